@@ -1,0 +1,83 @@
+# Two commands on a fresh machine with Python 3.11+, git and make:
+#   make demo    the environment from the lock file, then a release of a real table
+#   make test    the quick tests
+PYTHON ?= python3
+VENV ?= .venv
+
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+READY := $(VENV)/.ready
+
+# Without compiled modules every command would start seconds later.
+unexport PYTHONDONTWRITEBYTECODE
+unexport PYTHONPATH
+unexport VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-all check format wheel schema lock clean
+
+help:
+	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
+	@echo "make test      the quick tests"
+	@echo "make test-all  the slow statistical suites too"
+	@echo "make check     ruff, mypy, import-linter and the quick tests"
+	@echo "make format    rewrite the code as ruff wants it"
+	@echo "make wheel     build dist/*.whl"
+	@echo "make schema    write schemas/ again from the typed spec"
+	@echo "make lock      resolve requirements.lock again"
+	@echo "make clean     remove .venv, builds and caches; data/, outputs/ and ledgers stay"
+
+env: $(READY)
+
+# uv comes from the lock file too. Where it can't reach the index that pip is set up for, pip does its work.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpsynth needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Say which one to use: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	$(PYTHON) -m venv --clear $(VENV)
+	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	UV_LINK_MODE=copy $(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode \
+	    --require-hashes -r requirements.lock || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+	    --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/dpsynth example randhie
+	$(BIN)/dpsynth run configs/randhie.yaml
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -m "not slow"
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(READY)
+	$(BIN)/python -m build --wheel --no-isolation
+
+schema: $(READY)
+	$(BIN)/python -m dpsynth.spec.json_schema > schemas/dpsynth.schema.json.new
+	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
+
+lock: $(READY)
+	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --extra demo --extra dev --extra postgres --no-emit-index-url \
+	    --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find dpsynth flows tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,50 @@
+"""Differentially private synthetic data: one guarded door, a journal, a ledger, a bundle.
+
+spec = dpsynth.load("configs/randhie.yaml")
+release = dpsynth.release(spec)
+release.synthetic, release.guarantee, release.statistics
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpsynth.released import Release
+    from dpsynth.spec import Spec
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "release"]
+
+
+def load(path: str | Path, *, source: str | None = None) -> Spec:
+    """Read and check a config.
+
+    Args:
+        path: a YAML file.
+        source: path of a table to use in place of the config's own.
+
+    Raises:
+        ConfigError: it can't be read, or a key or value isn't allowed.
+    """
+    from dpsynth.spec import load as read
+
+    return read(path, source=source)
+
+
+def release(spec: Spec, *, outputs: str | Path = "outputs", resume: str | None = None) -> Release:
+    """Run a release: the same steps as ``dpsynth run --plain``, without an orchestrator.
+
+    Args:
+        spec: what ``load`` returned.
+        outputs: folder under which the bundle appears as ``<release>/<release id>``.
+        resume: id of an interrupted release to finish.
+
+    Raises:
+        DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
+            line reports them.
+    """
+    from dpsynth.pipeline import run
+
+    return run(spec, outputs=outputs, resume=resume)

@@ -1,0 +1,5 @@
+"""``python -m dpsynth``."""
+
+from dpsynth.cli import main
+
+main()

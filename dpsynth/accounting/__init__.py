@@ -1,0 +1,1 @@
+"""Events, accountants, budgets and the ledger: public arithmetic that never sees data."""

@@ -1,0 +1,133 @@
+"""Composition: from journalled events to the guarantee that they add up to.
+
+Accountants are strangers to mechanisms and to data. Every epsilon leaves here rounded up
+and every budget rounded down: the optimisation over alpha is done in floats, but any alpha
+gives a valid bound, and the bound at the alpha found is evaluated with 50 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
+from fractions import Fraction
+from math import exp, inf, log, log1p, nextafter
+
+from dpsynth.accounting.events import Event, Measure, cost
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.neighbours import Neighbours
+
+_EXACT = Context(prec=60)
+_SLACK = Decimal("1e-45")
+
+
+def float_up(value: Fraction) -> float:
+    """The least float not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The greatest float not above a rational."""
+    near = float(value)
+    return near if Fraction(near) <= value else nextafter(near, -inf)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _penalty(alpha: Decimal, delta: Fraction) -> Decimal:
+    """The part of epsilon(alpha) that does not depend on rho, not below its true value."""
+    one = Decimal(1)
+    above = _EXACT.subtract(alpha, one)
+    terms = _EXACT.multiply(alpha, _EXACT.ln(_EXACT.divide(above, alpha)))
+    terms = _EXACT.subtract(terms, _EXACT.ln(above))
+    terms = _EXACT.subtract(terms, _EXACT.ln(_decimal(delta)))
+    return _EXACT.add(_EXACT.divide(terms, above), _SLACK)
+
+
+def _best_alpha(objective: Callable[[float], float]) -> float:
+    """Alpha that minimises an objective unimodal in log(alpha - 1); golden section."""
+    ratio = (5**0.5 - 1) / 2
+    low, high = -25.0, 40.0
+    a, b = high - ratio * (high - low), low + ratio * (high - low)
+    at_a, at_b = objective(1 + exp(a)), objective(1 + exp(b))
+    for _ in range(120):
+        if at_a <= at_b:
+            high, b, at_b = b, a, at_a
+            a = high - ratio * (high - low)
+            at_a = objective(1 + exp(a))
+        else:
+            low, a, at_a = a, b, at_b
+            b = low + ratio * (high - low)
+            at_b = objective(1 + exp(b))
+    return 1 + exp((low + high) / 2)
+
+
+def _float_penalty(alpha: float, log_delta: float) -> float:
+    return (alpha * log1p(-1 / alpha) - log(alpha - 1) - log_delta) / (alpha - 1)
+
+
+def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    """Epsilon, rounded up, such that rho-zCDP implies (epsilon, delta)-DP.
+
+    epsilon = inf over alpha > 1 of alpha rho + [alpha ln(1 - 1/alpha) - ln(alpha - 1) -
+    ln delta]/(alpha - 1) (Canonne, Kamath and Steinke 2020, proposition 12).
+
+    >>> f"{float(zcdp_epsilon(Fraction(5, 100), Fraction(1, 10**6))):.4f}"
+    '1.4716'
+    """
+    if rho == 0:
+        return Fraction(0)
+    log_delta, spend = log(delta), float(rho)
+    alpha = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
+    epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), _penalty(alpha, delta))
+    return max(Fraction(0), Fraction(_EXACT.add(epsilon, _SLACK)))
+
+
+def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, rounded down to a float, that still implies (epsilon, delta)-DP.
+
+    rho = sup over alpha > 1 of (epsilon - penalty(alpha))/alpha, the inverse of
+    ``zcdp_epsilon``.
+    """
+    log_delta, target = log(delta), float(epsilon)
+    alpha = Decimal(_best_alpha(lambda a: (_float_penalty(a, log_delta) - target) / a))
+    rho = _EXACT.divide(_EXACT.subtract(_decimal(epsilon), _penalty(alpha, delta)), alpha)
+    budget = Fraction(float_down(Fraction(_EXACT.subtract(rho, _SLACK))))
+    while budget > 0 and zcdp_epsilon(budget, delta) > epsilon:
+        budget = Fraction(nextafter(float(budget), 0.0))
+    return max(budget, Fraction(0))
+
+
+def budget_of(measure: Measure, epsilon: Fraction, delta: Fraction | None) -> Fraction:
+    """What may be spent under a measure so that (epsilon, delta) holds in the end."""
+    if measure == "pure":
+        return epsilon
+    if delta is None:
+        raise ValueError("zCDP needs a delta")
+    return zcdp_budget(epsilon, delta)
+
+
+def compose(
+    events: Iterable[Event], measure: Measure, delta: Fraction | None, neighbours: Neighbours
+) -> Guarantee:
+    """The guarantee that a sequence of adaptively chosen events adds up to.
+
+    Costs add up under either measure (sequential composition), also when each event was
+    chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP).
+    """
+    total = sum((cost(e, measure) for e in events), Fraction(0))
+    if measure == "pure":
+        return Guarantee(float_up(total), 0.0, None, neighbours.unit, neighbours.relation, "sequential")
+    if delta is None:
+        raise ValueError("zCDP needs a delta")
+    return Guarantee(
+        epsilon=float_up(zcdp_epsilon(total, delta)),
+        # The float nearest to the config's decimal, which is how it is printed.
+        delta=float(delta),
+        rho=float_up(total),
+        unit=neighbours.unit,
+        neighbours=neighbours.relation,
+        accountant="zcdp",
+    )

@@ -1,0 +1,65 @@
+"""Amounts of privacy budget: an exact epsilon with an exact delta.
+
+Invariant: both are rationals, at least 0, and arithmetic on them never rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from numbers import Rational
+
+
+def digits(value: Fraction, *, up: bool) -> str:
+    """A rational for people: six significant digits, rounded up or down.
+
+    >>> digits(Fraction(1, 3), up=True), digits(Fraction(1, 10**6), up=False)
+    ('0.333334', '1e-6')
+    """
+    context = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    return f"{short:f}" if short == 0 or -4 <= short.adjusted() < 6 else f"{short:e}"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A cost or a cap of (epsilon, delta)-DP.
+
+    Raises:
+        TypeError: a figure is a float or another type that may have been rounded.
+        ValueError: a figure is negative.
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        """Reject what isn't an exact figure of at least 0."""
+        for figure in (self.epsilon, self.delta):
+            if not isinstance(figure, Rational):
+                raise TypeError(f"an amount of budget is an exact fraction, not {type(figure).__name__}")
+            if figure < 0:
+                raise ValueError("an amount of budget is at least 0")
+
+    def __add__(self, other: Amount) -> Amount:
+        """Basic composition."""
+        return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def less(self, other: Amount) -> Amount:
+        """What another amount leaves of this one, each figure at least 0."""
+        return Amount(
+            max(Fraction(0), self.epsilon - other.epsilon), max(Fraction(0), self.delta - other.delta)
+        )
+
+    def within(self, cap: Amount) -> bool:
+        """Whether neither figure exceeds the cap's."""
+        return self.epsilon <= cap.epsilon and self.delta <= cap.delta
+
+    def capped(self, cap: Amount) -> Amount:
+        """The lower of each figure and the cap's."""
+        return Amount(min(self.epsilon, cap.epsilon), min(self.delta, cap.delta))
+
+    def shown(self, *, up: bool = True) -> str:
+        """For people: ``ε = 3, δ = 1e-6``."""
+        return f"ε = {digits(self.epsilon, up=up)}, δ = {digits(self.delta, up=up)}"

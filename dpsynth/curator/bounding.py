@@ -1,0 +1,84 @@
+"""Contribution bounding: at most k rows of each person, chosen at random.
+
+Invariant: which rows of a person are kept depends on that person's rows and a secret key
+alone, so adding, removing or exchanging one person leaves everybody else's rows as they
+were. Merging two persons is safe (fewer rows are kept); splitting one is not.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Context
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.places import is_number
+
+Person = NDArray[np.uint64]
+
+# Nothing traps: whatever a cell holds has a value, and to merge two ids is safe.
+_NUMBERS = Context(prec=100, traps=[])
+
+
+def _canonical(text: str | None) -> str:
+    """One spelling for the variants of an id: case, width, blanks, and 7 = 007 = 7.0."""
+    plain = unicodedata.normalize("NFKC", text or "").strip().casefold()
+    if is_number(plain):
+        number = _NUMBERS.create_decimal(plain).normalize(_NUMBERS)
+        return "0" if number == 0 else str(number)
+    return plain
+
+
+def _digest(key: bytes, person: bytes) -> int:
+    return int.from_bytes(blake2b(person, digest_size=8, key=key).digest(), "big")
+
+
+def person_codes(ids: pa.StringArray, key: bytes) -> Person:
+    """A 64-bit code for each row's person, equal where the canonical ids are equal.
+
+    All missing ids are one person. Two persons share a code with probability 2^-64; they
+    would be bounded as one.
+    """
+    coded = pc.dictionary_encode(ids, null_encoding="encode")
+    people = [_digest(key, _canonical(t).encode()) for t in coded.dictionary.to_pylist()]
+    codes = np.array(people, dtype=np.uint64)
+    return np.asarray(codes[coded.indices.to_numpy(zero_copy_only=False)], dtype=np.uint64)
+
+
+def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
+    """Which rows enter the table: all of a person with at most k, a random k of any other.
+
+    Args:
+        persons: uint64[rows], the person of each row.
+        max_rows: k.
+        key: secret bytes of this release, the same when it is resumed.
+
+    Each row of a person above the bound gets a pseudo-random priority from the key, the
+    person and the row's rank among that person's rows; the k lowest are kept.
+    """
+    order = np.argsort(persons, kind="stable")
+    ranked = persons[order]
+    start = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.array([], int)
+    length = np.diff(np.r_[start, len(ranked)])
+    rank = np.arange(len(ranked)) - np.repeat(start, length)
+    crowded = np.repeat(length > max_rows, length)
+    kept = np.ones(len(persons), dtype=np.bool_)
+    if not crowded.any():
+        return kept
+    over, places = ranked[crowded], order[crowded]
+    salts = rank[crowded]
+    priority = np.fromiter(
+        (_digest(key, b"%d:%d" % pair) for pair in zip(over.tolist(), salts.tolist(), strict=True)),
+        dtype=np.uint64,
+        count=len(over),
+    )
+    by_priority = np.lexsort((priority, over))
+    grouped = over[by_priority]
+    first = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
+    position = np.arange(len(grouped)) - np.repeat(first, np.diff(np.r_[first, len(grouped)]))
+    kept[places[by_priority[position >= max_rows]]] = False
+    return kept

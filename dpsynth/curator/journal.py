@@ -1,0 +1,205 @@
+"""The journal: what was asked of the private table, what it cost, what was answered.
+
+Invariant: an answer is charged on disk before its noise is drawn, and written on disk
+before anyone sees it. A journal that is read again gives the same answers to the same
+questions; a question that was charged but never answered stays charged and is lost, and
+whoever wants it must ask, and pay, again.
+
+The file is one JSON object a line, each line synced before the next step:
+
+    {"kind": "open", ...}                                   the first line
+    {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
+    {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
+
+It is private: the answers are noisy, but the key that decides which rows of a person are
+kept is in its first line.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting import events
+from dpsynth.errors import DpsynthError
+
+FORMAT = 1
+
+Question = Mapping[str, object]
+RecordedEvent = events.LaplaceEvent | events.GaussianEvent | events.ExponentialEvent
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The outcome of a question whose noise may have been drawn, but was never recorded."""
+
+
+LOST: Final = Lost()
+
+
+@dataclass
+class Entry:
+    """One charged question, in the order asked."""
+
+    question: Question
+    event: RecordedEvent
+    outcome: NDArray[np.int64] | Lost | None = None
+    """The answer, LOST, or None while neither is recorded."""
+
+
+def _pack(answer: NDArray[np.int64]) -> dict[str, object]:
+    little = np.ascontiguousarray(answer, dtype="<i8")
+    return {"shape": list(answer.shape), "int64": base64.b64encode(little.tobytes()).decode("ascii")}
+
+
+def _unpack(record: Mapping[str, object]) -> NDArray[np.int64]:
+    flat = np.frombuffer(base64.b64decode(str(record["int64"])), dtype="<i8")
+    return flat.astype(np.int64).reshape(tuple(record["shape"]))  # type: ignore[arg-type]
+
+
+def _lock(descriptor: int, path: Path) -> BinaryIO:
+    """Hold the journal for this process alone; a kill lets go of it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise DpsynthError(
+            f"Another process is writing {path}: this release is being run already. Wait for it to end."
+        ) from None
+    return os.fdopen(descriptor, "ab")
+
+
+@dataclass
+class Journal:
+    """An open journal; see the module's invariant.
+
+    Attributes:
+        path: the file.
+        header: the first line: public facts of the release, and the private bounding key.
+        entries: every charge on record, oldest first.
+        sealed: whether the ledger has closed the release, so that nothing more may be asked.
+    """
+
+    path: Path
+    header: Mapping[str, object]
+    _file: BinaryIO
+    entries: list[Entry] = field(default_factory=list)
+    sealed: bool = False
+    _cursor: int = 0
+
+    @classmethod
+    def create(cls, path: Path, header: Mapping[str, object]) -> Journal:
+        """Start a journal, readable by its owner only; FileExistsError if there is one."""
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
+        journal = cls(path, {"kind": "open", "format": FORMAT, **header}, _lock(descriptor, path))
+        journal._append(journal.header)
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        return journal
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """Read a journal back; an unfinished last line, left by a kill, is cut off.
+
+        Raises:
+            DpsynthError: the file is not a journal, or a line other than the last is broken.
+        """
+        file = _lock(os.open(path, os.O_RDWR | os.O_APPEND), path)
+        whole = path.read_bytes()
+        end = whole.rfind(b"\n") + 1
+        if end < len(whole):
+            os.truncate(path, end)
+        try:
+            records = [json.loads(line) for line in whole[:end].splitlines()]
+            header, *rest = records
+            if header["kind"] != "open" or header["format"] != FORMAT:
+                raise ValueError("not a journal")
+            journal = cls(path, header, file)
+            for record in rest:
+                journal._load(record)
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise DpsynthError(
+                f"The journal {path} is damaged ({type(error).__name__}) and can't be resumed. Its release "
+                "stays charged; start a new one."
+            ) from None
+        return journal
+
+    def _load(self, record: Mapping[str, object]) -> None:
+        if record["kind"] == "charge":
+            if record["seq"] != len(self.entries):
+                raise ValueError("a line is gone")
+            event = events.from_json(record["event"])  # type: ignore[arg-type]
+            self.entries.append(Entry(record["question"], event))  # type: ignore[arg-type]
+            return
+        entry = self.entries[int(str(record["seq"]))]
+        if entry.outcome is not None:
+            raise ValueError("answered twice")
+        lost = record["kind"] == "lost"
+        entry.outcome = LOST if lost else _unpack(record["answer"])  # type: ignore[arg-type]
+
+    def _append(self, record: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file and let go of its lock."""
+        self._file.close()
+
+    def asked(self) -> Iterator[Entry]:
+        """The charges that come before the next question, lost ones included."""
+        return iter(self.entries[: self._cursor])
+
+    def answer(
+        self, question: Question, event: RecordedEvent, draw: Callable[[], NDArray[np.int64]]
+    ) -> NDArray[np.int64] | Lost:
+        """Answer the next question: from the record if it is there, else charge, draw, record.
+
+        Args:
+            question: public JSON values that say what is asked.
+            event: what the answer costs.
+            draw: computes the noisy answer; called at most once, after the charge is synced.
+
+        Returns:
+            The answer, or LOST where the question was charged before and its answer is not
+            on record.
+
+        Raises:
+            DpsynthError: the record holds another question at this place, or is sealed.
+        """
+        seq = self._cursor
+        if seq == len(self.entries):
+            if self.sealed:
+                raise DpsynthError(
+                    f"The journal {self.path} lacks answers of a release that the ledger has closed: "
+                    "lines are gone from it. Nothing more may be asked; start a new release."
+                )
+            entry = Entry(question, event)
+            self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
+            self.entries.append(entry)
+            self._cursor += 1
+            entry.outcome = draw()
+            self._append({"kind": "answer", "seq": seq, "answer": _pack(entry.outcome)})
+            return entry.outcome
+        entry = self.entries[seq]
+        if (entry.question, entry.event) != (question, event):
+            raise DpsynthError(
+                f"The journal {self.path} holds another question at number {seq} than this run asks: it was "
+                "written with another config or version of dpsynth, and can't be resumed with this one."
+            )
+        if entry.outcome is None:
+            self._append({"kind": "lost", "seq": seq})
+            entry.outcome = LOST
+        self._cursor += 1
+        return entry.outcome

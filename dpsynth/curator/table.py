@@ -1,0 +1,90 @@
+"""The private table in memory: one small integer a cell, rows of each person bounded.
+
+Invariant: after loading, no more than ``max_rows`` rows of one person are left, and every
+code is inside the public domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator.bounding import Person, person_codes, rows_kept
+from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.domain import Clique, Domain
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateTable:
+    """Coded rows. Its repr shows nothing, and only the curator holds one.
+
+    Attributes:
+        domain: the public domain.
+        codes: column to unsigned codes[rows], the smallest type that holds the domain.
+        rows: number of rows after bounding. Private unless the relation makes it public.
+    """
+
+    domain: Domain
+    codes: Mapping[str, NDArray[np.unsignedinteger]]
+    rows: int
+
+    def counts(self, clique: Clique) -> NDArray[np.int64]:
+        """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
+        cells = self.domain.cells(clique)
+        total = np.zeros(cells, dtype=np.int64)
+        for start in range(0, self.rows, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            cell = np.zeros(len(range(*part.indices(self.rows))), dtype=np.int64)
+            for column in clique:
+                cell *= self.domain.sizes[column]
+                cell += self.codes[column][part]
+            total += np.bincount(cell, minlength=cells)
+        return total.reshape(self.domain.shape(clique))
+
+
+def _encode(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+    """Codes of a batch; each distinct text is interpreted once."""
+    coded = pc.dictionary_encode(texts, null_encoding="encode")
+    places = column.encode(coded.dictionary).astype(np.min_scalar_type(column.size - 1))
+    return np.asarray(places[coded.indices.to_numpy(zero_copy_only=False)])
+
+
+def load_table(
+    batches: Iterable[Mapping[str, pa.StringArray]],
+    columns: Sequence[Column],
+    neighbours: Neighbours,
+    key: bytes,
+) -> PrivateTable:
+    """Encode batches of text and bound each person's rows.
+
+    Args:
+        batches: text columns by name, the person's column included where there is one.
+        columns: the public description of the table.
+        neighbours: relation and unit; ``max_rows`` is enforced here.
+        key: secret bytes that decide which rows of a person are kept.
+    """
+    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns}
+    persons: list[Person] = []
+    for batch in batches:
+        for column in columns:
+            parts[column.name].append(_encode(column, batch[column.name]))
+        if neighbours.person is not None:
+            persons.append(person_codes(batch[neighbours.person], key))
+    codes = {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()}
+    if neighbours.person is not None and persons:
+        everyone = np.concatenate(persons)
+        kept = rows_kept(everyone, neighbours.max_rows, key)
+        codes = {name: c[kept] for name, c in codes.items()}
+        most = np.unique(everyone[kept], return_counts=True)[1]
+        if len(most) and most.max() > neighbours.max_rows:
+            raise RuntimeError("contribution bounding failed")
+    rows = len(next(iter(codes.values()), ()))
+    return PrivateTable(domain_of(columns), codes, rows)

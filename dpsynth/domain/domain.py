@@ -1,0 +1,46 @@
+"""Discrete domains: how many places each column of a table has.
+
+Invariant: a domain is a public fact. It comes from the config or from a private
+answer that was paid for, never from looking at the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+Clique = tuple[str, ...]
+"""An ordered set of column names; () is the clique of the total count."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Names and sizes of discrete columns, in table order.
+
+    >>> d = Domain({"sex": 2, "age": 100})
+    >>> d.shape(("age", "sex"))
+    (100, 2)
+    >>> d.cells(("age", "sex"))
+    200
+    """
+
+    sizes: Mapping[str, int]
+
+    @property
+    def columns(self) -> Clique:
+        """Column names in table order."""
+        return tuple(self.sizes)
+
+    def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
+        """Sizes of a clique's columns, in the clique's order; () for the empty clique."""
+        return tuple(self.sizes[c] for c in clique)
+
+    def cells(self, clique: Iterable[str]) -> int:
+        """Number of cells of the marginal over a clique; 1 for the empty clique."""
+        return prod(self.shape(clique))
+
+    def canonical(self, clique: Iterable[str]) -> Clique:
+        """The clique's columns in table order, each once."""
+        members = set(clique)
+        return tuple(c for c in self.sizes if c in members)

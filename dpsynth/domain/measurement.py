@@ -1,0 +1,75 @@
+"""Noisy marginals: the only thing that a release learns from the private table.
+
+Invariant: a measurement is public. Everything after it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Clique
+
+
+def noise_variance(noise: str, scale: float) -> float:
+    """Variance of one draw of discrete noise.
+
+    Args:
+        noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
+            scale = b) or "none" (an exact public number).
+        scale: the distribution's parameter, in counts.
+
+    The discrete Gaussian's variance is at most sigma^2, and equal to it within 1e-6
+    from sigma = 1 on (Canonne, Kamath and Steinke 2020, fact 18); sigma^2 is used. The
+    discrete Laplace with P(x) ~ t^|x|, t = exp(-1/b), has variance 2t/(1-t)^2.
+    """
+    if noise == "none":
+        return 0.0
+    if noise == "gaussian":
+        return scale**2
+    if noise == "laplace":
+        t = exp(-1.0 / scale)
+        return 2.0 * t / (1.0 - t) ** 2
+    raise ValueError(f"unknown noise {noise!r}")
+
+
+def mean_absolute_error(noise: str, scale: float) -> float:
+    """Expected |x| of one draw of discrete noise, in counts.
+
+    sigma sqrt(2/pi) for the Gaussian, its continuous value; 2t/(1 - t^2) for the discrete
+    Laplace, t = exp(-1/b).
+    """
+    if noise == "laplace":
+        t = exp(-1.0 / scale)
+        return 2.0 * t / (1.0 - t * t)
+    return sqrt(noise_variance(noise, scale) * 2 / pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One noisy marginal.
+
+    Attributes:
+        clique: the columns counted, in the order of the array's axes.
+        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows.
+        noise: "gaussian", "laplace", or "none" for a count that is public.
+        scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
+    """
+
+    clique: Clique
+    values: NDArray[np.int64]
+    noise: str
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        """Variance of each value's noise, in rows squared."""
+        return noise_variance(self.noise, self.scale)
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of each value's noise, in rows."""
+        return sqrt(self.variance)

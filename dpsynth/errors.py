@@ -1,0 +1,58 @@
+"""Every error a user may meet, each with its exit code.
+
+Invariant: a message is made of public facts only (the config, file names, column
+names, budgets). No cell, count or row number of a private table may enter one, so
+messages can be shown, logged and kept by an orchestrator.
+"""
+
+from __future__ import annotations
+
+
+class DpsynthError(Exception):
+    """Base of the errors that are shown to users as one plain paragraph."""
+
+    exit_code = 1
+
+
+class ConfigError(DpsynthError):
+    """The configuration can't be used; nothing was read and nothing charged."""
+
+    exit_code = 2
+
+
+class BudgetRefused(DpsynthError):
+    """The ledger, or what is left of a release's budget, doesn't allow the spend."""
+
+    exit_code = 3
+
+
+class SourceError(DpsynthError):
+    """The private table can't be opened or lacks a declared column."""
+
+    exit_code = 4
+
+
+class Interrupted(DpsynthError):
+    """The release was stopped midway and can be resumed."""
+
+    exit_code = 5
+
+
+class StepFailed(DpsynthError):
+    """A step failed for a reason that may quote private data; details are withheld.
+
+    Raised in place of any foreign exception once the private table is open: parsers and
+    libraries quote cell values in their messages.
+    """
+
+    @classmethod
+    def of(cls, step: str, error: BaseException, details: str | None = None) -> StepFailed:
+        """Keep the step's public name and the error's type, never its text.
+
+        Args:
+            step: name of the step.
+            error: what went wrong.
+            details: path of a private file that holds the traceback, if one was written.
+        """
+        where = "withheld; --debug writes them to a private file" if details is None else f"in {details}"
+        return cls(f"Step '{step}' failed: {type(error).__name__}; details {where}.")

@@ -1,0 +1,82 @@
+"""Examples to start from: a configuration, its schema for editors, and a public table where one is at hand.
+
+Invariant: a file that is there already is left as it is.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from dpsynth.errors import ConfigError, DpsynthError, SourceError
+
+_RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
+_TABLES: Mapping[str, Path] = {"minimal": _RANDHIE, "randhie": _RANDHIE}
+"""Where the statsmodels package holds an example's table."""
+
+
+def names() -> tuple[str, ...]:
+    """Names of the examples, sorted."""
+    return tuple(sorted(file.stem for file in _shipped("configs").glob("*.yaml")))
+
+
+def write_example(name: str, folder: Path) -> list[Path]:
+    """Write an example's config, the schema and, where statsmodels has it, the table.
+
+    Args:
+        name: one of ``names()``.
+        folder: gets ``configs/NAME.yaml``, ``schemas/dpsynth.schema.json`` and
+            ``data/randhie.csv``.
+
+    Returns:
+        The files that were written; those that were there already are not among them.
+
+    Raises:
+        ConfigError: there is no example of that name.
+        SourceError: the table's package isn't installed; nothing was written.
+        DpsynthError: the folder can't be written to.
+    """
+    known = names()
+    if name not in known:
+        raise ConfigError(f"There is no example '{name}'. The examples are: {', '.join(known)}.")
+    wanted = {folder / "configs" / f"{name}.yaml": _shipped("configs") / f"{name}.yaml"}
+    for schema in sorted(_shipped("schemas").glob("*.json")):
+        wanted[folder / "schemas" / schema.name] = schema
+    if name in _TABLES and not (folder / "data" / _TABLES[name].name).exists():
+        wanted[folder / "data" / _TABLES[name].name] = _packaged_table(name)
+    try:
+        return [target for target, source in wanted.items() if _copied(source, target)]
+    except OSError as error:
+        raise DpsynthError(f"The example can't be written into {folder}: {error.strerror}.") from error
+
+
+def _shipped(kind: str) -> Path:
+    """A folder that a wheel carries inside the package, and a checkout beside it."""
+    package = Path(__file__).parent
+    inside = package / kind
+    return inside if inside.is_dir() else package.parent / kind
+
+
+def _packaged_table(name: str) -> Path:
+    # Found without importing it, which would take a second.
+    package = find_spec("statsmodels")
+    table = Path(package.origin).parent / _TABLES[name] if package and package.origin else None
+    if table is None or not table.is_file():
+        raise SourceError(
+            f"The table of the example '{name}' comes with the package statsmodels, which isn't installed. "
+            'Install it with: pip install "dpsynth[demo]"'
+        )
+    return table
+
+
+def _copied(source: Path, target: Path) -> bool:
+    """Copy a file unless there is one; a copy that is cut short leaves none."""
+    if target.exists():
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.copyfile(source, partial)
+    partial.rename(target)
+    return True

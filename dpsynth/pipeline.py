@@ -1,0 +1,434 @@
+"""The spine: the steps of a release, in order, once.
+
+    config -> spec -> plan -> reservation -> curator(private table, budget, journal)
+                                                 |  noisy answers only
+    one-way marginals -> structure -> chosen marginals          SELECT, MEASURE
+                                                 |
+    model -> synthetic table, statistics -> public bundle       GENERATE: post-processing
+
+The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that
+runs a step.
+
+Invariant: from the moment the table may be opened, the ledger holds a reservation of the
+whole budget; it is let go only when the journal shows that nothing was asked.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from dpsynth.accounting import events
+from dpsynth.accounting.accountants import compose, float_up
+from dpsynth.accounting.balance import Reservation
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.curator import Curator, Journal, Terms, load_table, read_batches
+from dpsynth.domain.column import domain_of
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import Measurement
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
+from dpsynth.model import LeastSquares, MarkovRandomField, estimate, refits, sample
+from dpsynth.progress import Advance, showing
+from dpsynth.publish import Publication, StatisticTable, commit, compute_statistics, write_public
+from dpsynth.released import Release
+from dpsynth.spec import Spec
+from dpsynth.spec.plan import Plan, make_plan, one_way_weights
+from dpsynth.structure import STRATEGIES, Strategy
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.ledger import Ledger
+
+T = TypeVar("T")
+
+REPLICATES = 12
+_PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
+
+
+class RunStep(Protocol):
+    """Runs one named step of a release and returns what it returns."""
+
+    def __call__(self, name: str, action: Callable[[], T]) -> T:
+        """Run ``action`` under a public name."""
+        ...
+
+
+def guarded(name: str, action: Callable[[Advance], T]) -> T:
+    """Run a step so that only errors of our own get out, and none that may quote a cell.
+
+    Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
+    """
+    try:
+        with showing(name) as advance:
+            return action(advance)
+    except DpsynthError as error:
+        error.__cause__ = error.__context__ = None
+        raise
+    except Exception as error:
+        failure: BaseException = StepFailed.of(
+            name, error, _details() if os.environ.get("DPSYNTH_DEBUG") else None
+        )
+    except BaseException:
+        # A signal; or a panic in a library, whose text may quote a cell too.
+        failure = KeyboardInterrupt()
+    raise failure
+
+
+def _details() -> str:
+    """Write the traceback under way to a new file that its owner alone can read."""
+    descriptor, path = tempfile.mkstemp(prefix="dpsynth-debug-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+    return path
+
+
+def plainly(name: str, action: Callable[[], T]) -> T:
+    """Run a step as a plain function."""
+    del name
+    return action()
+
+
+@dataclass
+class Work:
+    """One release under way: where it stands on disk and in the ledger."""
+
+    release_id: str
+    final: Path
+    partial: Path
+    ledger: Ledger
+    journal: Journal
+
+    @property
+    def date(self) -> str:
+        """The ISO date on which the release began."""
+        return str(self.journal.header["date"])
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The generator for post-processing; a resumed release draws the same rows again."""
+        return np.random.default_rng(int(str(self.journal.header["seed"])))
+
+    @property
+    def published(self) -> bool:
+        """Whether the bundle is whole and in place."""
+        return self.final.exists()
+
+
+def run(
+    spec: Spec,
+    *,
+    outputs: str | Path = "outputs",
+    resume: str | None = None,
+    run_step: RunStep = plainly,
+) -> Release:
+    """Run a release from its spec to its bundle.
+
+    Args:
+        spec: the checked config.
+        outputs: folder under which ``<release>/<release id>`` appears.
+        resume: id of an interrupted release to finish.
+        run_step: how to run a step; plainly, or as a task of an orchestrator.
+
+    Raises:
+        ConfigError, BudgetRefused, SourceError: before anything is charged.
+        Interrupted: stopped by a signal; ``resume`` finishes it.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+
+    def step(name: str, action: Callable[[Advance], T]) -> T:
+        return run_step(name, lambda: guarded(name, action))
+
+    strategy = STRATEGIES[spec.structure.method]
+    domain = domain_of(spec.table_columns())
+
+    plan = step("plan", lambda _: make_plan(spec, strategy))
+    work = step("reserve budget", lambda _: reserve(spec, plan, Path(outputs), resume))
+    with _ending(work):
+        rng = work.rng
+        curator = step("open the table", lambda _: open_door(spec, plan, work))
+        singles = step("measure single columns", lambda _: measure_singles(curator, domain, plan))
+        edges = step("choose structure", lambda _: choose(strategy, curator, domain, singles, plan))
+        pairs = step("measure chosen marginals", lambda _: curator.marginals(edges, curator.remaining))
+        answers = (*singles, *(m for m in pairs if m is not None))
+        guarantee = step("compose the guarantee", lambda _: composed(plan, work.journal))
+        model = step("fit the model", lambda advance: fit(domain, answers, advance))
+        table = step("sample rows", lambda _: sampled(spec, model, answers, rng))
+        statistics = step("compute statistics", lambda _: tabulated(spec, model, answers, rng))
+        if not work.published:
+            lost = tuple(e for e, m in zip(edges, pairs, strict=True) if m is None)
+            publication = publication_of(spec, plan, work, table, answers, statistics, guarantee, edges, lost)
+            step("publish the bundle", lambda _: publish(work, publication))
+        step("settle the ledger", lambda _: settle(work, plan, guarantee))
+    titles = {t.title: t for t in statistics}
+    return Release(work.release_id, work.final, guarantee, table, titles)
+
+
+class _ending:
+    """Decides what becomes of a reservation when a step fails."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        work = self._work
+        nothing_asked = not work.journal.entries
+        work.journal.close()
+        if error is None:
+            return
+        if nothing_asked and isinstance(error, Exception):
+            work.ledger.abandon(work.release_id, Fraction(0), Fraction(0), [])
+            shutil.rmtree(work.partial, ignore_errors=True)
+            return
+        rest = f"Its budget stays reserved; finish it with: --resume {work.release_id}"
+        if not isinstance(error, Exception):
+            raise Interrupted(f"Release {work.release_id} was interrupted. {rest}") from None
+        if isinstance(error, DpsynthError):
+            error.args = (f"{error} Release {work.release_id} is not finished. {rest}",)
+
+
+def reserve(spec: Spec, plan: Plan, outputs: Path, resume: str | None) -> Work:
+    """Start or find the journal, then reserve the whole budget in the ledger.
+
+    The journal comes first: a reservation without one means that it was lost, and then
+    nobody can say what was drawn.
+    """
+    from dpsynth.accounting.ledger import Ledger
+
+    release_id = resume or f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}"
+    final = outputs / spec.release / release_id
+    partial = outputs / spec.release / f".{release_id}.partial"
+    ledger = Ledger(spec.ledger.url)
+    if resume is None:
+        header: dict[str, object] = {
+            "release": spec.release,
+            "id": release_id,
+            "spec": spec.fingerprint(),
+            "date": datetime.now(UTC).date().isoformat(),
+            "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
+            "key": secrets.token_hex(32),
+        }
+        journal = Journal.create(partial / "private" / "journal.jsonl", header)
+    else:
+        journal = _found(spec, final, partial, release_id)
+    try:
+        ledger.reserve(_reservation(spec, plan, release_id))
+    except (BudgetRefused, ConfigError):
+        journal.close()
+        if resume is None:
+            shutil.rmtree(partial)
+        raise
+    journal.sealed = ledger.state(release_id) == "closed"
+    return Work(release_id, final, partial, ledger, journal)
+
+
+def _found(spec: Spec, final: Path, partial: Path, release_id: str) -> Journal:
+    """The journal of a release that was begun, checked against the spec."""
+    if not release_id.replace("-", "").isalnum():
+        raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
+    folder = final if final.exists() else partial
+    path = folder / "private" / "journal.jsonl"
+    if not path.is_file():
+        raise ConfigError(
+            f"There is no release {release_id} to resume under {final.parent}: no journal is there. If it "
+            "was deleted, what the release reserved stays charged; start a new one."
+        )
+    journal = Journal.open(path)
+    if journal.header["spec"] != spec.fingerprint():
+        raise ConfigError(
+            f"The config has changed since release {release_id} began, so its answers can't be used with it. "
+            "Resume with the config that it began with, or start a new release."
+        )
+    return journal
+
+
+def _reservation(spec: Spec, plan: Plan, release_id: str) -> Reservation:
+    cap = spec.ledger.cap
+    return Reservation(
+        release_id=release_id,
+        dataset=spec.ledger.dataset,
+        unit=plan.neighbours.unit,
+        neighbours=plan.neighbours.relation,
+        cap_epsilon=Fraction(cap.epsilon),
+        cap_delta=Fraction(cap.delta),
+        epsilon=plan.epsilon,
+        delta=plan.spent_delta,
+    )
+
+
+def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
+    """Read the private table, bound each person's rows, and put a curator before it."""
+    columns = spec.table_columns()
+    person = plan.neighbours.person
+    names = dict.fromkeys([c.name for c in columns] + ([person] if person else []))
+    source = spec.source
+    if source.path is None or source.format is None:
+        raise ConfigError("source.path is missing.")
+    key = bytes.fromhex(str(work.journal.header["key"]))
+    batches = read_batches(Path(source.path), list(names), source.format)
+    table = load_table(batches, columns, plan.neighbours, key)
+    return Curator(table, Terms(plan.neighbours, plan.measure, plan.budget, plan.noise), work.journal)
+
+
+def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measurement, ...]:
+    """The total and the marginal of every column."""
+    weights = one_way_weights(domain, plan.neighbours)
+    allowance = plan.budget * plan.shares.one_way if plan.shares.one_way < 1 else curator.remaining
+    public = [curator.count(allowance)] if plan.neighbours.rows_public else []
+    answers = [*public, *curator.marginals(list(weights), allowance, list(weights.values()))]
+    measured = tuple(m for m in answers if m is not None)
+    if len(measured) < len(answers):
+        raise BudgetRefused(
+            "Interruptions used up the budget of this release before its columns were measured."
+        )
+    return measured
+
+
+def choose(
+    strategy: Strategy, curator: Curator, domain: Domain, singles: Sequence[Measurement], plan: Plan
+) -> tuple[Clique, ...]:
+    """The cliques to measure, chosen privately against the model of the single columns."""
+    model = estimate(domain, singles).model
+    allowance = plan.budget * plan.shares.structure
+    return strategy.select(curator, domain, model, allowance, plan.cell_error, plan.wanted)
+
+
+def composed(plan: Plan, journal: Journal) -> Guarantee:
+    """The guarantee that the journal's events add up to, checked against the plan."""
+    guarantee = compose((e.event for e in journal.entries), plan.measure, plan.delta, plan.neighbours)
+    if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
+        raise DpsynthError(
+            f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "
+            f"{float(plan.epsilon):g} planned. Nothing is published; please report this."
+        )
+    return guarantee
+
+
+def fit(domain: Domain, answers: Sequence[Measurement], advance: Advance) -> MarkovRandomField:
+    """Fit the model to all noisy marginals."""
+    limit = 2000
+    return estimate(domain, answers, max_iterations=limit, progress=lambda done: advance(done, limit)).model
+
+
+def sampled(
+    spec: Spec, model: MarkovRandomField, answers: Sequence[Measurement], rng: np.random.Generator
+) -> pa.Table:
+    """The synthetic table: codes drawn from the model, decoded column by column.
+
+    It has as many rows as the private table if their number is public, else as estimated.
+    """
+    public = [int(m.values) for m in answers if m.noise == "none"]
+    same = public[0] if public else round(model.total)
+    rows = same if spec.sample.rows == "same" else spec.sample.rows
+    codes = sample(model, rows, rng)
+    columns = spec.table_columns()
+    return pa.table([c.decode(codes[c.name], rng) for c in columns], names=[c.name for c in columns])
+
+
+def tabulated(
+    spec: Spec, model: MarkovRandomField, answers: Sequence[Measurement], rng: np.random.Generator
+) -> tuple[StatisticTable, ...]:
+    """Statistics with standard errors; refits are made only if one needs them."""
+    columns = spec.table_columns()
+    direct = LeastSquares(domain_of(columns), answers)
+    requests = spec.publish.statistics
+    modelled = any(not direct.covers(r.columns) for r in requests)
+    replicates = refits(model, answers, REPLICATES, rng) if modelled else ()
+    return compute_statistics(requests, columns, direct, model, replicates)
+
+
+def publication_of(
+    spec: Spec,
+    plan: Plan,
+    work: Work,
+    table: pa.Table,
+    answers: tuple[Measurement, ...],
+    statistics: tuple[StatisticTable, ...],
+    guarantee: Guarantee,
+    edges: tuple[Clique, ...],
+    lost: tuple[Clique, ...],
+) -> Publication:
+    """Everything that is handed to the public, in one value."""
+    shares = plan.shares
+    return Publication(
+        release=spec.release,
+        release_id=work.release_id,
+        date=work.date,
+        columns=spec.table_columns(),
+        synthetic=table,
+        measurements=answers,
+        statistics=statistics,
+        guarantee=guarantee,
+        events=tuple(_described(e.question, e.event) for e in work.journal.entries),
+        structure=plan.structure,
+        edges=edges,
+        budget={
+            "epsilon": float(plan.epsilon),
+            "delta": float(plan.spent_delta),
+            "noise": plan.noise,
+            "split": {
+                "one_way": float(shares.one_way),
+                "structure": float(shares.structure),
+                "marginals": float(shares.marginals),
+            },
+        },
+        formats=spec.publish.formats,
+        lost=lost,
+        versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _described(question: object, event: events.Event) -> dict[str, object]:
+    assert isinstance(question, dict)
+    recorded = events.to_json(event)  # type: ignore[arg-type]
+    candidates = question.get("candidates")
+    bounds = {"l1": "L1 {}", "l2_squared": "squared L2 {}", "sensitivity": "each score {}"}
+    sensitivity = next(text.format(recorded[key]) for key, text in bounds.items() if key in recorded)
+    return {
+        "question": question["ask"] if question.get("columns") != [] else "count",
+        "columns": question.get("columns"),
+        "candidates": candidates["number"] if isinstance(candidates, dict) else None,
+        "mechanism": recorded["mechanism"],
+        "scale": recorded.get("scale", recorded.get("sigma")),
+        "sensitivity": sensitivity,
+        "epsilon": None if event.epsilon is None else float_up(event.epsilon),
+        "rho": float_up(event.rho),
+    }
+
+
+def publish(work: Work, publication: Publication) -> None:
+    """Write the bundle beside its place and show it whole."""
+    public = work.partial / "public"
+    shutil.rmtree(public, ignore_errors=True)
+    public.mkdir()
+    write_public(public, publication)
+    commit(work.partial, work.final)
+
+
+def settle(work: Work, plan: Plan, guarantee: Guarantee) -> None:
+    """Close the release in the ledger at what its journal adds up to."""
+    spent = min(Fraction(guarantee.epsilon), plan.epsilon)
+    recorded = [events.to_json(e.event) for e in work.journal.entries]
+    work.ledger.settle(work.release_id, spent, plan.spent_delta, recorded)

@@ -1,0 +1,43 @@
+"""Progress of a release on a terminal: the step under way, and a bar where it counts.
+
+Invariant: shows step names and public counts, on stderr, and only where that is a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int, int], None]
+"""Called with how much of a step is done and how much there is."""
+
+
+def silent(done: int, total: int) -> None:
+    """Show nothing."""
+    del done, total
+
+
+@contextmanager
+def showing(step: str) -> Iterator[Advance]:
+    """Show a step on the terminal while it runs."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    parts = (
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*parts, console=Console(stderr=True)) as bars:
+        task = bars.add_task(step.ljust(32), total=None)
+
+        def advance(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield advance
+        bars.update(task, completed=1, total=1)

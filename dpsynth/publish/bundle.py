@@ -1,0 +1,101 @@
+"""The public half of a bundle: every file of it, and the moment at which it appears.
+
+Invariant: a bundle is whole or not there. Files are written and synced in a folder that
+nobody looks at, the manifest last; one rename then shows them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpsynth.domain.column import Column
+from dpsynth.errors import DpsynthError
+from dpsynth.publish.csv_files import number_texts, write_csv
+from dpsynth.publish.manifest import file_facts, manifest, manifest_text
+from dpsynth.publish.measurement_file import write_measurements
+from dpsynth.publish.pages import readme_text, report_html
+from dpsynth.publish.publication import Publication
+from dpsynth.publish.statistics import StatisticTable
+
+__all__ = ["MANIFEST", "Publication", "commit", "write_public"]
+
+MANIFEST = "manifest.json"
+
+
+def write_public(folder: Path, publication: Publication) -> None:
+    """Write every public file into an existing, empty folder and sync each; the manifest last.
+
+    Raises:
+        DpsynthError: the folder holds something already.
+    """
+    if any(folder.iterdir()):
+        raise DpsynthError(f"The folder {folder.name} must be empty before a release is written into it.")
+    names = list(_write_tables(folder, publication))
+    for name, page in (("report.html", report_html), ("README.md", readme_text)):
+        (folder / name).write_text(page(publication), encoding="utf-8", newline="\n")
+    names += ["report.html", "README.md"]
+    for name in names:
+        _sync(folder / name)
+    content = manifest_text(manifest(publication, file_facts(folder, names)))
+    (folder / MANIFEST).write_text(content, encoding="utf-8", newline="\n")
+    _sync(folder / MANIFEST)
+
+
+def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
+    """Write the files that hold data, and name each."""
+    table = publication.synthetic
+    if "csv" in publication.formats:
+        texts = [_texts(c, table.column(i)) for i, c in enumerate(publication.columns)]
+        write_csv(folder / "synthetic.csv", [c.name for c in publication.columns], texts)
+        yield "synthetic.csv"
+    if "parquet" in publication.formats:
+        pq.write_table(table.replace_schema_metadata(None), folder / "synthetic.parquet", compression="zstd")
+        yield "synthetic.parquet"
+    write_measurements(folder / "measurements.parquet", publication.measurements, publication.columns)
+    yield "measurements.parquet"
+    (folder / "statistics").mkdir()
+    for statistic in publication.statistics:
+        name = f"statistics/{statistic.name}.csv"
+        _write_statistic(folder / name, statistic)
+        yield name
+
+
+def _texts(column: Column, values: pa.ChunkedArray) -> pa.StringArray:
+    return column.text(values.combine_chunks())
+
+
+def _write_statistic(path: Path, statistic: StatisticTable) -> None:
+    columns = [column.combine_chunks() for column in statistic.table.columns]
+    texts = [number_texts(column) if column.type == pa.float64() else column for column in columns]
+    write_csv(path, statistic.table.column_names, texts)
+
+
+def _sync(path: Path) -> None:
+    """Have the file's or folder's content on the disk before going on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def commit(partial: Path, final: Path) -> None:
+    """Show a finished bundle under its final name, by one rename on the same file system.
+
+    Raises:
+        DpsynthError: something bears the final name already; nothing is changed.
+    """
+    if os.path.lexists(final):
+        raise DpsynthError(f"The bundle {final.name} is there already; a release never overwrites one.")
+    for inner, _, _ in os.walk(partial):
+        _sync(Path(inner))
+    # Should another process have taken the name since, renaming onto its files fails too.
+    partial.rename(final)
+    _sync(final.parent)
+    if partial.parent != final.parent:
+        _sync(partial.parent)

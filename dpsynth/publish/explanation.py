@@ -1,0 +1,160 @@
+"""What a release guarantees and what it does not, in plain words.
+
+One source for the manifest, the report and the recipient's README, so that they can't
+disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.domain.domain import Clique
+from dpsynth.publish.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.publish.publication import Publication
+from dpsynth.publish.statistics import StatisticTable, listed
+from dpsynth.publish.structure_tree import between
+
+
+def _short_unit(guarantee: Guarantee) -> str:
+    return guarantee.unit.split(":")[0]
+
+
+def _by_row(guarantee: Guarantee) -> bool:
+    return _short_unit(guarantee) == "one row"
+
+
+def headline(guarantee: Guarantee) -> str:
+    """The guarantee in its usual notation; no line breaks inside an equation."""
+    epsilon = f"ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(guarantee.epsilon)}"
+    if not guarantee.delta:
+        return f"ε-differential privacy with {epsilon}"
+    delta = f"δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(guarantee.delta)}"
+    return f"(ε,\N{NO-BREAK SPACE}δ)-differential privacy with {epsilon} and {delta}"
+
+
+def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
+    """The guarantee as sentences for people who never met the notation."""
+    unit = _short_unit(guarantee)
+    slack = f", give or take a probability of {rounded_up(guarantee.delta)} (δ)" if guarantee.delta else ""
+    if guarantee.neighbours == "replace_one":
+        change = f"{unit} been exchanged for any other"
+        question = f"which of two versions of {unit} the private table holds"
+    else:
+        change = f"{unit} been left out of the private table, or added to it"
+        question = f"whether {unit} they know of is in the private table"
+    factor = odds_factor(guarantee.epsilon)
+    chance = guess_percent(guarantee.epsilon, guarantee.delta)
+    sentences = [
+        f"What is protected is {guarantee.unit}.",
+        f"Had {change}, everything published here could have come out the same: no outcome would have become "
+        f"more than e^ε = {factor} times as likely or as unlikely{slack}.",
+        f"So whoever wants to know {question}, and would be right half of the time by tossing a coin, is "
+        f"right at most {chance} % of the time after reading all of this, whatever else they know and "
+        "however much they compute.",
+        "It holds for all the published files together, and for anything that anyone computes from them.",
+    ]
+    return tuple(sentences)
+
+
+def not_protected(publication: Publication) -> tuple[str, ...]:
+    """What the guarantee does not cover, as sentences."""
+    guarantee = publication.guarantee
+    sentences = [
+        "Facts that hold for whole groups. If a habit and an illness go together in the private table, the "
+        "release may show it, and what it says of a group may be true of anyone in it, whether or not they "
+        "were in the table.",
+        "The choices in the configuration: the columns, their bounds, bins and categories, and the budget. "
+        "They are taken to be public knowledge, chosen without looking at the table.",
+        "Anything outside this table: other tables, or other people's knowledge of the same facts.",
+        "Other releases about the same people. Their losses add up with this one's; the data owner's ledger "
+        "keeps count of them.",
+    ]
+    if guarantee.neighbours == "replace_one" and _by_row(guarantee):
+        sentences.append(
+            "The number of rows. Under the neighbour relation replace_one it is taken to be public, and it "
+            "is exact."
+        )
+    if _by_row(guarantee):
+        sentences.append(
+            "People with several rows, as a whole. One row is what is protected: somebody with k rows has k "
+            "times the ε."
+        )
+    else:
+        sentences.append(
+            "How rows are grouped into people. The guarantee is as good as the column that tells whose a "
+            "row is."
+        )
+    return tuple(sentences)
+
+
+def rests_on_model(publication: Publication) -> bool:
+    """Whether any table of statistics is the model's rather than measured."""
+    return any(not statistic.measured for statistic in publication.statistics)
+
+
+def assumption(statistic: StatisticTable, cliques: Sequence[Clique]) -> str:
+    """What a table by the model takes for granted; "" for a measured one."""
+    if statistic.measured:
+        return ""
+    way = between(*statistic.columns, cliques) if len(statistic.columns) == 2 else ()
+    if way is None:
+        taken = "Not measured together, and taken to be independent."
+    elif way:
+        taken = f"Not measured together: related here only through {listed(way)}."
+    else:
+        taken = "Not all measured together: beyond what was, taken to be independent."
+    return (
+        f"{taken} The intervals cover the noise alone; the private table's own numbers may lie far outside."
+    )
+
+
+def cautions(publication: Publication) -> tuple[str, ...]:
+    """How far the numbers can be believed, as sentences."""
+    sentences = [
+        "A standard error says how far a number is likely to lie from the private table's own, because of "
+        "the noise that was added for privacy. An interval reaches 1.96 of them to each side.",
+        "They say nothing of how well the private table stands for a larger population: that error, if "
+        "there is one, comes on top.",
+        "Tables of columns that were measured together come straight from the noisy answers, averaged by "
+        "least squares: no model bends them one way or the other. Their standard errors follow from the "
+        "known variance of the noise, exactly for counts, and very nearly for shares and means, which are "
+        "ratios. About 95 in 100 of their intervals hold the private table's own number.",
+        "So such a count may come out below zero. It is left there, because then sums of cells have no "
+        "bias either; only the ends of its interval are cut at 0. From 0 to 0 means that all of it lay "
+        "below: the true count is small, but not proven to be 0.",
+        "A mean is left out where there are too few rows to bear one: fewer than three standard errors of "
+        "their number, or fewer than half a row.",
+        "Only columns that were measured together have a relation of their own. For all others the model, "
+        "and the synthetic table with it, takes them to be independent, given the columns between them.",
+    ]
+    if rests_on_model(publication):
+        sentences.append(
+            "Tables marked “by the model” rest on that. Their standard errors were found by fitting the "
+            "model again to fresh noise, and their intervals cover that alone. If the columns are related "
+            "in a way that was not measured, the private table's own numbers may lie far outside, and "
+            "nothing in these files would show it. A difference between groups that is missing here may be "
+            "there in truth."
+        )
+    sentences += [
+        "Small groups drown in the noise. A cell whose interval reaches 0 may well be empty.",
+        "Numbers in wide bins are known only by bin. The synthetic table spreads them evenly over the bin; "
+        "the tables of means say how much that could matter.",
+        "The synthetic table was drawn from the model, whose counts are never negative. Counting its rows "
+        "gives nearly, but not exactly, the numbers in the tables.",
+        "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
+        "it.",
+    ]
+    if not _by_row(publication.guarantee):
+        sentences.insert(
+            2,
+            "Persons with more rows than the unit allows count with that many, chosen at random. Totals are "
+            "of the rows that were kept.",
+        )
+    if publication.lost:
+        pairs = "; ".join(" and ".join(clique) for clique in publication.lost)
+        sentences.append(
+            "The release was interrupted and resumed. What it had chosen and lost is paid for but not "
+            f"measured: {pairs}."
+        )
+    return tuple(sentences)

@@ -1,0 +1,76 @@
+"""Numbers as people read them. A reported epsilon, delta or probability is never rounded down."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+from math import exp, isfinite
+
+_LARGEST_EXPONENT = 700.0
+_PLAIN_LIMITS = (1e-4, 1e9)
+_SMALL_ERROR = 10.0
+
+NOTHING = "\N{EN DASH}"
+"""Stands where there is no number."""
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A number with some significant digits, never below the value.
+
+    >>> rounded_up(1.00001), rounded_up(1.0), rounded_up(1e-9)
+    ('1.001', '1', '1e-9')
+    """
+    if not isfinite(value):
+        return "infinite"
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value)).normalize()
+    # The shortest decimal of a float stands for it, though its exact value may be a hair above.
+    shortest = Decimal(repr(value)).normalize()
+    if len(shortest.as_tuple().digits) <= digits:
+        up = shortest
+    if up != 0 and not _PLAIN_LIMITS[0] <= abs(up) < _PLAIN_LIMITS[1]:
+        return f"{up:e}".replace("E", "e").replace("e+", "e")
+    return f"{up:,f}"
+
+
+def odds_factor(epsilon: float) -> str:
+    """e^epsilon, rounded up."""
+    return rounded_up(exp(min(epsilon, _LARGEST_EXPONENT)))
+
+
+def guess_percent(epsilon: float, delta: float) -> str:
+    """The best chance, in per cent, of telling two neighbours apart that are equally likely.
+
+    At most (e^epsilon + delta)/(1 + e^epsilon), as the total variation distance is at most
+    (e^epsilon - 1 + 2 delta)/(e^epsilon + 1) (Kairouz, Oh and Viswanath 2015).
+    """
+    share = (1.0 + delta * exp(-epsilon)) / (1.0 + exp(-epsilon))
+    return rounded_up(100.0 * min(share, 1.0), 3)
+
+
+def _with_minus(digits: str) -> str:
+    return digits.replace("-", "\N{MINUS SIGN}")
+
+
+def count(value: float | None) -> str:
+    """An estimated number of rows; noise may have made it negative."""
+    return NOTHING if value is None else _with_minus(f"{value:z,.0f}")
+
+
+def number(value: float | None, error: float | None = None) -> str:
+    """A number with the decimals that its error leaves meaningful, or four digits without one."""
+    if value is None:
+        return NOTHING
+    yardstick = abs(error or value / 100.0)
+    decimals = next((d for d in range(6) if yardstick * 10**d >= 2.0), 6 if yardstick else 0)
+    return _with_minus(f"{value:z,.{decimals}f}")
+
+
+def margin(error: float | None) -> str:
+    """Half the width of an interval, e.g. "± 12"; nothing where unknown."""
+    if error is None:
+        return ""
+    return f"± {error:,.0f}" if error >= _SMALL_ERROR else f"± {error:,.1f}"
+
+
+def percent(share: float | None) -> str:
+    """A share in per cent."""
+    return NOTHING if share is None else _with_minus(f"{100.0 * share:z.1f} %")

@@ -1,0 +1,75 @@
+"""The manifest: what a release is, what it guarantees, how it was made, and every file's checksum.
+
+Invariant: public facts only. No duration or time of day, no name of a machine, user or
+path, and no hash of the private table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dpsynth.publish.explanation import guarantee_in_words, not_protected
+from dpsynth.publish.public_schema import public_schema
+from dpsynth.publish.publication import Publication
+
+FORMAT = "dpsynth bundle 1"
+
+
+def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Size in bytes and SHA-256 of each named file of a folder."""
+    facts: dict[str, dict[str, object]] = {}
+    for name in names:
+        with (folder / name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": digest}
+    return facts
+
+
+def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+    """The manifest as JSON values, keys in the order in which they are written."""
+    guarantee = publication.guarantee
+    return {
+        "format": FORMAT,
+        "release": publication.release,
+        "release_id": publication.release_id,
+        "date": publication.date,
+        "guarantee": {
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
+            "rho": guarantee.rho,
+            "unit": guarantee.unit,
+            "neighbours": guarantee.neighbours,
+            "accountant": guarantee.accountant,
+            "in_words": list(guarantee_in_words(guarantee)),
+        },
+        "not_protected": list(not_protected(publication)),
+        "budget_requested": dict(publication.budget),
+        "mechanisms": [dict(event) for event in publication.events],
+        "structure": {
+            "method": publication.structure,
+            "cliques": [list(clique) for clique in publication.edges],
+            "lost": [list(clique) for clique in publication.lost],
+        },
+        "columns": public_schema(publication.columns),
+        "synthetic_rows": publication.synthetic.num_rows,
+        "statistics": [
+            {
+                "file": f"statistics/{statistic.name}.csv",
+                "title": statistic.title,
+                "kind": statistic.kind,
+                "columns": list(statistic.columns),
+                "measured": statistic.measured,
+            }
+            for statistic in publication.statistics
+        ],
+        "software": dict(publication.versions),
+        "files": {name: dict(facts) for name, facts in files.items()},
+    }
+
+
+def manifest_text(content: Mapping[str, object]) -> str:
+    """JSON with two spaces of indent, keys in order, and a final line feed."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"

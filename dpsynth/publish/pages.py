@@ -1,0 +1,103 @@
+"""The two pages for people: the report and the recipient's README.
+
+Invariant: whatever a column is called, a page shows it as text. The report runs no script
+and fetches nothing; its content security policy says so to the browser.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from dpsynth.domain.column import Column
+from dpsynth.publish import explanation, figures
+from dpsynth.publish.public_schema import type_name
+from dpsynth.publish.publication import Publication
+from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
+from dpsynth.publish.structure_tree import forest
+
+_LABELS_SHOWN = 6
+
+
+@cache
+def _environment() -> Environment:
+    pages = Environment(
+        loader=PackageLoader("dpsynth.publish"),
+        autoescape=select_autoescape(["html", "html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    pages.filters["markdown"] = markdown_text
+    pages.filters["up"] = figures.rounded_up
+    pages.filters["count"] = figures.count
+    pages.filters["percent_of_width"] = lambda value: f"{value:.2f}%"
+    return pages
+
+
+def markdown_text(text: str) -> str:
+    r"""A text that Markdown shows as it is, on one line.
+
+    >>> markdown_text("a|b <script>")
+    'a\\|b \\<script\\>'
+    """
+    return re.sub(r"([\\`*\[\]<>|&~])", r"\\\1", " ".join(str(text).split()))
+
+
+def values_in_words(column: Column) -> str:
+    """A column's values: all of a short list, the first and the last of a long one."""
+    labels = column.places.labels
+    if len(labels) <= _LABELS_SHOWN:
+        return ", ".join(labels)
+    return f"{labels[0]} … {labels[-1]} ({len(labels)} values)"
+
+
+def report_html(publication: Publication) -> str:
+    """The report, one self-contained page."""
+    columns = {column.name: column for column in publication.columns}
+    by_kind = {
+        kind: [statistic for statistic in publication.statistics if statistic.kind == kind]
+        for kind in ("one_way", "crosstab", "mean")
+    }
+    measure = "epsilon" if publication.guarantee.rho is None else "rho"
+    page = _environment().get_template("report.html.j2")
+    return page.render(
+        _common(publication),
+        steps=steps(publication.events, measure),
+        measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
+        trees=forest(tuple(columns), publication.edges),
+        one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
+        crosstabs=[crosstab_view(s, columns[s.columns[-1]].size) for s in by_kind["crosstab"]],
+        means=[mean_view(s) for s in by_kind["mean"]],
+        assumptions={s.name: explanation.assumption(s, publication.edges) for s in publication.statistics},
+    )
+
+
+def readme_text(publication: Publication) -> str:
+    """The recipient's README."""
+    described = [
+        (column.name, type_name(column), values_in_words(column), _missing_in_words(column))
+        for column in publication.columns
+    ]
+    return _environment().get_template("README.md.j2").render(_common(publication), columns=described)
+
+
+def _common(publication: Publication) -> dict[str, object]:
+    return {
+        "publication": publication,
+        "guarantee": publication.guarantee,
+        "headline": explanation.headline(publication.guarantee),
+        "words": explanation.guarantee_in_words(publication.guarantee),
+        "cautions": explanation.cautions(publication),
+        "not_protected": explanation.not_protected(publication),
+        "modelled": explanation.rests_on_model(publication),
+    }
+
+
+def _missing_in_words(column: Column) -> str:
+    if not column.missing:
+        return "never"
+    return f'"{column.markers[0]}"' if column.markers else "an empty cell"

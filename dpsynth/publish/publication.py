@@ -1,0 +1,55 @@
+"""Everything a release hands to the public, in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import Measurement
+from dpsynth.publish.statistics import StatisticTable
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """A release's public content; every field is a public fact, an answer, or made of these.
+
+    Attributes:
+        release: the release's name in the config.
+        release_id: the id of this run of it.
+        date: ISO date of the run, without a time of day.
+        columns: the public schema, in the order of the table.
+        synthetic: typed values under the original names, in the original order; null is missing.
+        measurements: every noisy marginal.
+        statistics: tables with error bars.
+        guarantee: recomputed from the journal.
+        events: one mapping for each journalled answer, in order: ``question`` ("marginal",
+            "choose" or "count"), ``columns``, ``candidates``, ``mechanism``, ``scale``,
+            ``sensitivity``, ``epsilon``, ``rho``.
+        structure: the strategy that chose what to measure.
+        edges: the cliques it chose.
+        budget: what the config asked for.
+        formats: "csv", "parquet" or both.
+        lost: cliques chosen but not measured, because the release was interrupted.
+        versions: names and versions of the software that ran.
+    """
+
+    release: str
+    release_id: str
+    date: str
+    columns: tuple[Column, ...]
+    synthetic: pa.Table
+    measurements: tuple[Measurement, ...]
+    statistics: tuple[StatisticTable, ...]
+    guarantee: Guarantee
+    events: tuple[Mapping[str, object], ...]
+    structure: str
+    edges: tuple[Clique, ...]
+    budget: Mapping[str, object]
+    formats: tuple[str, ...]
+    lost: tuple[Clique, ...]
+    versions: Mapping[str, str]

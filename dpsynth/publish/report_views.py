@@ -1,0 +1,291 @@
+"""What the report shows of each statistic: texts, and lengths in per cent of a picture's width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.places import NumericPlaces
+from dpsynth.publish import figures
+from dpsynth.publish.statistics import Z95, StatisticTable
+
+_BARS_SHOWN = 16
+_LARGEST_SHOWN = 8
+_ROWS_SHOWN = 40
+_HISTOGRAM_FROM = 12
+_CELLS_SHOWN = 1500
+_WIDEST_MATRIX = 14
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One category: texts, and where its bar and its whisker end, in per cent."""
+
+    label: str
+    figure: str
+    margin: str
+    share: str
+    length: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class OneWayView:
+    """A one-way table: the bars shown at once, all of them, and a histogram for many numbers.
+
+    ``margin`` is that of every bar, where they all have the same; the bars' own are "" then.
+    """
+
+    statistic: StatisticTable
+    margin: str
+    shown: tuple[Bar, ...]
+    everything: tuple[Bar, ...]
+    histogram: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a crosstab; ``shade`` from 0 to 1."""
+
+    figure: str
+    margin: str
+    shade: float
+
+
+@dataclass(frozen=True)
+class CrosstabView:
+    """A crosstab as a matrix; no lines where it is too large for a page. ``margin`` as in OneWayView."""
+
+    statistic: StatisticTable
+    margin: str
+    across: str
+    down: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[Cell, ...]], ...]
+    folded: bool
+
+
+@dataclass(frozen=True)
+class MeanRow:
+    """One group's mean: texts, and its dot and whisker in per cent of the picture's width."""
+
+    label: str
+    figure: str
+    margin: str
+    rows: str
+    grouping: str
+    dot: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MeanView:
+    """Means by group, on one scale from ``least`` to ``most``."""
+
+    statistic: StatisticTable
+    rows: tuple[MeanRow, ...]
+    least: str
+    most: str
+    folded: bool
+
+    @property
+    def binned(self) -> bool:
+        """Whether values inside a bin are unknown for any mean."""
+        return any(row.grouping for row in self.rows)
+
+
+def _number(row: Row, name: str) -> float | None:
+    value = row[name]
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _halved_interval(row: Row) -> float | None:
+    error = _number(row, "standard_error")
+    return None if error is None else Z95 * error
+
+
+def _label(statistic: StatisticTable, row: Row) -> str:
+    return " · ".join(str(row[name]) for name in statistic.label_names)
+
+
+def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
+    """Bars of a column's values; a histogram as well where they are many numbers."""
+    rows = statistic.table.to_pylist()
+    most = _most(rows, "high") or _most(rows, "estimate") or 1.0
+    shared, margins = _margins(rows)
+    bars = tuple(
+        _bar(_label(statistic, row), row, margin, most) for row, margin in zip(rows, margins, strict=True)
+    )
+    numeric = isinstance(column.places, NumericPlaces) and len(column.places.labels) > _HISTOGRAM_FROM
+    if numeric:
+        places = len(column.places.labels)
+        return OneWayView(statistic, shared, bars[places:], bars, bars[:places])
+    if len(bars) > _BARS_SHOWN:
+        largest = sorted(bars, key=lambda bar: bar.length, reverse=True)[:_LARGEST_SHOWN]
+        return OneWayView(statistic, shared, tuple(largest), bars, ())
+    return OneWayView(statistic, shared, bars, bars, ())
+
+
+def _most(rows: Sequence[Row], name: str) -> float:
+    """The largest of some figures, or 0 where none is above it."""
+    return max([0.0, *(_number(row, name) or 0.0 for row in rows)])
+
+
+def _margins(rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
+    """The margin that all figures share, if they do, and each one's own beside it."""
+    margins = [figures.margin(_halved_interval(row)) for row in rows]
+    if len(set(margins)) == 1:
+        return margins[0], [""] * len(margins)
+    return "", margins
+
+
+def _bar(label: str, row: Row, margin: str, most: float) -> Bar:
+    """A bar; an estimate below zero has no length, but its figure shows."""
+    estimate = _number(row, "estimate") or 0.0
+    low, high = _number(row, "low"), _number(row, "high")
+
+    def place(value: float) -> float:
+        return 100.0 * max(value, 0.0) / most
+
+    return Bar(
+        label=label,
+        figure=figures.count(estimate),
+        margin=margin,
+        share=figures.percent(_number(row, "share")),
+        length=place(estimate),
+        low=place(estimate if low is None else low),
+        high=place(estimate if high is None else high),
+    )
+
+
+def crosstab_view(statistic: StatisticTable, width: int) -> CrosstabView:
+    """A matrix with the last column, of ``width`` labels, across; or the first where it is narrower."""
+    rows = statistic.table.to_pylist() if statistic.table.num_rows <= _CELLS_SHOWN else []
+    *first, last = statistic.label_names
+    across, down = last, " · ".join(first) or last
+    downs = [" · ".join(str(row[name]) for name in first) for row in rows[::width]]
+    heads = [str(row[last]) for row in rows[:width]]
+    most = _most(rows, "estimate") or 1.0
+    shared, margins = _margins(rows)
+    cells = [_cell(row, margin, most) for row, margin in zip(rows, margins, strict=True)]
+    if not first:
+        across, downs, heads, width = "", heads, ["rows"], 1
+    matrix = [tuple(cells[start : start + width]) for start in range(0, len(cells), width)]
+    if len(first) == 1 and width > _WIDEST_MATRIX and len(downs) < width:
+        across, down, heads, downs = down, across, downs, heads
+        matrix = list(zip(*matrix, strict=True))
+    lines = tuple(zip(downs, matrix, strict=True))
+    return CrosstabView(statistic, shared, across, down, tuple(heads), lines, len(lines) > _ROWS_SHOWN)
+
+
+def _cell(row: Row, margin: str, most: float) -> Cell:
+    estimate = _number(row, "estimate") or 0.0
+    return Cell(figures.count(estimate), margin, sqrt(max(estimate, 0.0) / most))
+
+
+def mean_view(statistic: StatisticTable) -> MeanView:
+    """Dots with whiskers on the scale that holds all intervals."""
+    rows = statistic.table.to_pylist()
+    ends = [_number(row, name) for row in rows for name in ("low", "high", "estimate")]
+    known = [end for end in ends if end is not None]
+    least, most = min(known, default=0.0), max(known, default=0.0)
+    span = (most - least) or 1.0
+    shown = tuple(_mean_row(_label(statistic, row) or "all rows", row, least, span) for row in rows)
+    marks = (figures.number(least, span / 10), figures.number(most, span / 10))
+    return MeanView(statistic, shown, *marks, folded=len(rows) > _ROWS_SHOWN)
+
+
+def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
+    estimate, error = _number(row, "estimate"), _number(row, "standard_error")
+    low, high = _number(row, "low"), _number(row, "high")
+    grouping = _number(row, "grouping_error")
+
+    def place(value: float | None) -> float:
+        return 0.0 if value is None else 100.0 * (value - least) / span
+
+    return MeanRow(
+        label=label,
+        figure=figures.number(estimate, error),
+        margin="" if error is None else f"± {figures.number(Z95 * error, error)}",
+        rows=figures.count(_number(row, "rows")),
+        grouping=f"± {figures.number(grouping, error)}" if grouping else "",
+        dot=None if estimate is None else place(estimate),
+        low=place(low if low is not None else estimate),
+        high=place(high if high is not None else estimate),
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """Answers of one kind; scales and prices as ranges where they differ."""
+
+    what: str
+    answers: int
+    mechanism: str
+    scale: str
+    sensitivity: str
+    price: str
+    part: str
+    length: float
+
+
+_WAYS = ("The number of rows", "Counts by one column", "Counts by two columns", "Counts by three columns")
+
+
+def _purpose(event: Mapping[str, object]) -> str:
+    if event.get("question") == "choose":
+        return "Which columns to measure together"
+    names = event.get("columns")
+    ways = len(names) if isinstance(names, (list, tuple)) else 0
+    return _WAYS[ways] if ways < len(_WAYS) else f"Counts by {ways} columns"
+
+
+def steps(events: Sequence[Mapping[str, object]], measure: str) -> tuple[Step, ...]:
+    """Events grouped by purpose, mechanism and sensitivity, in the order of their first.
+
+    Args:
+        events: one mapping a journalled answer.
+        measure: "rho" or "epsilon": what the release's costs are added up in.
+    """
+    grouped: dict[tuple[str, str, str], list[Mapping[str, object]]] = {}
+    for event in events:
+        terms = (_purpose(event), str(event.get("mechanism")), str(event.get("sensitivity")))
+        grouped.setdefault(terms, []).append(event)
+    spent = sum(sum(_figures(group, measure)) for group in grouped.values()) or 1.0
+    return tuple(
+        _step(terms, group, measure, 100.0 * sum(_figures(group, measure)) / spent)
+        for terms, group in grouped.items()
+    )
+
+
+def _step(
+    terms: tuple[str, str, str], group: Sequence[Mapping[str, object]], measure: str, part: float
+) -> Step:
+    what, mechanism, sensitivity = terms
+    return Step(
+        what=what,
+        answers=len(group),
+        mechanism=mechanism,
+        scale=_range([figures.number(scale) for scale in sorted(_figures(group, "scale"))]),
+        sensitivity=sensitivity,
+        price=_range([f"{price:.2g}" for price in sorted(_figures(group, measure))]),
+        part="< 1 %" if 0.0 < part < 1.0 else f"{part:.0f} %",
+        length=part,
+    )
+
+
+def _range(rising: Sequence[str]) -> str:
+    if not rising:
+        return figures.NOTHING
+    return rising[0] if rising[0] == rising[-1] else f"{rising[0]} to {rising[-1]}"
+
+
+def _figures(events: Sequence[Mapping[str, object]], key: str) -> list[float]:
+    found = (event.get(key) for event in events)
+    return [float(value) for value in found if isinstance(value, (int, float))]

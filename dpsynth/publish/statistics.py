@@ -1,0 +1,222 @@
+"""Tables of statistics with error bars: what is asked for, and how it is laid out.
+
+Two sources. A table of columns that were measured together comes straight from the noisy
+answers, without bias and with errors computed exactly; any other comes from the fitted
+model, and rests on its independences. A table says which; ``estimates`` says why.
+
+Invariant: post-processing. Nothing here has seen the private table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
+from dpsynth.errors import ConfigError
+from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
+from dpsynth.publish.file_names import file_name
+
+Z95 = 1.96
+"""Half the width of a 95 % interval, in standard errors."""
+
+_FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis"))
+
+
+@runtime_checkable
+class CrosstabRequest(Protocol):
+    """A request for counts by several columns."""
+
+    @property
+    def crosstab(self) -> tuple[str, ...]:
+        """The columns."""
+        ...
+
+
+@runtime_checkable
+class MeanRequest(Protocol):
+    """A request for the mean of a column, over all rows or by group."""
+
+    @property
+    def mean(self) -> str:
+        """The column averaged."""
+        ...
+
+    @property
+    def by(self) -> str | None:
+        """The column whose values make the groups, if any."""
+        ...
+
+
+StatisticRequest = CrosstabRequest | MeanRequest
+
+
+@dataclass(frozen=True)
+class StatisticTable:
+    """One table of statistics.
+
+    Attributes:
+        name: safe as a file name and unique among a release's tables.
+        title: what is in it, in words.
+        kind: "one_way", "crosstab" or "mean".
+        columns: the columns of the private table that it speaks of; of a mean by group, the
+            group's column first.
+        table: one row a cell. Label columns bear the names of the table's columns; then
+            ``estimate``, ``standard_error``, ``low`` and ``high`` (95 % interval), and for
+            one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
+            rows with a known value) and ``grouping_error`` (how far the mean can lie from
+            the estimate because values inside a bin are unknown). Null where undefined.
+            A measured count may be negative; the ends of a count's interval never are.
+            Last, ``basis``: "measured" or "model" in every row, for whoever has only the file.
+        measured: whether it comes straight from the answers, all its columns having been
+            measured together; otherwise it is the model's.
+    """
+
+    name: str
+    title: str
+    kind: str
+    columns: Clique
+    table: pa.Table
+    measured: bool
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the columns of ``table`` that hold labels."""
+        return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
+
+
+def compute_statistics(
+    requests: Sequence[StatisticRequest],
+    columns: Sequence[Column],
+    direct: Unbiased,
+    model: Marginals,
+    replicates: Sequence[Marginals],
+) -> tuple[StatisticTable, ...]:
+    """The one-way table of every column, then the requested tables in their order.
+
+    Args:
+        requests: crosstabs and means.
+        columns: the table's columns, in order.
+        direct: estimates from the answers alone, for all that was measured together.
+        model: the fitted model, for all else.
+        replicates: refits to fresh noise, which give the errors of what is the model's; none,
+            and those errors are null.
+
+    Raises:
+        ConfigError: a request names an unknown column, a column twice, or the mean of a
+            column without numbers.
+    """
+    known = {column.name: column for column in columns}
+    everything = _Tables(known, direct, Measured(direct), Modelled(model, replicates))
+    tables: dict[str, StatisticTable] = {}
+    for column in columns:
+        table = everything.counts("one_way", (column.name,), tables.keys())
+        tables[table.name] = table
+    for request in requests:
+        table = everything.requested(request, tables.keys())
+        tables[table.name] = table
+    return tuple(tables.values())
+
+
+@dataclass(frozen=True)
+class _Tables:
+    columns: Mapping[str, Column]
+    direct: Unbiased
+    measured: Source
+    modelled: Source
+
+    def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
+        if isinstance(request, MeanRequest):
+            return self.means(request.mean, request.by, taken)
+        return self.counts("crosstab", tuple(request.crosstab), taken)
+
+    def source(self, clique: Clique) -> Source:
+        return self.measured if self.direct.covers(clique) else self.modelled
+
+    def checked(self, clique: Clique) -> tuple[Column, ...]:
+        unknown = [name for name in clique if name not in self.columns]
+        if unknown or not clique or len(set(clique)) < len(clique):
+            detail = f"no column is named {unknown[0]!r}" if unknown else "each column must be named once"
+            raise ConfigError(f"The statistic over {', '.join(clique) or 'nothing'} can't be made: {detail}.")
+        return tuple(self.columns[name] for name in clique)
+
+    def counts(self, kind: str, clique: Clique, taken: Set[str]) -> StatisticTable:
+        members = self.checked(clique)
+        source = self.source(clique)
+        found = source.counts(clique)
+        figures = _with_interval(found.rows, found.error, 0.0, np.inf)
+        if kind == "one_way":
+            figures |= {"share": found.share, "share_standard_error": found.share_error}
+        return StatisticTable(
+            name=file_name((kind, *clique), taken),
+            title=listed(clique),
+            kind=kind,
+            columns=clique,
+            table=_table(members, figures, source is self.measured),
+            measured=source is self.measured,
+        )
+
+    def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
+        clique = (of,) if by is None else (by, of)
+        *groups, column = self.checked(clique)
+        centres, half_widths = column.centres, column.places.half_widths
+        if centres is None or half_widths is None:
+            raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
+        source = self.source(clique)
+        found = source.means(clique, centres, half_widths)
+        least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
+        figures = _with_interval(found.mean, found.error, least, most)
+        figures |= {"rows": found.rows, "grouping_error": found.grouping}
+        return StatisticTable(
+            name=file_name(("mean", of) if by is None else ("mean", of, "by", by), taken),
+            title=f"mean of {of}" if by is None else f"{of} by {by}",
+            kind="mean",
+            columns=clique,
+            table=_table(groups, figures, source is self.measured),
+            measured=source is self.measured,
+        )
+
+
+def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:
+    return {
+        "estimate": estimate,
+        "standard_error": error,
+        "low": np.clip(estimate - Z95 * error, least, most),
+        "high": np.clip(estimate + Z95 * error, least, most),
+    }
+
+
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], measured: bool) -> pa.Table:
+    shape = tuple(member.size for member in members)
+    cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
+    labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
+    numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
+    basis = pa.repeat("measured" if measured else "model", len(numbers[0]))
+    return pa.Table.from_arrays([*labels, *numbers, basis], names=[*_label_names(members), *figures, "basis"])
+
+
+def listed(names: Clique) -> str:
+    """Names as a list in words.
+
+    >>> listed(("age", "sex", "city"))
+    'age, sex and city'
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _label_names(members: Iterable[Column]) -> list[str]:
+    """Names of the columns, with "column " in front of those that a figure's name would hide."""
+    names = [member.name for member in members]
+    labels: list[str] = []
+    for name in names:
+        label = name
+        while label in _FIGURES or (label != name and label in names) or label in labels:
+            label = f"column {label}"
+        labels.append(label)
+    return labels

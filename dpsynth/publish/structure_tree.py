@@ -1,0 +1,88 @@
+"""What was measured together, as trees that a page can show and as ways from column to column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dpsynth.domain.domain import Clique
+
+_PAIR = 2
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A column and what hangs from it."""
+
+    name: str
+    branches: tuple[Branch, ...]
+
+
+def forest(columns: Sequence[str], cliques: Sequence[Clique]) -> tuple[Branch, ...] | None:
+    """Trees of all columns joined by the pairs, each hung from its middle; the largest first.
+
+    None where the cliques are not pairs that form trees: then only a list is honest.
+    """
+    if any(len(set(clique)) != _PAIR or not set(clique) <= set(columns) for clique in cliques):
+        return None
+    near: dict[str, list[str]] = {name: [] for name in columns}
+    for one, other in cliques:
+        near[one].append(other)
+        near[other].append(one)
+    groups: list[list[str]] = []
+    unseen = dict.fromkeys(columns)
+    while unseen:
+        group = _breadth_first(next(iter(unseen)), near)
+        groups.append(group)
+        for name in group:
+            unseen.pop(name)
+    if len(cliques) != len(columns) - len(groups):
+        return None
+    groups.sort(key=len, reverse=True)
+    return tuple(_hang(_middle(group, near), None, near) for group in groups)
+
+
+def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
+    """Columns on the shortest way between two, from clique to clique; None where there is no way.
+
+    >>> between("a", "d", (("a", "b"), ("c", "b"), ("c", "d"), ("d", "e")))
+    ('b', 'c')
+    """
+    came_from: dict[str, str] = {one: one}
+    for name in (queue := [one]):
+        for clique in cliques:
+            fresh = [c for c in clique if name in clique and c not in came_from]
+            came_from |= dict.fromkeys(fresh, name)
+            queue += fresh
+    if other not in came_from:
+        return None
+    way = [other]
+    while way[-1] != one:
+        way.append(came_from[way[-1]])
+    return tuple(reversed(way[1:-1]))
+
+
+def _breadth_first(start: str, near: Mapping[str, Sequence[str]]) -> list[str]:
+    order, seen = [start], {start}
+    for name in order:
+        fresh = [other for other in dict.fromkeys(near[name]) if other not in seen]
+        seen.update(fresh)
+        order.extend(fresh)
+    return order
+
+
+def _middle(group: Sequence[str], near: Mapping[str, Sequence[str]]) -> str:
+    """The last column left when leaves are taken off in rounds."""
+    left = {name: len(near[name]) for name in group}
+    while len(left) > _PAIR:
+        for leaf in [name for name, degree in left.items() if degree == 1]:
+            del left[leaf]
+            for other in near[leaf]:
+                if other in left:
+                    left[other] -= 1
+    return max(left, key=lambda name: len(near[name]))
+
+
+def _hang(name: str, parent: str | None, near: Mapping[str, Sequence[str]]) -> Branch:
+    below = tuple(_hang(other, name, near) for other in near[name] if other != parent)
+    return Branch(name, tuple(sorted(below, key=lambda branch: not branch.branches)))

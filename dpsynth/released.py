@@ -1,0 +1,63 @@
+"""A finished release, as Python callers hold it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.errors import DpsynthError
+from dpsynth.publish.statistics import StatisticTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What a release published; all of it may be shared, but for ``folder / "private"``.
+
+    Attributes:
+        release_id: names this run of the release.
+        folder: the bundle on disk, with ``public`` and ``private`` inside.
+        guarantee: what the journal's events add up to.
+        table: the synthetic rows, typed, under the original column names.
+        statistics: tables with error bars, by title ("age", "age and sex", "income by city").
+    """
+
+    release_id: str
+    folder: Path
+    guarantee: Guarantee
+    table: pa.Table
+    statistics: Mapping[str, StatisticTable]
+
+    @cached_property
+    def synthetic(self) -> pd.DataFrame:
+        """The synthetic rows as a pandas table; nullable types where cells may be missing."""
+        import pandas as pd
+
+        nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        return self.table.to_pandas(types_mapper=nullable.get)
+
+    def save(self, outputs: str | Path) -> Path:
+        """Copy the whole bundle to ``outputs/<release>/<release id>``, if it is not there already.
+
+        Returns:
+            The bundle's folder under ``outputs``.
+
+        Raises:
+            DpsynthError: something else bears that name.
+        """
+        target = Path(outputs) / self.folder.parent.name / self.folder.name
+        if target.exists():
+            if target.samefile(self.folder):
+                return target
+            raise DpsynthError(f"{target} exists already; a bundle is never overwritten.")
+        shutil.copytree(self.folder, target)
+        return target

@@ -1,0 +1,177 @@
+"""Columns of named values: categories from a closed list, and booleans.
+
+Invariant: each declared value has a spelling of its own that no marker of missing cells shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dpsynth.domain.column import MISSING_LABEL
+from dpsynth.domain.places import BooleanPlaces, CategoryPlaces
+from dpsynth.spec.missing import cell_text, check_default, markers_of
+from dpsynth.spec.numeric_columns import MAX_PLACES, MISSING_HELP, Missing
+from dpsynth.spec.scalars import EMPTY, Checked, Flag, JsonSchema, Text
+from dpsynth.spec.section import Section, refused
+
+_LARGEST_INTEGER = 10**15
+
+
+@dataclass(frozen=True)
+class Categories(Checked):
+    """A list of distinct texts or whole numbers."""
+
+    def check(self, value: object) -> tuple[str | int, ...]:
+        """The categories, each a text or an int, as declared."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or not value:
+            raise refused("must be a list of texts or whole numbers, such as [F, M]")
+        if len(value) > MAX_PLACES:
+            raise refused(f"must have at most {MAX_PLACES:,} categories")
+        seen: set[str] = set()
+        for i, item in enumerate(value):
+            text = cell_text(item, "a category", i)
+            if text == "":
+                raise refused("is the empty text, which always means missing; remove it", i)
+            if isinstance(item, int) and abs(item) > _LARGEST_INTEGER:
+                raise refused("is too large for a number; put it in quotes", i)
+            if text in seen:
+                raise refused(f"repeats the category '{text}'; list each category once", i)
+            seen.add(text)
+        return tuple(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A list of strings and integers."""
+        items = {"type": ["string", "integer"]}
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_PLACES, "uniqueItems": True}
+
+
+@dataclass(frozen=True)
+class Cell(Checked):
+    """One declared cell: a text or a whole number, kept as text."""
+
+    what: str
+
+    def check(self, value: object) -> str:
+        """The cell's text."""
+        if value is None or value == "":
+            raise refused(EMPTY)
+        if isinstance(value, bool | float) or not isinstance(value, str | int):
+            raise refused(f"must be {self.what}: a text, or a whole number; put this one in quotes")
+        return str(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
+class CategoryColumn(Section):
+    """One of a closed list of values."""
+
+    type: Literal["category"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] | None = Field(
+        default=None, description="All values, from public knowledge. Quote '?', '1.5', 'null' and 'true'."
+    )
+    other: Annotated[str, Text("the label of all other values")] | None = Field(
+        default=None,
+        description="Label that takes all values outside the list. Left out: they count as missing.",
+    )
+    open: Annotated[bool, Flag(later=True)] = Field(
+        default=False, description="Not yet supported. true: find the values with a part of the budget."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.values is None:
+            raise refused("is missing; list all values, from public knowledge, such as [F, M]", "values")
+        check_default(self.missing, self.default)
+        markers = markers_of(self.missing)
+        for i, value in enumerate(self.values):
+            if str(value) in markers:
+                raise refused(f"lists '{value}', which is also a marker of missing cells", "values", i)
+            if str(value) == MISSING_LABEL and self.missing is not False:
+                raise refused(f"must not be '{MISSING_LABEL}', which labels missing cells", "values", i)
+        if self.other is not None and (self.other in markers or self.other == MISSING_LABEL):
+            raise refused("must differ from what means missing", "other")
+        labels = self.places().labels
+        if self.default is not None and self.default not in labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    def places(self) -> CategoryPlaces:
+        """The categories in the order of the list."""
+        assert self.values is not None
+        return CategoryPlaces(self.values, self.other)
+
+
+@dataclass(frozen=True)
+class TwoTexts(Checked):
+    """The texts for false and for true; whole numbers and truth values are allowed unquoted."""
+
+    def check(self, value: object) -> tuple[str, str]:
+        """The two texts."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise refused("must list two texts, for false and for true, such as ['no', 'yes']")
+        items = [str(v).lower() if isinstance(v, bool) else v for v in value]
+        texts = [cell_text(v, "the text of a truth value", i) for i, v in enumerate(items)]
+        if "" in texts:
+            raise refused("is the empty text, which always means missing", texts.index(""))
+        if texts[0].casefold() == texts[1].casefold():
+            raise refused("must be two different texts; capitals make no difference")
+        return texts[0], texts[1]
+
+    def json_schema(self) -> JsonSchema:
+        """A list of two."""
+        items = {"type": ["string", "integer", "boolean"]}
+        return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
+
+
+@dataclass(frozen=True)
+class Truth(Checked):
+    """A truth value, or its text in the table."""
+
+    def check(self, value: object) -> bool | str:
+        """The truth value, or the text."""
+        return value if isinstance(value, bool) else Cell("true, false or one of the two texts").check(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A boolean, string or integer."""
+        return {"type": ["boolean", "string", "integer"]}
+
+
+class BooleanColumn(Section):
+    """False or true; the usual spellings of both are read in any case."""
+
+    type: Literal["boolean"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str, str], TwoTexts()] = Field(
+        default=("false", "true"), description="How the table spells false and true, in this order."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[bool | str, Truth()] | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: false."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        for i, value in enumerate(self.values):
+            if value in markers_of(self.missing):
+                raise refused(f"lists '{value}', which is also a marker of missing cells", "values", i)
+        if isinstance(self.default, str) and self.default not in self.values:
+            raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
+        return self
+
+    def places(self) -> BooleanPlaces:
+        """False and true with their texts."""
+        return BooleanPlaces(*self.values)

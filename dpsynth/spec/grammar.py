@@ -1,0 +1,231 @@
+"""The whole configuration: every key that a release may be given.
+
+Invariant: a Spec is a public value. It is made from the configuration alone, before any data
+are touched, and a Spec that exists is one that can be run: what isn't built yet was refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dpsynth.domain.column import Column
+from dpsynth.spec.columns import ColumnSpec, column_of
+from dpsynth.spec.numeric_columns import MAX_PLACES
+from dpsynth.spec.privacy import Ledger, Person, Privacy
+from dpsynth.spec.publication import Format, Publish, Sample, Schedule, Workload
+from dpsynth.spec.scalars import Choice, Text, Whole
+from dpsynth.spec.section import Later, Section, default_unstated, nearest, refused
+
+MAX_COLUMNS = 2_000
+MAX_CELLS = 10_000_000
+LOUD_EPSILON = 10
+LOUD_DELTA = Decimal("1e-4")
+
+_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+_METHODS = ("independent", "mst")
+_LATER_METHODS = ("privbayes", "aim", "aim_gdp", "one_shot", "fixed", "auto")
+
+
+class Source(Section):
+    """Where the private table is."""
+
+    path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
+    )
+    format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
+        default=None, description="Left out: by the ending of path."
+    )
+    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
+        default=None, description="Not yet supported. Database that holds the table."
+    )
+    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
+        default=None, description="Not yet supported. The query whose rows are the table."
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        path = values.get("path")
+        if values.get("format") is None and isinstance(path, str):
+            values["format"] = _ENDINGS.get(PurePath(path).suffix.lower())
+        return values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.path is None:
+            raise refused("is missing: give the path of a .csv or .parquet file", "path")
+        if self.format is None:
+            raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
+        return self
+
+
+class Structure(Section):
+    """How the marginals to measure are chosen."""
+
+    method: Annotated[Literal["independent", "mst"], Choice(_METHODS, later=_LATER_METHODS)] = Field(
+        default="mst",
+        description="independent: single columns. mst: a tree of pairs. Others: not yet supported.",
+    )
+    workload: Later[Workload] = Field(
+        default=None, description="Not yet supported. Which marginals matter most."
+    )
+    max_model_mb: Later[Annotated[int, Whole(at_least="1", at_most="1000000")]] = Field(
+        default=None, description="Not yet supported. Largest model in megabytes."
+    )
+
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        return {"method": values} if isinstance(values, str) else values
+
+
+_RELEASE_WORDS = (
+    "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
+    "(left out, it is the configuration file's own name)"
+)
+
+
+class Spec(Section):
+    """What the user asks for, checked and complete."""
+
+    release: Annotated[
+        str, Text(_RELEASE_WORDS, pattern=r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?", longest=100)
+    ] = Field(
+        default="release",
+        json_schema_extra=default_unstated,
+        description="Name of the release and of its folder. Left out: this file's name.",
+    )
+    source: Source = Field(description="Where the private table is.")
+    privacy: Privacy = Field(description="The guarantee asked for.")
+    ledger: Ledger = Field(default=Ledger(), description="Where spending is remembered, and its cap.")
+    columns: Mapping[str, ColumnSpec] = Field(
+        description="The columns to use, by name; others are ignored. Domains come from public knowledge."
+    )
+    constraints: Later[tuple[Annotated[str, Text("a rule", longest=1000)], ...]] = Field(
+        default=None, description="Not yet supported. Rules that synthetic rows obey."
+    )
+    structure: Structure = Field(default=Structure(), description="How the marginals to measure are chosen.")
+    sample: Sample = Field(default=Sample(), description="The synthetic rows.")
+    publish: Publish = Field(default=Publish(), description="What goes into the bundle.")
+    schedule: Later[Schedule] = Field(default=None, description="Not yet supported. When to release again.")
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        ledger = values.get("ledger", {})
+        if isinstance(ledger, dict) and "dataset" not in ledger:
+            release = values.get("release")
+            name = release if isinstance(release, str) and release else "release"
+            values["ledger"] = {**ledger, "dataset": name}
+        return values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        columns = self._sizes_checked()
+        self._statistics_checked(columns)
+        split, method = self.privacy.split, self.structure.method
+        if split is not None and method == "mst" and not (split.structure and split.marginals):
+            key = "marginals" if split.structure else "structure"
+            raise refused(f"must be above 0 with structure.method {method}", "privacy", "split", key)
+        return self
+
+    def _sizes_checked(self) -> dict[str, Column]:
+        if not self.columns:
+            raise refused(
+                "must declare at least one, such as age: {type: integer, min: 0, max: 110}", "columns"
+            )
+        if len(self.columns) > MAX_COLUMNS:
+            raise refused(f"must declare at most {MAX_COLUMNS:,} columns", "columns")
+        for name in self.columns:
+            if not name or not name.isprintable() or len(name) > 200:
+                raise refused("must be a name of 1 to 200 printable characters", "columns", name)
+        columns = {column.name: column for column in self.table_columns()}
+        for name, column in columns.items():
+            if column.size < 2:
+                raise refused("has one possible value only; remove the column", "columns", name)
+            if column.size > MAX_PLACES + 2:
+                words = f"has {column.size:,} possible values; use fewer, at most {MAX_PLACES:,}"
+                raise refused(words, "columns", name)
+        widest = sorted(columns.values(), key=lambda column: column.size)[-2:]
+        if self.structure.method != "independent" and len(widest) == 2:
+            cells = widest[0].size * widest[1].size
+            if cells > MAX_CELLS:
+                words = (
+                    f"has {cells:,} cells with '{widest[0].name}'; use fewer bins, for at most {MAX_CELLS:,}"
+                )
+                raise refused(words, "columns", widest[1].name)
+        return columns
+
+    def _statistics_checked(self, columns: Mapping[str, Column]) -> None:
+        for i, statistic in enumerate(self.publish.statistics):
+            path = ("publish", "statistics", i)
+            cells = 1
+            for name in statistic.columns:
+                if name not in columns:
+                    guess = nearest(name, columns)
+                    raise refused(f"names '{name}', which is not among columns{guess}", *path)
+                cells *= columns[name].size
+            if cells > MAX_CELLS:
+                raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
+            mean = getattr(statistic, "mean", None)
+            if mean is not None and columns[mean].centres is None:
+                raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
+
+    def table_columns(self) -> tuple[Column, ...]:
+        """The declared columns as the domain's, in the order of the configuration."""
+        return tuple(column_of(name, declared) for name, declared in self.columns.items())
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but deserves a second look; public facts only, one sentence or two each."""
+        found = []
+        privacy = self.privacy
+        if privacy.epsilon > LOUD_EPSILON:
+            found.append(
+                f"epsilon {privacy.epsilon} is above {LOUD_EPSILON}: a guarantee this weak protects little. "
+                "0.1 to 5 is the usual range of one release."
+            )
+        if privacy.delta is not None and privacy.delta > LOUD_DELTA:
+            found.append(
+                f"delta {privacy.delta} is above {LOUD_DELTA}: it should be well below 1 divided by the "
+                "number of rows, or whole rows could be published within the guarantee."
+            )
+        if isinstance(privacy.unit, Person) and privacy.unit.column in self.columns:
+            found.append(
+                f"'{privacy.unit.column}' says whose row it is and is also among columns, so the synthetic "
+                "table will hold values of it. It is not needed there."
+            )
+        return tuple(found)
+
+    def fingerprint(self) -> str:
+        """SHA-256 in hex of all that decides which questions a release asks of the private table.
+
+        That is: the dataset's name, the privacy section, the columns as they were worked out, the
+        structure section, and the pairs of columns of requested statistics, which are measured first.
+        Where the table lies, how much may be spent on it in all, and whatever else is published from
+        the answers don't count, so these may change when a release is resumed.
+        """
+        columns = [
+            {**asdict(column), "kind": type(column.places).__name__} for column in self.table_columns()
+        ]
+        questions = {
+            "dataset": self.ledger.dataset,
+            "privacy": self.privacy.model_dump(),
+            "unit": type(self.privacy.unit).__name__,
+            "columns": columns,
+            "structure": self.structure.model_dump(),
+            "pairs": [list(r.columns) for r in self.publish.statistics if len(r.columns) == 2],
+        }
+        text = json.dumps(questions, sort_keys=True, separators=(",", ":"), default=_canonical)
+        return sha256(text.encode("ascii")).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """Equal decimals as equal texts: 1, 1.0 and 1e0 are all "1"."""
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f")
+    raise TypeError(f"{type(value).__name__} has no canonical text")

@@ -1,0 +1,255 @@
+"""Numeric columns: integers, numbers and (for later) dates, cut into declared bins.
+
+Invariant: the bins follow from the declaration alone, by exact arithmetic, and each holds at
+least one value that the column can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dpsynth.domain.places import NumericPlaces, default_decimals
+from dpsynth.spec.missing import MissingRule, check_default
+from dpsynth.spec.scalars import EMPTY, Checked, Choice, JsonSchema, Number, Text, Whole
+from dpsynth.spec.section import Later, Section, refused
+
+MAX_PLACES = 10_000
+ONE_A_VALUE = 128
+DEFAULT_BINS = 32
+_LARGEST_INTEGER = 10**15
+_LARGEST_STEP = 2**53
+_MAX_DECIMALS = 9
+
+Missing = Annotated[bool | tuple[str, ...], MissingRule()]
+MISSING_HELP = (
+    "true: missing is a value of its own, which also takes malformed cells. A text or a list of texts: the "
+    "same, and these mean missing too. false: nothing is missing; unusable cells become the default."
+)
+_BOUNDS_HELP = "Not yet supported. 'private': find the bounds with a part of the budget."
+_WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
+_Bound = Annotated[Decimal, Number()]
+
+
+@dataclass(frozen=True)
+class Bins(Checked):
+    """A number of bins, or the rising edges of bins as a tuple."""
+
+    edge: Number
+
+    def check(self, value: object) -> int | tuple[Decimal | int, ...]:
+        """The number or the edges."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple):
+            number = Whole(at_least="1", at_most=str(MAX_PLACES), advice="or a list of rising edges")
+            return number.check(value)
+        if len(value) < 2:
+            raise refused("must be a number of bins, or a list of at least two rising edges")
+        if len(value) > MAX_PLACES + 1:
+            raise refused(f"must have at most {MAX_PLACES:,} bins")
+        edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
+        for i in range(1, len(edges)):
+            if edges[i] <= edges[i - 1]:
+                raise refused("must be above the edge before it; edges rise", i)
+        return edges
+
+    def _edge(self, value: object, position: int) -> Decimal | int:
+        try:
+            return self.edge.check(value)
+        except PydanticCustomError as error:
+            raise refused((error.context or {})["words"], position) from None
+
+    def json_schema(self) -> JsonSchema:
+        """An integer or a list of edges."""
+        edges = {"type": "array", "items": self.edge.json_schema(), "minItems": 2, "maxItems": MAX_PLACES + 1}
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PLACES}, edges]}
+
+
+def _ends(
+    low: Decimal | int | None, high: Decimal | int | None, bins: int | tuple[Decimal | int, ...] | None
+) -> tuple[Decimal | int, Decimal | int]:
+    """First and last value of a column; refuses ends that are missing or contradict the edges."""
+    if isinstance(bins, tuple):
+        if low is not None and low != bins[0]:
+            raise refused(f"must be the first edge of bins, {bins[0]}, or be left out", "min")
+        if high is not None and high != bins[-1]:
+            raise refused(f"must be the last edge of bins, {bins[-1]}, or be left out", "max")
+        return bins[0], bins[-1]
+    for key, end in (("min", low), ("max", high)):
+        if end is None:
+            raise refused("is missing; give min and max, or the edges of bins, from public knowledge", key)
+    assert low is not None and high is not None
+    if low > high:
+        raise refused(f"must not be above max; it is {low}, and max is {high}", "min")
+    return low, high
+
+
+def _check_default(
+    missing: bool | tuple[str, ...], default: Decimal | int | None, low: Decimal | int, high: Decimal | int
+) -> None:
+    check_default(missing, default)
+    if default is not None and not low <= default <= high:
+        raise refused(f"must lie between {low} and {high}", "default")
+
+
+class IntegerColumn(Section):
+    """Whole numbers. Values outside min..max are clipped; fractions are cut off."""
+
+    type: Literal["integer"] = Field(description="Kind of column.")
+    min: _WholeBound | None = Field(
+        default=None, description="Smallest value; smaller ones count as this one."
+    )
+    max: _WholeBound | None = Field(default=None, description="Largest value; larger ones count as this one.")
+    bins: Annotated[int | tuple[int, ...], Bins(Whole())] | None = Field(
+        default=None,
+        description=f"A number of bins, or their rising edges: [0, 10, 20, 110] is 0-9, 10-19 and 20-110. "
+        f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: _WholeBound | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: min."
+    )
+    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
+        default=None, description=_BOUNDS_HELP
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        low, high = _ends(self.min, self.max, self.bins)
+        _check_default(self.missing, self.default, low, high)
+        if isinstance(self.bins, int) and self.bins > high - low + 1:
+            raise refused(f"must be at most {high - low + 1}, the number of values from min to max", "bins")
+        if isinstance(self.bins, tuple) and max(map(abs, self.bins)) > _LARGEST_INTEGER:
+            raise refused(f"must lie between -{_LARGEST_INTEGER} and {_LARGEST_INTEGER}", "bins")
+        return self
+
+    def places(self) -> NumericPlaces:
+        """The bins.
+
+        The last bin of NumericPlaces is closed. Its upper edge is put half a step above the
+        largest value, so that a bin for that value alone can exist too.
+        """
+        if isinstance(self.bins, tuple):
+            *starts, last = self.bins
+        else:
+            assert self.min is not None and self.max is not None
+            last = self.max
+            count = last - self.min + 1
+            bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
+            starts = [self.min + i * count // bins for i in range(bins)]
+        return NumericPlaces((*map(float, starts), last + 0.5), decimals=0, integer=True)
+
+
+class NumberColumn(Section):
+    """Decimal numbers. Values outside min..max are clipped."""
+
+    type: Literal["number"] = Field(description="Kind of column.")
+    min: _Bound | None = Field(default=None, description="Smallest value; smaller ones count as this one.")
+    max: _Bound | None = Field(default=None, description="Largest value; larger ones count as this one.")
+    bins: Annotated[int | tuple[Decimal, ...], Bins(Number())] | None = Field(
+        default=None,
+        description=f"A number of equal bins, or their rising edges. Left out: {DEFAULT_BINS} bins.",
+    )
+    decimals: Annotated[int, Whole(at_least="0", at_most=str(_MAX_DECIMALS))] | None = Field(
+        default=None,
+        description="Decimals of synthetic values. Left out: some 1 000 values a bin, at most 6.",
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: _Bound | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: min."
+    )
+    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
+        default=None, description=_BOUNDS_HELP
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        low, high = _ends(self.min, self.max, self.bins)
+        if low == high:
+            raise refused(f"must be below max; both are {low}", "min")
+        _check_default(self.missing, self.default, low, high)
+        edges = self._edges()
+        floats = [float(e) for e in edges]
+        blame = "bins" if isinstance(self.bins, tuple) else "min"
+        if any(a >= b for a, b in pairwise(floats)):
+            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
+        decimals = self._decimals()
+        if max(abs(edges[0]), abs(edges[-1])) * 10**decimals > _LARGEST_STEP:
+            raise refused("is too large to be written exactly; use smaller bounds or fewer decimals", blame)
+        self._no_bin_without_value(edges, decimals)
+        return self
+
+    def _no_bin_without_value(self, edges: Sequence[Fraction], decimals: int) -> None:
+        for i, (start, end) in enumerate(pairwise(edges)):
+            first, scaled = ceil(start * 10**decimals), end * 10**decimals
+            last = floor(scaled) if i == len(edges) - 2 else ceil(scaled) - 1
+            if first > last:
+                raise refused(
+                    f"leaves the bin from {float(start):.10g} to {float(end):.10g} without a value of "
+                    f"{decimals} decimals; use wider bins or more decimals",
+                    "bins" if self.decimals is None else "decimals",
+                )
+
+    def _edges(self) -> tuple[Fraction, ...]:
+        if isinstance(self.bins, tuple):
+            return tuple(map(Fraction, self.bins))
+        assert self.min is not None and self.max is not None
+        low, width = Fraction(self.min), Fraction(self.max) - Fraction(self.min)
+        count = self.bins or DEFAULT_BINS
+        return tuple(low + width * i / count for i in range(count + 1))
+
+    def _decimals(self) -> int:
+        if self.decimals is not None:
+            return self.decimals
+        edges = [float(e) for e in self._edges()]
+        decimals = default_decimals(edges)
+        largest = max(abs(edges[0]), abs(edges[-1]))
+        while decimals and largest * 10**decimals > _LARGEST_STEP:
+            decimals -= 1
+        return decimals
+
+    def places(self) -> NumericPlaces:
+        """The bins, their edges rounded to doubles."""
+        return NumericPlaces(tuple(float(e) for e in self._edges()), decimals=self._decimals(), integer=False)
+
+
+@dataclass(frozen=True)
+class Day(Checked):
+    """A calendar day as YYYY-MM-DD."""
+
+    def check(self, value: object) -> date:
+        """The day."""
+        try:
+            return value if isinstance(value, date) else date.fromisoformat(Text("a day").check(value))
+        except ValueError:
+            raise refused("must be a day written as YYYY-MM-DD, such as 2020-01-31") from None
+
+    def json_schema(self) -> JsonSchema:
+        """A string of format date."""
+        return {"type": "string", "format": "date"}
+
+
+class DateColumn(Section):
+    """Calendar dates. Not yet supported."""
+
+    type: Annotated[Literal["date"], Choice((), later=("date",))] = Field(description="Kind of column.")
+    min: Annotated[date, Day()] | None = Field(default=None, description="First day.")
+    max: Annotated[date, Day()] | None = Field(default=None, description="Last day.")
+    unit: Annotated[str, Choice(("day", "week", "month", "quarter", "year"))] = Field(
+        default="month", description="Width of a bin."
+    )
+    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
+        default=None, description=_BOUNDS_HELP
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[date, Day()] | None = Field(default=None, description="For unusable cells.")

@@ -1,0 +1,163 @@
+"""What is protected, how strongly, and how often a table may be asked.
+
+Invariant: every budget is an exact decimal. It becomes a float nowhere in this room.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from dpsynth.spec.scalars import Choice, ColumnName, Number, Text, Whole
+from dpsynth.spec.section import Section, default_unstated, refused
+
+Noise = Literal["gaussian", "laplace"]
+Neighbours = Literal["add_remove", "replace_one"]
+Accountant = Literal["auto", "sequential", "zcdp"]
+
+_Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
+
+_EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
+_DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
+
+
+class Row(BaseModel):
+    """One neighbour is one row."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"const": "row"})
+
+    @property
+    def max_rows(self) -> int:
+        """Rows that one unit can hold: 1."""
+        return 1
+
+
+class Person(Section):
+    """One neighbour is all rows of one person."""
+
+    column: ColumnName = Field(description="Column that says whose row it is. It need not be among columns.")
+    max_rows: Annotated[int, Whole(at_least="1", at_most="10000")] = Field(
+        description="Most rows of one person that are used; of more, a random choice is. Noise grows with it."
+    )
+
+
+def _unit_stated(value: object) -> object:
+    if value == "row":
+        return Row()
+    if isinstance(value, dict | Row | Person):
+        return value
+    raise refused("must be row, or a mapping such as {column: patient_id, max_rows: 4}")
+
+
+Unit = Annotated[
+    Annotated[Row, Tag("@row")] | Annotated[Person, Tag("@person")],
+    Discriminator(lambda value: "@row" if isinstance(value, Row) else "@person"),
+    BeforeValidator(_unit_stated),
+]
+"""What one neighbour is."""
+
+
+class Split(Section):
+    """Shares of the budget by step; together at most 1."""
+
+    domain: _Share = Field(
+        default=Decimal(0), description="For finding bounds and categories; must be 0 for now."
+    )
+    one_way: _Share = Field(description="For the marginals of single columns.")
+    structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
+    marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.domain > 0:
+            raise refused("is not yet supported above 0: all columns are declared publicly", "domain")
+        if self.one_way == 0:
+            raise refused("must be above 0; every strategy starts from the single columns", "one_way")
+        total = self.domain + self.one_way + self.structure + self.marginals
+        if total > 1:
+            raise refused(f"must sum to at most 1; these shares sum to {total}")
+        return self
+
+
+class Privacy(Section):
+    """The guarantee asked for."""
+
+    epsilon: Annotated[Decimal, _EPSILON] = Field(description="Privacy loss: smaller is more private.")
+    delta: Annotated[Decimal, _DELTA] | None = Field(
+        default=None,
+        description="Probability that the bound may fail. Left out: pure epsilon-DP with Laplace noise.",
+    )
+    noise: Annotated[Noise, Choice(("gaussian", "laplace"))] = Field(
+        default="laplace",
+        json_schema_extra=default_unstated,
+        description="Left out: gaussian if delta is given, otherwise laplace.",
+    )
+    neighbours: Annotated[Neighbours, Choice(("add_remove", "replace_one"))] = Field(
+        default="add_remove",
+        description="add_remove: one unit more or less. replace_one: the number of rows is public, and one "
+        "unit is exchanged.",
+    )
+    unit: Unit = Field(
+        default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
+    )
+    accountant: Annotated[
+        Accountant, Choice(("auto", "sequential", "zcdp"), later=("advanced", "rdp", "pld"))
+    ] = Field(
+        default="auto", description="How losses are added up. advanced, rdp and pld: not yet supported."
+    )
+    split: Split | None = Field(
+        default=None, description="Shares of the budget by step. Left out: the plan's."
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        by_delta = "laplace" if values.get("delta") is None else "gaussian"
+        return {"noise": by_delta, **values}
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.noise == "gaussian" and self.delta is None:
+            raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
+        if self.accountant == "zcdp" and self.delta is None:
+            raise refused(
+                "is missing: accountant zcdp needs it, such as 1e-9. Or use accountant: sequential", "delta"
+            )
+        if self.accountant == "sequential" and self.noise == "gaussian":
+            raise refused("must be zcdp or auto with gaussian noise; sequential needs laplace", "accountant")
+        return self
+
+
+class Cap(Section):
+    """The most that all releases of a dataset may spend together."""
+
+    epsilon: Annotated[Decimal, Number(above="0", at_most="1e9")] = Field(
+        default=Decimal(10), description="Sum over all releases."
+    )
+    delta: Annotated[Decimal, Number(at_least="0", below="1")] = Field(
+        default=Decimal("1e-5"), description="Sum over all releases."
+    )
+
+
+_DatabaseUrl = Text(
+    "the address of a database, such as sqlite:///ledger.db or postgresql://host/name",
+    pattern=r"(sqlite|postgresql)(\+[a-z0-9_]+)?://.*",
+    longest=1000,
+)
+
+
+class Ledger(Section):
+    """Where spending is remembered, across releases and processes."""
+
+    url: Annotated[str, _DatabaseUrl] = Field(
+        default="sqlite:///ledger.db",
+        description="Database; an SQLite path is relative to the working directory.",
+    )
+    dataset: Annotated[str, Text("a name for the table")] = Field(
+        default="",
+        json_schema_extra=default_unstated,
+        description="Name that spending is counted under, the same in all releases of one table. "
+        "Left out: the release's name.",
+    )
+    cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")

@@ -1,0 +1,92 @@
+"""A section of the configuration, and how its rules say no.
+
+Invariant: no key is ignored. A key that a section doesn't know is refused with the nearest
+one it does know; a key or value that is known but not built yet is refused as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
+
+T = TypeVar("T")
+
+REFUSED = "refused"
+NOT_YET = "not_yet"
+
+
+def refused(words: str, *path: str | int) -> PydanticCustomError:
+    """An error about the value at a path below the one being validated.
+
+    Args:
+        words: what follows the key's name in the message, such as "must be above 0".
+        path: keys from the value being validated down to the one at fault.
+    """
+    return PydanticCustomError(REFUSED, "{words}", {"words": words, "path": path})
+
+
+def not_yet(what: str = "", allowed: str = "") -> PydanticCustomError:
+    """An error for what the grammar knows and this version can't do."""
+    return PydanticCustomError(NOT_YET, "{what}", {"what": what, "allowed": allowed, "path": ()})
+
+
+def nearest(word: object, known: Collection[str]) -> str:
+    """The guess that follows an unknown word, or "" if no known word is close.
+
+    >>> nearest("epsilom", ["delta", "epsilon"])
+    " (did you mean 'epsilon'?)"
+    """
+    close = get_close_matches(str(word).casefold(), {k.casefold(): k for k in known}, n=1, cutoff=0.6)
+    return f" (did you mean '{next(k for k in known if k.casefold() == close[0])}'?)" if close else ""
+
+
+def _not_built(value: T | None) -> T | None:
+    if value is None or value is False:
+        return value
+    raise not_yet()
+
+
+Later = Annotated[T | None, AfterValidator(_not_built)]
+"""A key of the grammar that is parsed and validated, then refused as not yet supported."""
+
+
+def default_unstated(schema: JsonDict) -> None:
+    """Take from an editor's schema a default that really depends on other keys."""
+    schema.pop("default", None)
+
+
+class Section(BaseModel):
+    """A mapping of the configuration with a fixed set of keys; immutable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys_only(cls, values: object) -> object:
+        if isinstance(values, cls):
+            return values
+        values = cls._written_out(values)
+        known = list(cls.model_fields)
+        if not isinstance(values, dict):
+            found = "has no value" if values is None else "must be a mapping of keys to values"
+            raise refused(f"{found}; its keys are {', '.join(known)}")
+        for key in values:
+            if key not in known:
+                guess = nearest(key, known)
+                raise refused(f"is not a known key{guess}; the keys here are {', '.join(known)}", key)
+        return cls._completed(dict(values))
+
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        """The mapping that a shorthand stands for; by default there is no shorthand."""
+        return values
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        """The mapping with defaults that depend on other keys filled in."""
+        return values

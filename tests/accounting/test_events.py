@@ -1,0 +1,122 @@
+"""Events cost what their formulas say, prices are never overspent, and records keep every bit."""
+
+import json
+from fractions import Fraction
+from math import nextafter, sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.accounting.events import (
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    cost,
+    exponential_within,
+    from_json,
+    gaussian_within,
+    laplace_within,
+    mechanism_of,
+    to_json,
+)
+
+SETTING = settings(max_examples=300, deadline=None)
+PRICES = st.one_of(
+    st.fractions(Fraction(1, 10**9), 100),
+    st.floats(-200, 6).map(lambda e: Fraction(10**e)),
+    st.integers(1, 10**6).map(lambda n: Fraction(1, n)),
+)
+SENSITIVITIES = st.integers(1, 20_000)
+MEASURES = st.sampled_from(["pure", "zcdp"])
+EVENTS = [LaplaceEvent(0.1, 3), GaussianEvent(1 / 3, 2), ExponentialEvent(5e-324, 1), LaplaceEvent(1e308, 7)]
+
+
+def priced(kind, price, measure, sensitivity):
+    """The event that fits a price, and its cost under the measure."""
+    if kind == "gaussian":
+        event = gaussian_within(price, sensitivity)
+        return event, event.rho
+    event = {"laplace": laplace_within, "exponential": exponential_within}[kind](price, measure, sensitivity)
+    return event, cost(event, measure)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "exponential"])
+@given(price=PRICES, measure=MEASURES, sensitivity=SENSITIVITIES)
+@SETTING
+def test_a_price_is_never_exceeded_and_missed_by_at_most_its_twelfth_digit(kind, price, measure, sensitivity):
+    _, spent = priced(kind, price, measure, sensitivity)
+    assert price * (1 - Fraction(1, 10**12)) <= spent <= price
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "exponential"])
+@given(whole=PRICES, parts=st.integers(1, 200), measure=MEASURES, sensitivity=st.integers(1, 50))
+@settings(max_examples=100, deadline=None)
+def test_parts_of_a_split_sum_to_no_more_than_the_whole(kind, whole, parts, measure, sensitivity):
+    _, each = priced(kind, whole / parts, measure, sensitivity)
+    assert whole * (1 - Fraction(1, 10**12)) <= parts * each <= whole
+
+
+def test_a_split_in_floats_would_be_caught_exceeding_the_whole():
+    whole = 1.0
+    over = [n for n in range(1, 201) if sum([Fraction(whole / n)] * n) > 1]
+    assert over
+
+
+@pytest.mark.parametrize("price", [Fraction(0), Fraction(-1, 3)])
+def test_a_price_of_nothing_is_refused(price):
+    for kind in ("laplace", "gaussian", "exponential"):
+        with pytest.raises(ValueError, match="positive"):
+            priced(kind, price, "zcdp", 1)
+
+
+def test_costs_are_the_formulas():
+    assert LaplaceEvent(4.0, 2).epsilon == Fraction(1, 2) and LaplaceEvent(4.0, 2).rho == Fraction(1, 8)
+    assert GaussianEvent(4.0, 2).rho == Fraction(1, 16) and GaussianEvent(4.0, 2).epsilon is None
+    assert ExponentialEvent(4.0, 2).epsilon == 1 and ExponentialEvent(4.0, 2).rho == Fraction(1, 8)
+
+
+@given(st.floats(1e-3, 1e6), SENSITIVITIES)
+@SETTING
+def test_costs_are_exact_rationals_of_the_noise_really_drawn(scale, sensitivity):
+    exactly = Fraction(scale)
+    assert LaplaceEvent(scale, sensitivity).epsilon == sensitivity / exactly
+    assert GaussianEvent(scale, sensitivity).rho == Fraction(sensitivity) / (2 * exactly**2)
+    assert ExponentialEvent(scale, sensitivity).epsilon == 2 * sensitivity / exactly
+    assert GaussianEvent(nextafter(scale, 0), 1).rho > GaussianEvent(scale, 1).rho
+
+
+def test_a_person_of_k_rows_needs_k_times_the_noise_of_a_row():
+    row, person = gaussian_within(Fraction(1, 10), 1), gaussian_within(Fraction(1, 10), 25)
+    assert person.sigma == pytest.approx(5 * row.sigma)
+    assert laplace_within(Fraction(1), "pure", 5).scale == 5.0
+    assert gaussian_within(Fraction(1, 10), 2).sigma == pytest.approx(sqrt(2) * row.sigma)
+
+
+def test_the_factor_two_of_the_exponential_mechanism_is_not_dropped():
+    event = exponential_within(Fraction(1), "pure", 1)
+    assert event.scale == pytest.approx(2.0) and event.rho == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_an_event_survives_json_bit_by_bit(event):
+    record = json.loads(json.dumps(to_json(event)))
+    assert from_json(record) == event and type(from_json(record)) is type(event)
+
+
+@given(
+    st.sampled_from([LaplaceEvent, GaussianEvent, ExponentialEvent]), st.floats(5e-324, 1e308), SENSITIVITIES
+)
+@SETTING
+def test_any_event_survives_json(kind, scale, sensitivity):
+    event = kind(scale, sensitivity)
+    assert from_json(json.loads(json.dumps(to_json(event)))) == event
+
+
+def test_mechanisms_are_named_and_an_unknown_one_is_refused():
+    names = {mechanism_of(e) for e in EVENTS}
+    assert names == {"discrete Laplace", "discrete Gaussian", "exponential mechanism"}
+    with pytest.raises(KeyError):
+        from_json({"mechanism": "discrete Lagrange", "scale": 1.0, "l1": 1})
+    with pytest.raises(TypeError):
+        from_json({"mechanism": "discrete Laplace", "scale": 1.0})

@@ -1,0 +1,146 @@
+"""No person has more than k rows, which ones is chance, and nobody's rows depend on another's."""
+
+import secrets
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsynth.curator.bounding import person_codes, rows_kept
+
+KEY = bytes(range(32))
+VARIANTS = [
+    ("7", " 7", "007", "7.0", "\uff17", "+7", "7e0", "\t7\n", "7.", "70e-1"),
+    ("Ann", "ann", "ANN", " Ann ", "\uff21\uff4e\uff4e", "ann\u00a0"),
+    ("-3", "-3.0", "-03", " -3"),
+    ("0", "00", "0.0", "-0", "-0.0"),
+    ("2.5", "2.50", "02.5", "25e-1"),
+    ("Straße", "STRASSE", "strasse"),
+    ("\ufb01n", "fin", "FIN"),
+    ("é", "e\u0301", "É"),
+    (None, "", " ", "\t\n", "\u3000"),
+    ("12345678901234567890", "+12345678901234567890", "0012345678901234567890", "12345678901234567890.0"),
+]
+
+
+def codes_of(ids):
+    return person_codes(pa.array(ids, pa.string()), KEY)
+
+
+def kept_rows(ids, max_rows, key=KEY):
+    """Which row numbers are kept, by id."""
+    kept = rows_kept(person_codes(pa.array(ids, pa.string()), key), max_rows, key)
+    return {i: [n for n in np.flatnonzero(kept).tolist() if ids[n] == i] for i in set(ids)}
+
+
+@pytest.mark.parametrize("variants", VARIANTS, ids=[str(v[0]) for v in VARIANTS])
+def test_variants_of_an_id_are_one_person(variants):
+    assert len(set(codes_of(variants).tolist())) == 1
+
+
+def test_different_ids_are_different_people():
+    firsts = [v[0] for v in VARIANTS]
+    others = [
+        "77",
+        "8",
+        "-7",
+        "0.7",
+        "7a",
+        "7 0",
+        "12345678901234567891",
+        "12345678901234567889",
+        "nan",
+        "inf",
+    ]
+    assert len(set(codes_of(firsts + others).tolist())) == len(firsts + others)
+
+
+def test_whole_numbers_beyond_the_range_of_doubles_digits_stay_apart():
+    ids = [str(2**53 + i) for i in range(50)]
+    assert len(set(codes_of(ids).tolist())) == 50
+
+
+IDS = st.one_of(
+    st.sampled_from([v for group in VARIANTS for v in group]),
+    st.text(max_size=3),
+    st.integers(-3, 3).map(str),
+    st.floats().map(str),
+    st.none(),
+)
+
+
+@given(st.lists(IDS, max_size=60), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_at_most_k_rows_of_each_person_are_kept_and_all_where_there_are_no_more(ids, max_rows):
+    persons = codes_of(ids)
+    kept = rows_kept(persons, max_rows, KEY)
+    before, after = Counter(persons.tolist()), Counter(persons[kept].tolist())
+    assert after == {person: min(rows, max_rows) for person, rows in before.items()}
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 40), st.integers(1, 8), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_adding_removing_or_changing_a_person_leaves_everybody_elses_rows_as_they_were(
+    others, place, times, max_rows
+):
+    alone = [str(i) for i in others]
+    joined = [*alone[:place], *["newcomer"] * times, *alone[place:]]
+    scattered = list(alone)
+    for n in range(times):
+        scattered.insert((place + 3 * n) % (len(scattered) + 1), "another")
+    without = rows_kept(codes_of(alone), max_rows, KEY)
+    for ids, guest in ((joined, "newcomer"), (scattered, "another")):
+        kept = rows_kept(codes_of(ids), max_rows, KEY)
+        rest = np.array([i != guest for i in ids], dtype=bool)
+        assert kept[rest].tolist() == without.tolist()
+
+
+def test_a_person_of_a_hundred_thousand_rows_is_cut_to_k_and_the_rest_stays():
+    ids = ["crowd"] * 100_000
+    ids[::1000] = [f"p{i}" for i in range(100)]
+    kept = rows_kept(codes_of(ids), 3, KEY)
+    assert kept.sum() == 103 and kept[::1000].all()
+
+
+def test_ids_made_to_collide_with_the_priorities_of_others_change_nothing():
+    ids = ["a"] * 6 + [f"{c}:{n}" for c in codes_of(["a"]).tolist() for n in range(6)]
+    kept = rows_kept(codes_of(ids), 2, KEY)
+    assert kept[:6].sum() == 2 and kept[6:].all()
+    assert kept[:6].tolist() == rows_kept(codes_of(ids[:6]), 2, KEY).tolist()
+
+
+def test_every_set_of_k_rows_is_as_likely_as_any_other_over_keys():
+    seen = Counter()
+    persons = codes_of(["x"] * 5)
+    runs = 3000
+    for n in range(runs):
+        kept = rows_kept(persons, 2, n.to_bytes(8, "big"))
+        seen[tuple(np.flatnonzero(kept).tolist())] += 1
+    assert len(seen) == 10
+    statistic = sum((count - runs / 10) ** 2 / (runs / 10) for count in seen.values())
+    assert statistic < 32.0  # the 99.98 % point of chi-square with 9 degrees of freedom
+
+
+def test_the_choice_depends_on_the_key_and_on_nothing_else():
+    ids = ["x"] * 50
+    assert kept_rows(ids, 5) == kept_rows(ids, 5)
+    other = secrets.token_bytes(32)
+    assert kept_rows(ids, 25, other) != kept_rows(ids, 25)
+
+
+def test_where_the_rows_stand_changes_no_choice_among_one_persons_rows():
+    ranks = kept_rows(["x"] * 9, 4)["x"]
+    scattered = [f"y{n // 2}" if n % 2 else "x" for n in range(18)]
+    assert [n // 2 for n in kept_rows(scattered, 4)["x"]] == ranks
+
+
+def test_no_rows_at_all_are_bounded_too():
+    assert rows_kept(codes_of([]), 3, KEY).shape == (0,)
+
+
+def test_codes_are_the_same_across_batches_and_differ_between_keys():
+    assert codes_of(["a", "b"]).tolist() == [*codes_of(["a"]).tolist(), *codes_of([" B "]).tolist()]
+    assert person_codes(pa.array(["a"]), b"one").tolist() != person_codes(pa.array(["a"]), b"two").tolist()

@@ -1,0 +1,242 @@
+"""The journal charges before it draws, answers the same again, and never forgets a charge."""
+
+import json
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, to_json
+from dpsynth.curator import Journal, Lost
+from dpsynth.errors import DpsynthError
+
+EVENTS = [GaussianEvent(3.3, 2), LaplaceEvent(0.1, 4), ExponentialEvent(7.7, 1)]
+QUESTIONS = [
+    {"ask": "marginal", "columns": ["a", "b"]},
+    {"ask": "marginal", "columns": []},
+    {"ask": "choose"},
+]
+ANSWERS = [np.arange(-3, 3).reshape(2, 3), np.array(2**40), np.array([-(2**63), 2**63 - 1])]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "private" / "journal.jsonl"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def never():
+    raise AssertionError("noise was drawn again")
+
+
+def filled(path, answered=3):
+    """A journal of three questions, the last of which were interrupted while drawing."""
+    journal = Journal.create(path, {"key": "00", "release": "r"})
+    for i, (question, event, answer) in enumerate(zip(QUESTIONS, EVENTS, ANSWERS, strict=True)):
+        if i < answered:
+            journal.answer(question, event, lambda answer=answer: answer)
+        elif i == answered:
+            with pytest.raises(KeyboardInterrupt):
+                journal.answer(question, event, interrupted)
+    journal.close()
+    return path
+
+
+def interrupted():
+    raise KeyboardInterrupt
+
+
+def replay(journal, upto=3):
+    return [journal.answer(q, e, never) for q, e in list(zip(QUESTIONS, EVENTS, strict=True))[:upto]]
+
+
+def test_a_charge_is_on_disk_before_its_noise_is_drawn_and_the_answer_before_it_is_seen(path):
+    journal = Journal.create(path, {})
+    seen = []
+
+    def draw():
+        seen.append(lines(path)[-1])
+        return np.array([5])
+
+    journal.answer(QUESTIONS[0], EVENTS[0], draw)
+    charge = {"kind": "charge", "seq": 0, "question": QUESTIONS[0], "event": to_json(EVENTS[0])}
+    assert seen == [charge]
+    assert [r["kind"] for r in lines(path)] == ["open", "charge", "answer"]
+
+
+def test_each_line_is_synced_before_the_next_step(path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("os.fsync", lambda fd: synced.append(path.read_bytes().count(b"\n")))
+    journal = Journal.create(path, {})
+    before = len(synced)
+    journal.answer(QUESTIONS[0], EVENTS[0], lambda: synced.append("draw") or np.array(1))
+    assert synced[before:] == [2, "draw", 3]
+
+
+def test_a_journal_read_again_gives_identical_answers_without_drawing(path):
+    journal = Journal.open(filled(path))
+    size = path.stat().st_size
+    for found, answer in zip(replay(journal), ANSWERS, strict=True):
+        assert found.dtype == np.int64 and found.shape == answer.shape
+        np.testing.assert_array_equal(found, answer)
+    assert [e.event for e in journal.entries] == EVENTS
+    assert path.stat().st_size == size
+
+
+def test_after_the_record_ends_new_questions_are_charged_and_drawn(path):
+    journal = Journal.open(filled(path, answered=2))
+    replay(journal, 2)
+    assert isinstance(journal.answer(QUESTIONS[2], EVENTS[2], never), Lost)
+    assert journal.answer(QUESTIONS[2], EVENTS[2], lambda: np.array(9)).item() == 9
+    assert [r["kind"] for r in lines(path)][-3:] == ["lost", "charge", "answer"]
+
+
+def test_an_unanswered_charge_is_lost_once_and_stays_charged_for_ever(path):
+    filled(path, answered=1)
+    for _ in range(3):
+        journal = Journal.open(path)
+        assert len(list(journal.asked())) == 0
+        replay(journal, 1)
+        assert isinstance(journal.answer(QUESTIONS[1], EVENTS[1], never), Lost)
+        assert [e.event for e in journal.asked()] == EVENTS[:2]
+        journal.close()
+    assert [r["kind"] for r in lines(path)].count("lost") == 1
+
+
+def test_an_error_while_drawing_leaves_the_charge(path):
+    journal = Journal.create(path, {})
+    with pytest.raises(ZeroDivisionError):
+        journal.answer(QUESTIONS[0], EVENTS[0], lambda: np.array(1 // 0))
+    assert [e.event for e in journal.asked()] == EVENTS[:1]
+    journal.close()
+    assert len(Journal.open(path).entries) == 1
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"kind":"charge","seq":3', b'{"kind":"lost","seq":0}', b"\xff\x00"])
+def test_an_unfinished_last_line_is_cut_off_and_the_rest_is_whole(path, torn):
+    whole = filled(path).read_bytes()
+    path.write_bytes(whole + torn)
+    journal = Journal.open(path)
+    assert path.read_bytes() == whole
+    replay(journal)
+    assert journal.answer({"ask": "new"}, EVENTS[0], lambda: np.array(1)).item() == 1
+    journal.close()
+    assert len(Journal.open(path).entries) == 4
+
+
+def test_a_file_cut_at_any_byte_is_refused_or_gives_the_same_answers_and_charges(path):
+    whole = filled(path).read_bytes()
+    kinds = [r["kind"] for r in lines(path)]
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        complete = whole[:cut].count(b"\n")
+        if complete == 0:
+            with pytest.raises(DpsynthError, match="damaged"):
+                Journal.open(path)
+            continue
+        journal = Journal.open(path)
+        assert len(journal.entries) == kinds[:complete].count("charge")
+        for entry, answer in zip(journal.entries, ANSWERS, strict=False):
+            if entry.outcome is not None:
+                np.testing.assert_array_equal(entry.outcome, answer)
+        journal.close()
+
+
+def changed(number, change):
+    def damage(content):
+        rows = content.splitlines(keepends=True)
+        rows[number] = change(rows[number])
+        return b"".join(rows)
+
+    return damage
+
+
+DAMAGES = {
+    "garbage in the header": changed(0, lambda line: b"x" + line),
+    "another format": changed(0, lambda line: line.replace(b'"format":1', b'"format":2')),
+    "half a charge": changed(1, lambda line: line[: len(line) // 2] + b"\n"),
+    "a blank line": changed(2, lambda line: b"\n" + line),
+    "no charge before its answer": changed(1, lambda line: b""),
+    "a charge and its answer gone": lambda c: b"".join(
+        c.splitlines(keepends=True)[i] for i in (0, 3, 4, 5, 6)
+    ),
+    "an answer twice": changed(2, lambda line: line * 2),
+    "an unknown mechanism": changed(3, lambda line: line.replace(b"Laplace", b"Lagrange")),
+    "an unknown kind": changed(2, lambda line: line.replace(b"answer", b"reply")),
+    "an answer of another shape": changed(2, lambda line: line.replace(b"[2,3]", b"[2,4]")),
+    "bytes that are no text": changed(4, lambda line: b"\xff\xfe" + line),
+    "a list in place of a record": changed(4, lambda line: b"[1]\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_line_that_is_not_the_last_is_refused_and_changes_nothing(path, damage):
+    broken = damage(filled(path).read_bytes())
+    path.write_bytes(broken)
+    with pytest.raises(DpsynthError, match=r"damaged .* can't be resumed"):
+        Journal.open(path)
+    assert path.read_bytes() == broken
+
+
+@pytest.mark.parametrize(
+    ("question", "event"),
+    [
+        ({"ask": "marginal", "columns": ["b", "a"]}, EVENTS[0]),
+        (QUESTIONS[0], GaussianEvent(3.4, 2)),
+        (QUESTIONS[0], GaussianEvent(3.3, 1)),
+        (QUESTIONS[0], LaplaceEvent(3.3, 2)),
+    ],
+)
+def test_another_question_or_price_than_the_recorded_one_is_refused(path, question, event):
+    journal = Journal.open(filled(path))
+    with pytest.raises(DpsynthError, match="another question at number 0"):
+        journal.answer(question, event, never)
+
+
+CHILD = """
+import sys, pathlib
+from dpsynth.curator import Journal
+from dpsynth.errors import DpsynthError
+try:
+    Journal.open(pathlib.Path(sys.argv[1]))
+except DpsynthError as error:
+    print(error)
+else:
+    print("opened")
+"""
+
+
+def opened_elsewhere(path):
+    run = subprocess.run([sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_a_second_process_is_refused_until_the_first_lets_go(path):
+    journal = Journal.create(path, {})
+    assert opened_elsewhere(path).startswith("Another process is writing")
+    journal.close()
+    assert opened_elsewhere(path) == "opened"
+
+
+def test_the_file_and_its_folder_are_for_the_owner_only(path):
+    Journal.create(path, {})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_journal_is_never_started_over_another(path):
+    before = filled(path).read_bytes()
+    with pytest.raises(FileExistsError):
+        Journal.create(path, {})
+    assert path.read_bytes() == before
+
+
+def test_the_header_comes_back_as_it_was_written(path):
+    header = Journal.open(filled(path)).header
+    assert header == {"kind": "open", "format": 1, "key": "00", "release": "r"}

@@ -1,0 +1,202 @@
+"""Any cell is read and no message shows one; broken structure is one clear error."""
+
+import datetime as dt
+import os
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from dpsynth.curator.source import read_batches
+from dpsynth.errors import SourceError
+
+CANARY = "K4N4RY"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Write bytes or a table, and read columns of it back as lists of texts."""
+
+    def run(content, columns=("a", "b"), kind="csv"):
+        path = tmp_path / f"table.{kind}"
+        if isinstance(content, pa.Table):
+            parquet.write_table(content, path)
+        else:
+            path.write_bytes(content)
+        found = {c: [] for c in columns}
+        for batch in read_batches(path, list(columns), kind):
+            for column in columns:
+                assert batch[column].type == pa.string()
+                found[column] += batch[column].to_pylist()
+        return found
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_missing_file_and_a_folder_are_refused_by_path(tmp_path, kind):
+    for path in (tmp_path / "nothing.csv", tmp_path):
+        with pytest.raises(SourceError, match="There is no file") as raised:
+            list(read_batches(path, ["a"], kind))
+        assert str(path) in str(raised.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    path.chmod(0)
+    with pytest.raises(SourceError, match="may not be read"):
+        list(read_batches(path, ["a"], "csv"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"  \n1\n", b"\r\n"])
+def test_an_empty_csv_file_is_refused(read, content):
+    with pytest.raises(SourceError, match="is empty"):
+        read(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a\0,b\n1,2\n",
+        b"\xff\xfea\n",
+        "a,b\n1,2\n".encode("utf-16"),
+        b"PK\x03\x04\xff\n",
+        b"a,b\rK4N4RY,2\r3,4\r",
+        b"a," + b"b" * 200_000 + b"\nK4N4RY,2\n",
+    ],
+)
+def test_a_first_line_that_is_no_header_is_refused(read, content):
+    with pytest.raises(SourceError, match="first line") as raised:
+        read(content)
+    assert CANARY not in str(raised.value)
+
+
+def test_a_header_alone_is_a_table_without_rows(read):
+    assert read(b"a,b\n") == {"a": [], "b": []}
+    assert read(b"a,b\r\n") == {"a": [], "b": []}
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_byte_order_mark_and_either_line_end_are_read_alike(read, mark, end):
+    content = mark + end.join([b"a,b", b"1,x", b"2,y"])
+    assert read(content) == {"a": ["1", "2"], "b": ["x", "y"]}
+    assert read(content + end) == {"a": ["1", "2"], "b": ["x", "y"]}
+
+
+def test_quoted_cells_may_hold_newlines_commas_and_quotes(read):
+    assert read(b'a,b\n"1\n2","x,y"\n"say ""hi""",\n') == {"a": ["1\n2", 'say "hi"'], "b": ["x,y", ""]}
+
+
+def test_a_quoted_header_is_read_and_columns_come_in_the_order_asked(read):
+    assert read(b'"x, y",a,b\n1,2,3\n', ("b", "x, y")) == {"b": ["3"], "x, y": ["1"]}
+
+
+def test_rows_with_too_few_or_many_cells_count_as_rows_of_missing_cells_without_a_word(read, capfd, recwarn):
+    content = b"a,b\nK4N4RY\n1,2\nK4N4RY,4,5\n\n3,4\nK4N4RY,,\n"
+    assert read(content) == {"a": ["1", "3", None, None, None], "b": ["2", "4", None, None, None]}
+    assert capfd.readouterr() == ("", "") and not recwarn.list
+
+
+def test_a_wanted_column_twice_is_refused_and_an_unwanted_one_is_not(read):
+    with pytest.raises(SourceError, match="more than one column named 'a'"):
+        read(b"a,b,a\nK4N4RY,2,3\n")
+    assert read(b"c,a,c,b\nx,1,y,2\n") == {"a": ["1"], "b": ["2"]}
+
+
+def test_an_absent_column_is_named_and_no_other_column_of_the_table_is(read):
+    with pytest.raises(SourceError, match="has no column 'b', 'z'") as raised:
+        read(b"a,K4N4RY\n1,2\n", ("a", "b", "z"))
+    assert CANARY not in str(raised.value)
+
+
+def test_bytes_that_are_no_utf8_become_replacement_characters(read):
+    assert read(b"a,b\n\xff\xfe,\xe9t\xe9\nok,2\n") == {
+        "a": ["\ufffd\ufffd", "ok"],
+        "b": ["\ufffdt\ufffd", "2"],
+    }
+
+
+def test_nul_and_other_control_characters_are_cells_like_any_other(read):
+    assert read(b"a,b\n\0,\x1b[31m\n1\0002,\x07\n") == {"a": ["\0", "1\x002"], "b": ["\x1b[31m", "\x07"]}
+
+
+def test_texts_that_look_null_or_numeric_stay_the_texts_they_are(read):
+    texts = ["NA", "null", "nan", "007", "1e3", "true", "", " x "]
+    assert read(("a\n" + "\n".join(f'"{t}"' for t in texts) + "\n").encode(), ("a",)) == {"a": texts}
+
+
+def test_a_table_of_many_blocks_is_read_whole_and_in_order(read, monkeypatch):
+    monkeypatch.setattr("dpsynth.curator.source._BLOCK", 1 << 10)
+    rows = [str(i) for i in range(5000)]
+    content = "a,b\n" + "".join(f'{i},"two\nlines"\n' for i in rows)
+    found = read(content.encode())
+    assert found["a"] == rows and set(found["b"]) == {"two\nlines"}
+
+
+DAY, MOMENT = dt.date(2020, 1, 2), dt.datetime(2020, 1, 2, 3, 4, 5)
+PLAIN = [
+    (pa.array([1, -2, None], pa.int8()), ["1", "-2", None]),
+    (pa.array([2**63], pa.uint64()), [str(2**63)]),
+    (pa.array([3.0, 0.1, float("nan"), float("-inf"), None]), ["3", "0.1", "nan", "-inf", None]),
+    (pa.array([0.5], pa.float32()), ["0.5"]),
+    (pa.array([0.5], pa.float16()), ["0.5"]),
+    (pa.array([True, False, None]), ["true", "false", None]),
+    (pa.array(["x", "", None]), ["x", "", None]),
+    (pa.array(["x"], pa.large_string()), ["x"]),
+    (pa.array(["x"], pa.string_view()), ["x"]),
+    (pa.array([b"x", b"\xff", None]), ["x", "\ufffd", None]),
+    (pa.array([b"x", b"\xff", None], pa.large_binary()), ["x", "\ufffd", None]),
+    (pa.array([b"xy", b"\xff\xff", None], pa.binary(2)), ["xy", "\ufffd\ufffd", None]),
+    (pa.array([DAY, None]), ["2020-01-02", None]),
+    (pa.array([MOMENT], pa.timestamp("s")), ["2020-01-02 03:04:05.000"]),
+    (pa.array([MOMENT], pa.timestamp("us", "UTC")), ["2020-01-02 03:04:05.000000Z"]),
+    (pa.array([dt.time(1, 2)], pa.time64("us")), ["01:02:00.000000"]),
+    (pa.array([5], pa.duration("s")), ["5"]),
+    (pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)), ["1.50", None]),
+    (pa.array([Decimal("-1.50")], pa.decimal256(50, 2)), ["-1.50"]),
+    (pa.nulls(2), [None, None]),
+    (pa.array(["x", "y", "x", None]).dictionary_encode(), ["x", "y", "x", None]),
+    (pa.array([7, 8, 7]).dictionary_encode(), ["7", "8", "7"]),
+    (pa.array([b"x", b"\xff"]).dictionary_encode(), ["x", "\ufffd"]),
+]
+
+
+@pytest.mark.parametrize(("cells", "texts"), PLAIN, ids=[str(c.type) for c, _ in PLAIN])
+def test_every_plain_type_of_parquet_is_read_as_text(read, cells, texts):
+    assert read(pa.table({"a": cells, "rest": [[1]] * len(cells)}), ("a",), "parquet") == {"a": texts}
+
+
+def test_dates_and_numbers_far_outside_any_calendar_are_read_too(read):
+    wild = pa.array([2**31 - 1, -(2**31)], pa.int32()).view(pa.date32())
+    assert len(read(pa.table({"a": wild}), ("a",), "parquet")["a"]) == 2
+
+
+@pytest.mark.parametrize("cells", [[[1]], [{CANARY: 1}], [[CANARY]]])
+def test_lists_and_records_are_refused_before_anything_is_read(read, cells):
+    with pytest.raises(SourceError, match="lists or records") as raised:
+        read(pa.table({"a": cells}), ("a",), "parquet")
+    assert CANARY not in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [b"", CANARY.encode(), b"PAR1" + CANARY.encode() * 9 + b"PAR1"])
+def test_what_is_no_parquet_file_is_refused_without_a_word_of_it(read, content):
+    with pytest.raises(SourceError, match="can't be read as a parquet file") as raised:
+        read(content, ("a",), "parquet")
+    assert CANARY not in str(raised.value) and raised.value.__cause__ is None
+
+
+def test_a_parquet_file_without_a_column_or_with_it_twice_is_refused(read):
+    with pytest.raises(SourceError, match="has no column 'b'"):
+        read(pa.table({"a": [1]}), ("a", "b"), "parquet")
+    with pytest.raises(SourceError, match="more than one column named 'a'"):
+        read(pa.table([[1], [2]], names=["a", "a"]), ("a",), "parquet")
+
+
+def test_parquet_rows_of_many_batches_come_whole_and_in_order(read, monkeypatch):
+    monkeypatch.setattr("dpsynth.curator.source._BATCH_ROWS", 100)
+    found = read(pa.table({"a": list(range(1000)), "b": ["x"] * 1000}), ("b", "a"), "parquet")
+    assert found["a"] == [str(i) for i in range(1000)]

@@ -1,0 +1,68 @@
+"""Every draw is charged on disk before it happens; guarantees are made of charges (hazards 1, 5, 28)."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from guarantee.test_replay_on_neighbours import base_table, spec_for, write
+
+from dpsynth import pipeline
+from dpsynth.curator import noise
+from dpsynth.curator.journal import Journal
+
+
+def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:
+    """For each draw of a whole release: draws so far, this one included, and charges on disk."""
+    spec = spec_for(
+        write(tmp_path / "x.csv", base_table(random.Random(1))), "add_remove", "person", "gaussian"
+    )
+    seen: list[tuple[int, int]] = []
+
+    def watched(sound):
+        def draw(*arguments):
+            (path,) = (tmp_path / "out").rglob("journal.jsonl")
+            charges = sum(json.loads(line)["kind"] == "charge" for line in path.read_text().splitlines())
+            seen.append((len(seen) + 1, charges))
+            return sound(*arguments)
+
+        return draw
+
+    for name in ("add_gaussian", "add_laplace", "choose_index"):
+        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    pipeline.run(spec, outputs=tmp_path / "out")
+    return seen
+
+
+def test_the_journal_is_never_behind_the_draws(monkeypatch, tmp_path: Path) -> None:
+    seen = draws_and_charges(monkeypatch, tmp_path)
+    assert len(seen) == 5 + 3 + 3
+    assert all(charges >= draws for draws, charges in seen)
+
+
+def test_a_dropped_charge_would_be_caught(monkeypatch, tmp_path: Path) -> None:
+    sound = Journal._append
+
+    def forgetful(self, record):
+        if (record["kind"], record.get("seq")) != ("charge", 4):
+            sound(self, record)
+
+    monkeypatch.setattr(Journal, "_append", forgetful)
+    assert any(charges < draws for draws, charges in draws_and_charges(monkeypatch, tmp_path))
+
+
+def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
+    monkeypatch, tmp_path: Path
+) -> None:
+    """An overspend never gets published, wherever it came from."""
+    spec = spec_for(write(tmp_path / "x.csv", base_table(random.Random(2))), "add_remove", "row", "gaussian")
+    monkeypatch.setattr(pipeline.Curator, "_spent", lambda self, entries: 0)
+    monkeypatch.setattr(
+        pipeline, "measure_singles", lambda c, d, p: [c.count(p.budget) for _ in range(2)] and ()
+    )
+    with pytest.raises(pipeline.DpsynthError):
+        pipeline.run(spec, outputs=tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("manifest.json"))

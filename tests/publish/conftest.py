@@ -1,0 +1,136 @@
+"""A small publication with awkward names, and a model that is a joint table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
+from dpsynth.model import LeastSquares
+from dpsynth.publish import Publication, compute_statistics, write_public
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A model given by the whole joint distribution."""
+
+    columns: tuple[str, ...]
+    counts: np.ndarray
+
+    @property
+    def total(self) -> float:
+        return float(self.counts.sum())
+
+    def marginal(self, clique: tuple[str, ...]) -> np.ndarray:
+        axes = [self.columns.index(name) for name in clique]
+        out = tuple(i for i in range(len(self.columns)) if i not in axes)
+        kept = sorted(axes)
+        return self.counts.sum(axis=out).transpose([kept.index(a) for a in axes])
+
+
+@dataclass(frozen=True)
+class Crosstab:
+    crosstab: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    mean: str
+    by: str | None = None
+
+
+FORMULAS = CategoryPlaces(("=1+1", "-5", "'x", 'a,"b"\nc'))
+COLUMNS = (
+    Column("age", NumericPlaces((0.0, 10.0, 20.0, 21.0), 0, integer=True), missing=True, markers=("NA",)),
+    Column("=plan/<script>alert(1)</script>", FORMULAS, markers=("-",)),
+    Column('seen, "ever" 🐌', BooleanPlaces("no", "yes"), missing=False),
+    Column("pay", NumericPlaces((-1.0, 0.0, 1.0), 2, integer=False), missing=True),
+)
+NAMES = tuple(column.name for column in COLUMNS)
+
+
+def joint(seed: int) -> Joint:
+    shape = tuple(column.size for column in COLUMNS)
+    return Joint(NAMES, np.random.default_rng(seed).gamma(2.0, size=shape))
+
+
+def synthetic(rows: int) -> pa.Table:
+    rng = np.random.default_rng(5)
+    return pa.table([c.decode(np.arange(rows) % c.size, rng) for c in COLUMNS], names=list(NAMES))
+
+
+@pytest.fixture
+def publication() -> Publication:
+    edges = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
+    model = joint(0)
+    cliques = ((), *((name,) for name in NAMES), *edges)
+    measurements = tuple(
+        Measurement(c, np.round(model.marginal(c)).astype(np.int64) - 1, "gaussian", 2.5) for c in cliques
+    )
+    direct = LeastSquares(domain_of(COLUMNS), measurements)
+    refits = [joint(seed) for seed in range(1, 5)]
+    requests = (
+        Crosstab(("age",)),
+        Crosstab(NAMES[:2]),
+        Crosstab((NAMES[0], NAMES[2])),
+        Crosstab((NAMES[0], NAMES[3])),
+        Mean("age", NAMES[1]),
+        Mean("pay"),
+    )
+    events = tuple(
+        {
+            "question": "marginal" if c else "count",
+            "columns": list(c),
+            "candidates": None,
+            "mechanism": "discrete Gaussian",
+            "scale": 2.5,
+            "sensitivity": "1 row (L2)",
+            "epsilon": None,
+            "rho": 0.08,
+        }
+        for c in cliques
+    )
+    return Publication(
+        release="clinic",
+        release_id="r-1",
+        date="2026-03-01",
+        columns=COLUMNS,
+        synthetic=synthetic(40),
+        measurements=measurements,
+        statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
+        guarantee=Guarantee(1.5, 1e-6, 0.05, "one row", "add_remove", "zcdp"),
+        events=events,
+        structure="mst",
+        edges=edges,
+        budget={"epsilon": 1.5, "delta": 1e-6, "noise": "gaussian"},
+        formats=("csv", "parquet"),
+        lost=(),
+        versions={"dpsynth": "0.1.0"},
+    )
+
+
+@pytest.fixture
+def written(publication: Publication, tmp_path: Path) -> Callable[..., Path]:
+    """Writes the publication, with some fields changed, and gives the folder."""
+
+    def write(**changes: object) -> Path:
+        folder = tmp_path / f"public{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        write_public(folder, replace(publication, **changes))
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def rows() -> Callable[[int], pa.Table]:
+    """Makes a synthetic table of so many rows."""
+    return synthetic

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from math import exp
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.places import CategoryPlaces
+from dpsynth.publish.figures import guess_percent, number, odds_factor, rounded_up
+from dpsynth.publish.report_views import crosstab_view, one_way_view, steps
+from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.structure_tree import Branch, between, forest
+
+
+@given(st.floats(min_value=1e-300, max_value=1e12), st.integers(min_value=1, max_value=6))
+def test_a_reported_figure_is_never_below_the_value(value, digits):
+    shown = Decimal(rounded_up(value, digits).replace(",", ""))
+    assert shown >= Decimal(repr(value))
+    assert shown <= Decimal(repr(value)) * (1 + Decimal(10) ** (1 - digits))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0, "1"), (1.00001, "1.001"), (0.1, "0.1"), (1e-9, "1e-9"), (0.0, "0"), (3.0, "3")]
+)
+def test_round_figures_stay_round(value, shown):
+    assert rounded_up(value) == shown
+
+
+def test_best_guess_is_a_coin_without_information_and_grows_with_both_parameters():
+    assert guess_percent(0.0, 0.0) == "50"
+    assert float(guess_percent(1.0, 0.0)) >= 100 * exp(1) / (1 + exp(1)) > 73.1
+    assert guess_percent(0.0, 1.0) == "100" and guess_percent(2000.0, 0.5) == "100"
+    assert odds_factor(5000.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [(1234.5, 25.0, "1,234"), (0.12345, 0.004, "0.123"), (0.0, None, "0"), (2.5, 0.3, "2.5")],
+)
+def test_decimals_follow_the_error(value, error, shown):
+    assert number(value, error) == shown
+
+
+def test_pairs_make_trees_hung_from_their_middle():
+    trees = forest("abcdef", (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")))
+    assert trees is not None
+    assert trees[0].name == "c" and trees[1] == Branch("f", ())
+    assert {branch.name for branch in trees[0].branches} == {"b", "d"}
+
+
+def test_what_is_no_forest_is_not_drawn_as_one():
+    assert forest("abc", (("a", "b"), ("b", "c"), ("c", "a"))) is None
+    assert forest("abc", (("a", "b", "c"),)) is None
+    assert forest("ab", (("a", "b"), ("b", "a"))) is None
+
+
+def test_a_crosstab_keeps_its_shape_where_labels_look_alike():
+    labels = {
+        "p": pa.array(["a · b", "a · b", "a", "a"]),
+        "q": pa.array(["c", "c", "b · c", "b · c"]),
+        "r": pa.array(["x", "y", "x", "y"]),
+    }
+    figures = {name: pa.array([1.0, 2.0, 3.0, 4.0]) for name in ("estimate", "standard_error", "low", "high")}
+    table = pa.table({**labels, **figures})
+    view = crosstab_view(StatisticTable("name", "title", "crosstab", ("p", "q", "r"), table, True), 2)
+    assert view.heads == ("x", "y")
+    assert [[cell.figure for cell in cells] for _, cells in view.lines] == [["1", "2"], ["3", "4"]]
+
+
+def test_without_errors_a_table_is_still_drawn():
+    column = Column("p", CategoryPlaces(("a", "b")), missing=False)
+    unknown = pa.array([None, None], pa.float64())
+    table = pa.table({"p": ["a", "b"], "estimate": [0.0, 0.0], "standard_error": unknown, "low": unknown})
+    table = table.append_column("high", unknown).append_column("share", unknown)
+    view = one_way_view(StatisticTable("name", "p", "one_way", ("p",), table, True), column)
+    assert [bar.figure for bar in view.shown] == ["0", "0"] and {bar.margin for bar in view.shown} == {""}
+    assert view.margin == ""
+
+
+@pytest.mark.parametrize("estimates", [(-20.0, -0.2), (-20.0, 80.0)])
+def test_an_estimate_below_zero_is_a_figure_without_a_bar(estimates):
+    column = Column("p", CategoryPlaces(("a", "b")), missing=False)
+    figures = {
+        "p": pa.array(["a", "b"]),
+        "estimate": pa.array(estimates),
+        "standard_error": pa.array([5.0, 5.0]),
+        "low": pa.array([max(0.0, e - 9.8) for e in estimates]),
+        "high": pa.array([max(0.0, e + 9.8) for e in estimates]),
+        "share": pa.array([e / 60.0 for e in estimates]),
+    }
+    statistic = StatisticTable("name", "p", "one_way", ("p",), pa.table(figures), True)
+    bars = one_way_view(statistic, column).shown
+    assert bars[0].figure == "\N{MINUS SIGN}20" and bars[0].share == "\N{MINUS SIGN}33.3 %"
+    assert bars[1].figure == ("0" if estimates[1] < 0 else "80")
+    assert all(0.0 <= place <= 100.0 for bar in bars for place in (bar.length, bar.low, bar.high))
+    assert bars[0].length == 0.0
+    (_, (cell,)), *_ = crosstab_view(statistic, 2).lines
+    assert cell.figure == "\N{MINUS SIGN}20" and cell.shade == 0.0
+
+
+def test_a_margin_that_all_counts_share_is_said_once():
+    def shown(errors: list[float]) -> tuple[str, set[str]]:
+        table = pa.table({"p": ["a", "b"], "estimate": [9.0, 8.0], "standard_error": errors})
+        view = crosstab_view(StatisticTable("name", "p", "crosstab", ("p",), table, True), 2)
+        return view.margin, {cell.margin for _, cells in view.lines for cell in cells}
+
+    assert shown([10.0, 10.0]) == ("± 20", {""})
+    assert shown([10.0, 20.0]) == ("", {"± 20", "± 39"})
+
+
+def test_the_way_between_two_columns_is_the_shortest_one():
+    cliques = (("a", "b", "c"), ("c", "d"), ("b", "e"), ("e", "f"), ("f", "d"), ("x", "y"))
+    assert between("a", "d", cliques) == ("c",)
+    assert between("a", "b", cliques) == ()
+    assert between("a", "x", cliques) is None and between("a", "z", cliques) is None
+
+
+def test_steps_of_one_kind_are_one_line_and_parts_make_the_whole():
+    events = [
+        {"question": "marginal", "columns": [c], "scale": s, "rho": 0.1}
+        for c, s in zip("abc", (4.0, 2.0, 3.0), strict=True)
+    ]
+    events += [
+        {"question": "choose", "columns": None, "candidates": n, "scale": 9.0, "rho": 0.34} for n in (3, 2)
+    ]
+    events += [{"question": "count", "columns": [], "scale": 9.0, "rho": 0.02}]
+    made = steps(events, "rho")
+    assert [step.answers for step in made] == [3, 2, 1]
+    assert [step.scale for step in made] == ["2.00 to 4.00", "9.00", "9.00"]
+    assert [step.price for step in made] == ["0.1", "0.34", "0.02"]
+    assert [step.length for step in made] == pytest.approx([30.0, 68.0, 2.0])
+    assert [step.part for step in made] == ["30 %", "68 %", "2 %"]

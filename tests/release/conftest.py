@@ -1,0 +1,74 @@
+"""Places to run releases in, for every suite of whole releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from . import canaries
+from .keeper import Keeper
+from .killed import FEW_COLUMNS
+from .place import BY_PERSON, Ended, Place, people
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """An empty folder with a good table of 300 rows and the usual config."""
+    return _furnished(tmp_path)
+
+
+def _furnished(folder: Path) -> Place:
+    work = folder / "work"
+    work.mkdir(parents=True)
+    made = Place(work, folder)
+    made.table(people(300))
+    made.configure()
+    return made
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Callable[[], Place]:
+    """Makes as many such folders as wanted."""
+    made: list[Place] = []
+
+    def make() -> Place:
+        made.append(_furnished(tmp_path / f"place{len(made)}"))
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture
+def makers(places: Callable[[], Place]) -> Callable[[], Place]:
+    """Makes places with a table of three columns."""
+
+    def make() -> Place:
+        made = places()
+        made.configure(**FEW_COLUMNS)
+        return made
+
+    return make
+
+
+@pytest.fixture
+def small(makers: Callable[[], Place]) -> Place:
+    """One such place."""
+    return makers()
+
+
+@pytest.fixture(scope="session")
+def flown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
+    """A table with canaries, and how a release of it through Prefect ended, in a home new to Prefect."""
+    place = _furnished(tmp_path_factory.mktemp("flown"))
+    place.table(canaries.table())
+    place.configure(privacy=BY_PERSON)
+    return place, place.run()
+
+
+@pytest.fixture(scope="module")
+def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+    """A process that forks releases."""
+    with Keeper(tmp_path_factory.mktemp("keeper")) as kept:
+        yield kept

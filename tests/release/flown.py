@@ -1,0 +1,173 @@
+"""Runs flows in one process, each with a fault planted; started as a script.
+
+Arguments: the names of faults, in order. Each runs ``dpsynth run config.yaml`` in the
+working directory through Prefect; a line on stdout tells its exit code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+from unittest import mock
+
+import pyarrow as pa
+
+import dpsynth.cli
+import dpsynth.pipeline
+from dpsynth.curator.journal import Journal
+from dpsynth.errors import DpsynthError
+
+CANARIES: dict[str, str] = json.loads(os.environ["CANARIES"])
+Fault = Callable[[], contextlib.AbstractContextManager[Any]]
+PIPELINE = "dpsynth.pipeline."
+
+
+class Panic(BaseException):
+    """What a library written in another language may raise."""
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _cast(*_: object) -> NoReturn:
+    pa.array([CANARIES["malformed number"]]).cast(pa.float64())
+    raise AssertionError
+
+
+def _chained(*_: object) -> NoReturn:
+    try:
+        int(CANARIES["text in an integer column"])
+    except ValueError as error:
+        raise DpsynthError("The ledger has gone away.") from error
+
+
+def _nested(*_: object) -> NoReturn:
+    try:
+        int(CANARIES["malformed truth"])
+    except ValueError:
+        raise KeyError(CANARIES["unknown category"]) from None
+
+
+def _hang(*_: object) -> NoReturn:
+    cell = CANARIES["formula"]
+    print("hanging", flush=True)
+    time.sleep(600)
+    raise AssertionError(cell)
+
+
+def _failing(step: str, action: Callable[..., NoReturn]) -> Fault:
+    return lambda: mock.patch(PIPELINE + step, action)
+
+
+@contextlib.contextmanager
+def _unguarded() -> Iterator[None]:
+    def as_it_is(name: str, action: Callable[..., Any]) -> Any:
+        return action(lambda done, total: None)
+
+    fails = _failing("fit", lambda *_: _raise(ValueError(CANARIES["person id"])))
+    with mock.patch(PIPELINE + "guarded", as_it_is), fails():
+        yield
+
+
+@contextlib.contextmanager
+def _persisted() -> Iterator[None]:
+    from prefect import task
+
+    import flows.release
+
+    inner = flows.release.as_task
+
+    def as_task(name: str, action: Callable[[], Any]) -> Any:
+        if name == "fit the model":
+            task(name="look", persist_result=True)(lambda: CANARIES["unknown category"])()
+        return inner(name, action)
+
+    with mock.patch("flows.release.as_task", as_task):
+        yield
+
+
+@contextlib.contextmanager
+def _journalled() -> Iterator[None]:
+    append = Journal._append
+
+    def also(journal: Journal, record: Any) -> None:
+        append(journal, {**record, "note": CANARIES["a whole record"]})
+
+    with mock.patch.object(Journal, "_append", also):
+        yield
+
+
+@contextlib.contextmanager
+def _published() -> Iterator[None]:
+    sampled = dpsynth.pipeline.sampled
+
+    def leaky(*arguments: Any) -> pa.Table:
+        table = sampled(*arguments)
+        place = table.column_names.index("city")
+        cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
+        return table.set_column(place, "city", pa.array(cells, pa.string()))
+
+    with mock.patch(PIPELINE + "sampled", leaky):
+        yield
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    announce = dpsynth.cli._announce
+
+    def told(bundle: Any) -> None:
+        print(CANARIES["formula"])
+        announce(bundle)
+
+    with mock.patch("dpsynth.cli._announce", told):
+        yield
+
+
+FAULTS: dict[str, Fault] = {
+    "none": contextlib.nullcontext,
+    "a cast fails": _failing("load_table", _cast),
+    "a value error": _failing("fit", lambda *_: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
+    "an error within an error": _failing("sampled", _nested),
+    "an error of ours with a cause": _failing("settle", _chained),
+    "a decoding error": _failing(
+        "publish", lambda *_: _raise(UnicodeDecodeError("utf-8", CANARIES["formula"].encode(), 0, 1, "no"))
+    ),
+    "a panic": _failing("composed", lambda *_: _raise(Panic(CANARIES["person id"]))),
+    "an exit": _failing("tabulated", lambda *_: _raise(SystemExit(CANARIES["person id"]))),
+    "a value error with --debug": _failing("fit", lambda *_: _raise(ValueError(CANARIES["a person"]))),
+    "a hang": _failing("fit", _hang),
+    "planted: no guard": _unguarded,
+    "planted: a kept result": _persisted,
+    "planted: in the journal": _journalled,
+    "planted: in the table": _published,
+    "planted: printed": _said,
+}
+
+
+def main() -> None:
+    """Run each fault named."""
+    for name in sys.argv[1:]:
+        debug = ["--debug"] if "--debug" in name else []
+        sys_argv, sys.argv = sys.argv, ["dpsynth", "run", "config.yaml", *debug]
+        code: object = 0
+        try:
+            with FAULTS[name]():
+                dpsynth.cli.main()
+        except SystemExit as stop:
+            code = stop.code
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.argv = sys_argv
+        print(f"{name} -> {code}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

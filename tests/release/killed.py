@@ -1,0 +1,131 @@
+"""What must hold of a release at every moment, and when it has ended, however often it was killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from . import evidence
+from .keeper import Keeper, Stop
+from .place import Ended, Place
+
+EPSILON, DELTA = 1, "1e-6"
+BY_ROW = evidence.Protection()
+DIED = -signal.SIGKILL
+FEW_COLUMNS: dict[str, object] = {
+    "columns": {"age": None, "city": None},
+    "publish": {"statistics": [{"mean": "income"}]},
+}
+STEPS = [
+    f"begin {step}"
+    for step in (
+        "plan",
+        "reserve budget",
+        "open the table",
+        "measure single columns",
+        "choose structure",
+        "measure chosen marginals",
+        "compose the guarantee",
+        "fit the model",
+        "sample rows",
+        "compute statistics",
+        "publish the bundle",
+        "settle the ledger",
+    )
+]
+
+
+@dataclass
+class Watch:
+    """Looks at a place after each kill and after the end."""
+
+    place: Place
+    kept: dict[str, bytes] = field(default_factory=dict)
+    """Journal of each release at the last look, without what a kill left of its last line."""
+
+    @property
+    def begun(self) -> list[str]:
+        """Ids of releases that have a journal with its first line whole."""
+        return sorted(name for name, journal in self._journals().items() if evidence.records(journal))
+
+    @property
+    def charges(self) -> Counter[str]:
+        """How often each question was charged, over all releases here."""
+        found = [r for journal in self._journals().values() for r in evidence.records(journal)]
+        return Counter(evidence.named(r["question"]) for r in evidence.charges(found))
+
+    @property
+    def draws(self) -> Counter[str]:
+        """How often noise was drawn for each question, over all releases here."""
+        log = self.place.folder / "draws"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return Counter(evidence.named(json.loads(line)) for line in lines)
+
+    def _journals(self) -> dict[str, Path]:
+        found = (self.place.folder / "outputs").glob("people/*/private/journal.jsonl")
+        return {p.parents[1].name.strip(".").removesuffix(".partial"): p for p in found}
+
+    def look(self) -> None:
+        """At any moment: every draw was charged before, the ledger covers it, nothing is rewritten."""
+        assert not self.draws - self.charges, "drawn more often than charged"
+        balance = self.place.balance
+        counted = {r.release_id: r for r in balance.releases} if balance else {}
+        for name, journal in self._journals().items():
+            whole = journal.read_bytes().rpartition(b"\n")[0]
+            assert whole.startswith(self.kept.get(name, b"")), "the journal's past has changed"
+            self.kept[name] = whole
+            found = evidence.records(journal)
+            if evidence.charges(found):
+                spent = Fraction(BY_ROW.total(found, DELTA))
+                assert spent <= EPSILON, "more than the plan"
+                assert counted[name].epsilon >= spent, "the ledger counts for less than was asked"
+                assert counted[name].delta == Fraction(DELTA)
+
+    def ended(self, folder: Path, deaths: int) -> None:
+        """When a release is done: whole, published as journalled, closed, and nothing left lying about."""
+        self.look()
+        folder = self.place.folder / folder
+        manifest = evidence.assert_whole(folder)
+        assert not list(folder.parent.glob(f".{folder.name}*"))
+        found = evidence.records(folder / "private" / "journal.jsonl")
+        lost = [r for r in found if r["kind"] == "lost"]
+        assert len(lost) <= deaths
+        answered = [r for r in found if r["kind"] == "answer"]
+        assert len(evidence.charges(found)) == len(answered) + len(lost)
+        assert evidence.published_answers(folder / "public") == evidence.answers(found)
+        guarantee = manifest["guarantee"]
+        assert isinstance(guarantee, dict)
+        spent = float(BY_ROW.total(found, DELTA))
+        assert spent <= guarantee["epsilon"] <= math.nextafter(spent * (1 + 1e-9), math.inf)
+        assert self.place.ledger.state(folder.name) == "closed"
+        balance = self.place.balance
+        assert balance is not None
+        (entry,) = [r for r in balance.releases if r.release_id == folder.name]
+        assert Fraction(spent) <= entry.epsilon + Fraction(1, 10**12) and entry.epsilon <= EPSILON
+
+
+def passed(keeper: Keeper, place: Place) -> list[Stop]:
+    """Every place that an undisturbed run passes, in order."""
+    assert keeper.run(place).code == 0
+    return [(name, count) for name, count in json.loads((place.folder / "trace").read_text())]
+
+
+def apart(stops: list[Stop]) -> list[Stop]:
+    """Without places at which nothing has happened since the place before."""
+    idle = [name == "begin sync file" or name in STEPS for name, _ in stops]
+    after_an_end = [False, *(name.startswith("end ") for name, _ in stops[:-1])]
+    return [s for s, dull, late in zip(stops, idle, after_an_end, strict=True) if not (dull and late)]
+
+
+def finished(keeper: Keeper, place: Place, watch: Watch, deaths: int) -> Ended:
+    """Resume what was begun, or begin again where nothing was, and check all that must hold."""
+    begun = watch.begun
+    done = keeper.run(place, *(("--resume", begun[-1]) if begun else ()))
+    assert done.code == 0, (done, begun)
+    watch.ended(done.folder, deaths)
+    return done

@@ -1,0 +1,183 @@
+"""Runs ``dpsynth`` in forked children that a signal meets at a chosen place.
+
+Started as a script by ``keeper.Keeper``: a job a line on stdin, an exit code a line on
+stdout. The product has no hooks for this. The places are made here, around its steps, file
+operations, journal lines, draws and ledger entries; each has a name and is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+import dpsynth.accounting.ledger
+import dpsynth.cli
+import dpsynth.pipeline
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.curator import noise
+from dpsynth.curator.journal import Journal
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_FILE_EVENTS = ("os.rename", "os.mkdir", "os.truncate", "shutil.rmtree")
+Job = dict[str, Any]
+
+
+class Places:
+    """Counts the places that a run passes, and sends it a signal at one of them."""
+
+    def __init__(self, job: Job, begun: int) -> None:
+        """Passing the place ``job["stop"]`` sends ``job["signal"]``."""
+        self._stop = tuple(job["stop"] or ())
+        self._signal = job["signal"]
+        self._seen: Counter[str] = Counter()
+        self._begun = begun
+        self._stopped = Path(job["stopped"])
+        self.trace: list[tuple[str, int]] = []
+
+    def __call__(self, name: str) -> None:
+        """Pass a place."""
+        self._seen[name] += 1
+        here = (name, self._seen[name])
+        self.trace.append(here)
+        if name == "end reserve budget":
+            os.write(self._begun, b".")
+        if here == self._stop:
+            self._stopped.touch()
+            os.kill(os.getpid(), self._signal)
+
+    def around(self, owner: Any, name: str, label: Callable[..., str]) -> None:
+        """Make places before and after a function of a module or class."""
+        inner = getattr(owner, name)
+
+        def outer(*arguments: Any, **keywords: Any) -> Any:
+            what = label(*arguments)
+            self(f"begin {what}")
+            result = inner(*arguments, **keywords)
+            self(f"end {what}")
+            return result
+
+        setattr(owner, name, outer)
+
+
+def _prepare(job: Job, places: Places) -> None:
+    """Make the places, and log each draw with its question before it is made."""
+    current: dict[str, Any] = {"question": "none", "record": "file"}
+    draws = os.open(job["draws"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    sync, append, answer = os.fsync, Journal._append, Journal.answer
+
+    def logged(*_: object) -> str:
+        os.write(draws, json.dumps(current["question"]).encode() + b"\n")
+        sync(draws)
+        return "draw"
+
+    def recorded(journal: Journal, record: Any) -> None:
+        current["record"] = record["kind"]
+        append(journal, record)
+        current["record"] = "file"
+
+    def answered(journal: Journal, question: Any, event: Any, draw: Any) -> Any:
+        current["question"] = question
+        try:
+            return answer(journal, question, event, draw)
+        finally:
+            current["question"] = "none"
+
+    def charged_late(journal: Journal, question: Any, event: Any, draw: Any) -> Any:
+        current["question"] = question
+        fresh = journal._cursor == len(journal.entries)
+        drawn = draw() if fresh else None
+        return answer(journal, question, event, lambda: drawn)  # type: ignore[arg-type, return-value]
+
+    def audited(event: str, arguments: tuple[Any, ...]) -> None:
+        written = event == "open" and (arguments[2] or 0) & _WRITING
+        if (written or event in _FILE_EVENTS) and isinstance(arguments[0], str | Path):
+            path = Path(arguments[0]).absolute()
+            if Path(job["cwd"]) / "outputs" in path.parents:
+                name = "bundle" if any(c.isdigit() for c in path.name) else path.name
+                places(f"{event} {name}")
+
+    Journal._append = recorded  # type: ignore[method-assign]
+    Journal.answer = {None: answered, "charged late": charged_late}[job["fault"]]  # type: ignore[method-assign]
+    for name in ("add_gaussian", "add_laplace", "choose_index"):
+        places.around(noise, name, logged)
+    places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
+    places.around(dpsynth.pipeline, "guarded", lambda name, action: name)
+    places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
+    places.around(Ledger, "reserve", lambda *_: "ledger entry")
+    places.around(Ledger, "settle", lambda *_: "ledger settlement")
+    places.around(Ledger, "abandon", lambda *_: "ledger abandonment")
+    sys.addaudithook(audited)
+
+
+def _child(job: Job, begun: int) -> int:
+    for stream, name in ((1, "out"), (2, "err")):
+        file = os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(file, stream)
+    os.chdir(job["cwd"])
+    Path(job["pid"]).write_text(str(os.getpid()))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    places = Places(job, begun)
+    _prepare(job, places)
+    sys.argv = ["dpsynth", *job["arguments"]]
+    code: object = 0
+    try:
+        dpsynth.cli.main()
+    except SystemExit as stop:
+        code = stop.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if job["trace"]:
+        Path(job["trace"]).write_text(json.dumps(places.trace))
+    return code if isinstance(code, int) else 1
+
+
+def _watch(job: Job, child: int, begun: int) -> int:
+    """Wait for a child; kill it ``job["after"]`` seconds after it has reserved its budget."""
+    if job["after"] is not None:
+        select.select([begun], [], [])
+        end = time.monotonic() + job["after"]
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.0005)
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def serve() -> None:
+    """Run jobs until stdin ends."""
+    replies = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        job: Job = json.loads(line)
+        begun, tell = os.pipe()
+        started = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            os.close(begun)
+            code = 1
+            try:
+                code = _child(job, tell)
+            finally:
+                os._exit(code)
+        os.close(tell)
+        code = _watch(job, child, begun)
+        os.close(begun)
+        print(json.dumps([code, time.monotonic() - started]), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    serve()

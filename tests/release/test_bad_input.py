@@ -1,0 +1,351 @@
+"""Broken configs and files are refused before anything is spent; broken cells are no news at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from . import evidence
+from .keeper import Keeper
+from .place import BY_PERSON, HEADER, Ended, Place, people
+
+ROWS = people(300)
+
+
+@pytest.fixture
+def spent(keeper: Keeper, place: Place) -> Place:
+    """A place where one release has been made, so that there is a balance to lose."""
+    assert keeper.run(place).code == 0
+    return place
+
+
+def assert_refused(ended: Ended, code: int, *words: str) -> None:
+    """One paragraph on stderr that holds some words, nothing on stdout."""
+    assert ended.code == code and ended.out == "", ended
+    assert re.fullmatch(r"Error: [^\n]+\.\n", ended.err) and "Traceback" not in ended.err, ended.err
+    for word in words:
+        assert re.search(word, ended.err), (word, ended.err)
+
+
+CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
+    "unknown key": ({"privacy": {"epsilom": 1}}, ("privacy.epsilom", "did you mean 'epsilon'", "line")),
+    "unknown section": ({"sauce": {}}, ("sauce", "source")),
+    "epsilon zero": ({"privacy": {"epsilon": 0}}, ("privacy.epsilon", "0.1 to 5 is usual")),
+    "epsilon below zero": ({"privacy": {"epsilon": -1}}, ("privacy.epsilon", "0.1 to 5 is usual")),
+    "delta missing": ({"privacy": {"delta": None, "noise": "gaussian"}}, ("privacy.delta", "such as 1e-9")),
+    "delta one": ({"privacy": {"delta": 1}}, ("privacy.delta", "below 1")),
+    "categories twice": (
+        {"columns": {"sex": {"values": ["F", "M", "F"]}}},
+        (r"columns.sex.values\[2\]", "'F'", "list each category once"),
+    ),
+    "min above max": ({"columns": {"age": {"min": 90, "bins": None}}}, ("columns.age.min", "above max")),
+    "statistic of no column": ({"publish": {"statistics": [{"mean": "incom"}]}}, ("incom", "income")),
+    "wrong kind of mean": ({"publish": {"statistics": [{"mean": "sex"}]}}, ("sex", "not numbers")),
+    "not built yet": ({"structure": {"method": "aim"}}, ("not yet supported", "structure.method", "mst")),
+    "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
+    "source of another kind": ({"source": {"path": "people.xlsx"}}, ("source.path", ".csv or .parquet")),
+    "no ledger there": ({"ledger": {"url": "mysql://host/name"}}, ("ledger.url", "sqlite")),
+    "a ledger in memory": ({"ledger": {"url": "sqlite://"}}, ("ledger", "outlive")),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_bad_config_is_refused_with_code_2(keeper: Keeper, spent: Place, case: str) -> None:
+    changes, words = CONFIGS[case]
+    before = spent.files, spent.balance
+    spent.configure(**changes)
+    assert_refused(keeper.run(spent), 2, *words)
+    assert (spent.files, spent.balance) == before
+
+
+def test_a_config_that_is_not_there_is_refused_with_code_2(keeper: Keeper, place: Place) -> None:
+    (place.folder / "config.yaml").unlink()
+    assert_refused(keeper.run(place), 2, "config.yaml")
+    assert place.files == set() and place.balance is None
+
+
+def table_bytes(rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER, end: str = "\n") -> bytes:
+    written = io.StringIO()
+    csv.writer(written, lineterminator=end).writerows([header, *rows])
+    return written.getvalue().encode()
+
+
+def parquet_bytes() -> bytes:
+    written = io.BytesIO()
+    pq.write_table(pyarrow.csv.read_csv(io.BytesIO(table_bytes(ROWS))), written)
+    return written.getvalue()
+
+
+def without(column: str) -> bytes:
+    place = HEADER.index(column)
+    return table_bytes(
+        [[c for i, c in enumerate(row) if i != place] for row in ROWS], [h for h in HEADER if h != column]
+    )
+
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 20
+SOURCES: dict[str, tuple[str, Callable[[], bytes], tuple[str, ...]]] = {
+    "empty": ("people.csv", lambda: b"", ("people.csv is empty", "header")),
+    "blank": ("people.csv", lambda: b"\n\n", ("people.csv is empty", "header")),
+    "a picture": ("people.csv", lambda: PNG, ("people.csv is no CSV file",)),
+    "Parquet under .csv": ("people.csv", parquet_bytes, ("people.csv is no CSV file|no column",)),
+    "CSV under .parquet": ("people.parquet", lambda: table_bytes(ROWS), ("parquet file", "another format")),
+    "half a Parquet file": ("people.parquet", lambda: parquet_bytes()[:2000], ("parquet file", "broken")),
+    "no such column": ("people.csv", lambda: without("income"), ("no column 'income'", "spelt the same")),
+    "no person column": ("people.csv", lambda: without("person"), ("no column 'person'", "privacy unit")),
+    "a column twice": (
+        "people.csv",
+        lambda: table_bytes([], [*HEADER, "age"]),
+        ("more than one column named 'age'",),
+    ),
+    "lines ended as long ago": (
+        "people.csv",
+        lambda: table_bytes(ROWS, end="\r"),
+        ("people.csv is no CSV file", "no header"),
+    ),
+    "another encoding": (
+        "people.csv",
+        lambda: table_bytes(ROWS).decode().encode("utf-16"),
+        ("people.csv is no CSV file", "UTF-8"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_a_bad_file_is_refused_with_code_4_and_charges_nothing(
+    keeper: Keeper, spent: Place, case: str
+) -> None:
+    name, content, words = SOURCES[case]
+    (spent.folder / name).write_bytes(content())
+    refused(keeper, spent, name, *words)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "fifo"])
+def test_what_is_no_file_is_refused_with_code_4(keeper: Keeper, spent: Place, kind: str) -> None:
+    there = spent.folder / "other.csv"
+    if kind == "folder":
+        there.mkdir()
+    elif kind == "fifo":
+        # Opening it would wait for ever.
+        os.mkfifo(there)
+    refused(keeper, spent, "other.csv", "other.csv", "--source PATH")
+
+
+def refused(keeper: Keeper, spent: Place, name: str, *words: str) -> None:
+    """A release of another file, by person where the balance allows it, is refused and costs nothing."""
+    changes = {"privacy": BY_PERSON, "ledger": {"dataset": "persons"}} if "person" in words[0] else {}
+    before, balance = spent.files, spent.balance
+    spent.configure(**changes)
+    assert_refused(keeper.run(spent, "--source", name), 4, *words, "Nothing was charged")
+    after = spent.balance
+    assert balance is not None and after is not None
+    assert (after.spent, after.reserved) == (balance.spent, balance.reserved)
+    assert spent.files == before
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_without_rows_is_a_table(keeper: Keeper, place: Place, kind: str) -> None:
+    """Hazard 19: that it is empty is not to be seen in the schema, the code or the messages."""
+    full = keeper.run(place)
+    schema = evidence.assert_whole(place.folder / full.folder)["columns"]
+    empty = place.folder / f"empty.{kind}"
+    if kind == "csv":
+        empty.write_bytes(table_bytes([]))
+    else:
+        pq.write_table(pa.table({name: pa.array([], pa.string()) for name in HEADER}), empty)
+    done = keeper.run(place, "--source", empty.name)
+    assert (done.code, done.err) == (0, "")
+    assert evidence.assert_whole(place.folder / done.folder)["columns"] == schema
+
+
+def test_a_budget_over_the_cap_is_refused_with_code_3_before_the_table_is_opened(
+    keeper: Keeper, place: Place
+) -> None:
+    """The source doesn't exist, which is found out only by whoever opens it."""
+    place.configure(ledger={"cap": {"epsilon": 1.5}})
+    assert keeper.run(place).code == 0
+    before, balance = place.files, place.balance
+    over = keeper.run(place, "--source", "nowhere.csv")
+    assert_refused(over, 3, "privacy.epsilon", "0.5", "Nothing was read and nothing was charged")
+    assert "nowhere" not in over.err
+    assert (place.files, place.balance) == (before, balance)
+    place.configure(ledger={"cap": {"epsilon": 1.5}}, privacy={"epsilon": 0.4})
+    assert_refused(keeper.run(place, "--source", "nowhere.csv"), 4, "nowhere.csv")
+
+
+@pytest.mark.parametrize("kind", ["garbage", "folder", "another database", "under a file"])
+def test_an_unusable_ledger_is_refused_with_code_2(keeper: Keeper, place: Place, kind: str) -> None:
+    ledger = place.folder / "other.db"
+    url = "sqlite:///other.db"
+    if kind == "garbage":
+        ledger.write_bytes(PNG)
+    elif kind == "folder":
+        ledger.mkdir()
+    elif kind == "under a file":
+        url = "sqlite:///people.csv/other.db"
+    else:
+        with sqlite3.connect(ledger) as connection:
+            connection.execute("CREATE TABLE mine (x)")
+    content = ledger.read_bytes() if ledger.is_file() else None
+    place.configure(ledger={"url": url})
+    assert_refused(keeper.run(place), 2, "ledger", "other.db")
+    assert place.files == set()
+    assert (ledger.read_bytes() if ledger.is_file() else None) == content
+
+
+# Cells. Each case is a whole file that differs from a good one in what its cells hold.
+
+
+def cell(column: str, *values: str) -> Callable[[], bytes]:
+    """The good table with some rows more, in which one column holds these values."""
+    place = HEADER.index(column)
+
+    def made() -> bytes:
+        rows = [[*row[:place], value, *row[place + 1 :]] for row, value in zip(ROWS, values, strict=False)]
+        return table_bytes([*ROWS[:100], *rows, *ROWS[100:]])
+
+    return made
+
+
+def line(text: bytes, where: int = 100) -> Callable[[], bytes]:
+    """The good table with some bytes put between two lines."""
+
+    def made() -> bytes:
+        lines = table_bytes(ROWS).splitlines(keepends=True)
+        return b"".join([*lines[:where], text, *lines[where:]])
+
+    return made
+
+
+MEGABYTE = 1 << 20
+CELLS: dict[str, Callable[[], bytes]] = {
+    "not a number": cell("income", "NaN", "nan", "-nan", "inf", "-inf", "Infinity", "1e999", "-1e999", "-0"),
+    "not a whole number": cell(
+        "age", "NaN", "inf", "1e999", "-1e999", "3.7", "9" * 400, "0x1f", "1_000", "٣"
+    ),
+    "text in a number": cell("income", "abc", "12,5", "$5", "1e", "--1", "1.2.3", "=1+1"),
+    "unknown category": cell("city", "Zz", "AA", "aa ", "'", '"', "\u202eaA"),
+    "neither true nor false": cell("smoker", "maybe", "2", "-1", "nein"),
+    "out of range": cell("age", "-1", "90", "-99999999999999999999", "1e300"),
+    "missing": cell("city", "", " ", "?", "\t"),
+    "missing everywhere": lambda: table_bytes([("",) * len(HEADER)] * 300),
+    "formulas": cell("city", "=cmd()", "+1", "-1", "@x", "\t=1"),
+    "quotes and lines": cell("city", 'a "quoted" one', "two\nlines", "two\r\nlines", ",", '","'),
+    "not UTF-8": line(b"p1,3\xff,\xfe,\x80,\xc3\x28,\xff,\xff\n"),
+    "NUL": line(b"p1,3\0,F\0,1\0,A\0a,n\0o,\0\0\n"),
+    "a long cell": cell("city", "x" * MEGABYTE),
+    "a long number": cell("income", "1" * MEGABYTE),
+    "a cell longer than a block": cell("notes", "x" * (17 * MEGABYTE)),
+    "a short row": line(b"p1,33\n"),
+    "a long row": line(b"p1,33,F,1.0,Aa,no,x,y,z\n"),
+    "blank lines": line(b"\n\n   \n"),
+    "a quote that is not closed": line(b'p1,33,"F,1.0,Aa,no,x\n'),
+    "a quote that is not closed at the end": line(b'p1,33,"F,1.0,Aa,no,x\n', len(ROWS) + 1),
+    "a quote inside": line(b'p1,33,F"F,1.0,"Aa"a,no,x\n'),
+    "lines ended as on Windows": lambda: table_bytes(ROWS, end="\r\n"),
+    "no end of the last line": lambda: table_bytes(ROWS)[:-1],
+    "a byte order mark": lambda: b"\xef\xbb\xbf" + table_bytes(ROWS),
+    "bytes after the end": line(b"\0\0\0", len(ROWS) + 1),
+    "odd persons": cell("person", "", "NaN", "1e999", "007", "7.0", "٣", "x" * MEGABYTE, "1" * 5000),
+    "one person with all rows": lambda: table_bytes([("me", *row[1:]) for row in people(20_000)]),
+}
+
+
+def observed(place: Place, ended: Ended) -> dict[str, object]:
+    """All of a release that must not depend on cells: what is not an answer, or made of answers."""
+    assert ended.code == 0, ended
+    folder = place.folder / ended.folder
+    manifest = evidence.assert_whole(folder)
+    charged = evidence.charges(evidence.records(folder / "private" / "journal.jsonl"))
+    out = ended.out.replace(folder.name, "ID")
+    return {
+        "out": re.sub(r"^Released [\d,]+ synthetic rows?", "Released N synthetic rows", out),
+        "err": ended.err,
+        "charges": json.dumps(charged),
+        "columns": manifest["columns"],
+        "guarantee": manifest["guarantee"],
+        "not protected": manifest["not_protected"],
+        "files": sorted(evidence.there(folder)),
+    }
+
+
+@pytest.fixture(scope="module")
+def clean(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What is observed of a good table."""
+    folder = tmp_path_factory.mktemp("clean")
+    place = Place(folder, folder)
+    place.table(ROWS)
+    fix_questions(place)
+    return observed(place, keeper.run(place))
+
+
+def fix_questions(place: Place) -> None:
+    """Configure a release whose questions don't depend on its answers, as a chosen structure's do."""
+    place.configure(structure={"method": "independent"}, privacy=BY_PERSON)
+
+
+@pytest.mark.parametrize("case", CELLS)
+def test_cells_change_neither_code_nor_message_nor_charge_nor_schema(
+    keeper: Keeper, place: Place, clean: dict[str, object], case: str
+) -> None:
+    """Hazards 7, 18, 19, 22, 24, 25, 26 and 27."""
+    (place.folder / "people.csv").write_bytes(CELLS[case]())
+    fix_questions(place)
+    assert observed(place, keeper.run(place)) == clean
+
+
+def test_a_difference_would_be_seen(keeper: Keeper, place: Place, clean: dict[str, object]) -> None:
+    """The planted fault: a category more, as if it had been taken from the table."""
+    fix_questions(place)
+    config = json.loads((place.folder / "config.yaml").read_text())
+    config["columns"]["city"]["values"].append("Zz")
+    (place.folder / "config.yaml").write_text(json.dumps(config))
+    seen = observed(place, keeper.run(place))
+    assert seen["columns"] != clean["columns"]
+
+
+def test_a_chosen_structure_is_asked_for_alike_whatever_cells_hold(keeper: Keeper, place: Place) -> None:
+    """Hazards 18 and 20: with mst, up to the pairs that noisy answers chose."""
+
+    def asked(content: bytes) -> list[object]:
+        (place.folder / "people.csv").write_bytes(content)
+        done = keeper.run(place)
+        journal = place.folder / done.folder / "private" / "journal.jsonl"
+        questions = [r["question"] for r in evidence.charges(evidence.records(journal))]
+        return [
+            (q["ask"], len(q.get("columns", ())), q.get("candidates", {}).get("number")) for q in questions
+        ]
+
+    place.configure()
+    good = asked(table_bytes(ROWS))
+    assert asked(CELLS["missing everywhere"]()) == good
+    assert asked(b"\n".join([CELLS["not UTF-8"](), CELLS["out of range"]()])) == good
+
+
+@pytest.mark.parametrize("case", ["a short row", "a long row", "blank lines", "not UTF-8", "missing"])
+def test_where_the_number_of_rows_is_public_a_broken_row_is_still_a_row(
+    keeper: Keeper, place: Place, case: str
+) -> None:
+    """Hazard 21: under replace-one n is published as it is, so it must not tell good rows from bad."""
+    lines = table_bytes(ROWS).splitlines(keepends=True)
+    lines[100] = {
+        "a short row": b"p1,33\n",
+        "a long row": b"p1,33,F,1.0,Aa,no,x,y,z\n",
+        "blank lines": b"   \n",
+        "not UTF-8": b"p1,3\xff,\xfe,\x80,\xc3\x28,\xff,\xff\n",
+        "missing": b",,,,,,\n",
+    }[case]
+    (place.folder / "people.csv").write_bytes(b"".join(lines))
+    place.configure(privacy={"neighbours": "replace_one"}, ledger={"dataset": "exchanged"})
+    manifest = evidence.assert_whole(place.folder / keeper.run(place).folder)
+    assert manifest["synthetic_rows"] == len(ROWS)

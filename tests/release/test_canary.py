@@ -1,0 +1,204 @@
+"""No cell of the private table gets into Prefect's files, the public bundle, logs or terminal.
+
+Hazards 25, 33 and 36. Canaries are planted in the table; releases run through Prefect on its
+own server, in one Prefect home: a good one, failing ones, one killed. Every file left behind
+is then searched. Each kind of leak is planted too, and must be found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .canaries import CANARIES, found_in, left_behind
+from .place import Ended, Place, environment
+
+FAULTS = (
+    "a cast fails",
+    "a value error",
+    "an error within an error",
+    "an error of ours with a cause",
+    "a decoding error",
+    "a panic",
+    "an exit",
+    "a value error with --debug",
+)
+Flown = tuple[Place, Ended]
+
+
+def driver(place: Place, *faults: str) -> list[str]:
+    """A command that runs a flow for each fault, in one process."""
+    return [sys.executable, str(Path(__file__).with_name("flown.py")), *faults]
+
+
+def kept(place: Place, ended: Ended, name: str) -> Ended:
+    """Write what a command said to files, so that the search finds them; returns it."""
+    (place.home / f"{name}.out").write_text(ended.out)
+    (place.home / f"{name}.err").write_text(ended.err)
+    return ended
+
+
+@pytest.fixture(scope="module")
+def failed(flown: Flown) -> Ended:
+    """Releases that fail, one after another, on errors that quote cells."""
+    place, good = flown
+    kept(place, good, "good")
+    return kept(place, place.call(driver(place, *FAULTS), CANARIES=json.dumps(CANARIES)), "failed")
+
+
+@pytest.fixture(scope="module")
+def killed(flown: Flown) -> str:
+    """A release killed while it fits the model; what it had written to stderr."""
+    place, _ = flown
+    process = subprocess.Popen(
+        driver(place, "a hang"),
+        cwd=place.folder,
+        env=environment(place.home, CANARIES=json.dumps(CANARIES)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "hanging\n"
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    finally:
+        # Prefect's server outlives a process that is killed; it is in the session begun here.
+        os.killpg(process.pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    kept(place, Ended(process.returncode, out, err), "killed")
+    return err
+
+
+def test_the_search_finds_every_canary_in_the_private_table(flown: Flown) -> None:
+    place, _ = flown
+    assert found_in([place.folder / "people.csv"]).keys() == CANARIES.keys()
+
+
+def test_a_good_run_succeeds_on_the_table_with_canaries(flown: Flown) -> None:
+    """Hazard 24 and 26: every kind of unusable cell is in it."""
+    place, good = flown
+    assert good.code == 0 and good.err == "", good
+    assert (place.folder / good.folder / "public" / "manifest.json").is_file()
+
+
+def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(failed: Ended) -> None:
+    """Hazard 25."""
+    codes = dict(line.split(" -> ") for line in failed.out.splitlines() if " -> " in line)
+    assert codes.keys() == set(FAULTS)
+    assert all(code in ("1", "5") for code in codes.values()), codes
+    kinds = ("ArrowInvalid", "ValueError", "KeyError", "ledger has gone away", "UnicodeDecodeError",
+             "interrupted", "interrupted")  # fmt: skip
+    lines = failed.err.splitlines()
+    for kind, line in zip(kinds, lines, strict=False):
+        assert line.startswith("Error: ") and kind in line
+    assert "Traceback" in lines[len(kinds)] and len(kinds) == len(FAULTS) - 1
+
+
+def test_no_canary_is_left_behind_by_good_failing_and_killed_runs(
+    flown: Flown, failed: Ended, killed: str
+) -> None:
+    """Hazard 33: Prefect's files, logs, the bundles, the journals, the ledger, the terminal."""
+    place, _ = flown
+    files = [p for p in left_behind(place.home) if not is_detail(p)]
+    names = {p.relative_to(place.home).as_posix() for p in files}
+    assert {"prefect/prefect.db", "good.out", "good.err", "failed.out", "failed.err", "killed.err"} <= names
+    assert len([n for n in names if n.endswith("private/journal.jsonl")]) >= 3
+    assert any("/public/" in n for n in names)
+    assert found_in(files) == {}
+
+
+def is_detail(path: Path) -> bool:
+    return path.name.startswith("dpsynth-debug-")
+
+
+def test_details_go_to_a_file_of_the_owners_and_only_if_asked_for(flown: Flown, failed: Ended) -> None:
+    """Hazard 25, with --debug."""
+    place, _ = flown
+    (detail,) = (p for p in left_behind(place.home) if is_detail(p))
+    assert stat.S_IMODE(detail.stat().st_mode) == 0o600
+    assert found_in([detail]).keys() == {"a person"} and str(detail) in failed.err
+
+
+def test_prefect_recorded_the_steps_that_failed(flown: Flown, failed: Ended) -> None:
+    """The search above would be empty too if Prefect's files lay elsewhere."""
+    place, _ = flown
+    database = place.home / "prefect"
+    content = b"".join(p.read_bytes() for p in database.rglob("*") if p.is_file())
+    for words in (b"fit the model", b"settle the ledger", b"ValueError; details withheld"):
+        assert words in content
+
+
+@pytest.fixture(scope="module")
+def leaky(flown: Flown, failed: Ended, killed: str, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A copy of the place in which every kind of leak was then planted, each of another canary."""
+    place, _ = flown
+    home = tmp_path_factory.mktemp("leaky") / "home"
+    shutil.copytree(place.home, home)
+    copy = Place(home / place.folder.name, home)
+    faults = [
+        f"planted: {f}" for f in ("no guard", "a kept result", "in the journal", "in the table", "printed")
+    ]
+    ended = kept(copy, copy.call(driver(copy, *faults), CANARIES=json.dumps(CANARIES)), "leaky")
+    assert ended.out.count(" -> ") == len(faults), ended
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("canary", "where"),
+    [
+        ("person id", "prefect/prefect.db"),
+        ("unknown category", "prefect/storage/"),
+        ("a whole record", "private/journal.jsonl"),
+        ("undeclared column", "public/synthetic.csv"),
+        ("undeclared column", "public/synthetic.parquet"),
+        ("formula", "leaky.out"),
+    ],
+)
+def test_a_planted_leak_is_found(leaky: Place, canary: str, where: str) -> None:
+    found = found_in(left_behind(leaky.home))
+    assert any(where in p.as_posix() for p in found[canary]), found
+
+
+def test_progress_on_a_terminal_shows_steps_and_no_cell(flown: Flown, tmp_path: Path) -> None:
+    """Hazard 25: what is only shown on a terminal is searched too."""
+    place, _ = flown
+    reader, terminal = pty.openpty()
+    with subprocess.Popen(
+        place.command("--plain"),
+        cwd=place.folder,
+        env=environment(tmp_path, TERM="xterm", COLUMNS="120"),
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        shown = tmp_path / "shown"
+        shown.write_bytes(b"".join(chunks(reader)))
+        assert process.wait(timeout=60) == 0
+    for step in (b"open the table", b"fit the model", b"settle the ledger"):
+        assert step in shown.read_bytes()
+    assert found_in([shown]) == {}
+
+
+def chunks(reader: int) -> Iterator[bytes]:
+    """What is written to a terminal, until nobody is left to write."""
+    while True:
+        try:
+            chunk = os.read(reader, 1 << 16)
+        except OSError:
+            return
+        if not chunk:
+            return
+        yield chunk

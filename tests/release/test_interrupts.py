@@ -1,0 +1,91 @@
+"""A release that is interrupted ends with exit code 5 and says how to finish it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import evidence
+from .canaries import CANARIES
+from .keeper import Keeper
+from .killed import Watch, finished, passed
+from .place import Ended, Place, environment
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+MakePlace = Callable[[], Place]
+
+
+def interrupted(keeper: Keeper, makers: MakePlace, by: signal.Signals, every: int) -> None:
+    stops = passed(keeper, makers())
+    reserving = stops.index(("begin reserve budget", 1)), stops.index(("end reserve budget", 1))
+    told = 0
+    for stop in sorted({*stops[::every], *stops[slice(*reserving)]}, key=stops.index):
+        place = makers()
+        watch = Watch(place)
+        ended = keeper.run(place, stop=stop, by=by)
+        watch.look()
+        begun = watch.begun
+        where = (stop, ended)
+        if ended.code == 0:
+            # The signal came when all was done.
+            assert stops.index(stop) >= stops.index(("begin settle the ledger", 1)), where
+            watch.ended(ended.folder, 1)
+            continue
+        assert ended.code == 5 and not ended.out, where
+        assert re.fullmatch(r"[^\n]+\n", ended.err) and "Traceback" not in ended.err, where
+        if stops.index(stop) > stops.index(("end reserve budget", 1)):
+            assert ended.err.endswith(f"--resume {begun[-1]}\n"), where
+            told += 1
+        else:
+            assert not watch.draws, where
+        finished(keeper, place, watch, deaths=1)
+    assert told
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_release_says_how_to_finish_it(
+    keeper: Keeper, makers: MakePlace, by: signal.Signals
+) -> None:
+    """Exit code 5, one line, and the id to resume; while reserving, and at a few places more."""
+    interrupted(keeper, makers, by, every=25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_release_interrupted_at_any_place_says_how_to_finish_it(
+    keeper: Keeper, makers: MakePlace, by: signal.Signals
+) -> None:
+    """As above, at every place."""
+    interrupted(keeper, makers, by, every=1)
+
+
+def test_a_flow_that_is_terminated_says_how_to_finish_it(flown: tuple[Place, Ended]) -> None:
+    """Prefect has a handler of its own for SIGTERM; the release can be finished without Prefect."""
+    place, _ = flown
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("flown.py")), "a hang"],
+        cwd=place.folder,
+        env=environment(place.home, CANARIES=json.dumps(CANARIES)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "hanging\n"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert out == "a hang -> 5\n"
+    named = re.fullmatch(r"Error: Release \S+ was interrupted\. .*--resume (\S+)\n", err)
+    assert named is not None, err
+    done = place.run("--plain", "--resume", named[1])
+    assert done.code == 0 and done.folder.name == named[1]
+    evidence.assert_whole(place.folder / done.folder)
+    assert place.ledger.state(named[1]) == "closed"

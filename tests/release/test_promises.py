@@ -1,0 +1,170 @@
+"""What a release promises: the guarantee, the number of rows, and what the ledger remembers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dpsynth import pipeline
+from dpsynth.errors import DpsynthError
+
+from . import evidence
+from .keeper import Keeper
+from .place import BY_PERSON, Place, people, release
+
+PRIVACY = {
+    "gaussian": {"noise": "gaussian", "delta": 1e-6},
+    "laplace with delta": {"noise": "laplace", "delta": 1e-6},
+    "laplace": {"noise": "laplace", "delta": None},
+    "laplace added up plainly": {"noise": "laplace", "delta": 1e-6, "accountant": "sequential"},
+}
+COMBINATIONS = [
+    *itertools.product(("gaussian", "laplace"), ("add_remove", "replace_one"), ("row", "person")),
+    ("laplace with delta", "add_remove", "person"),
+    ("laplace with delta", "replace_one", "row"),
+    ("laplace added up plainly", "add_remove", "row"),
+]
+
+
+@pytest.mark.parametrize(("kind", "relation", "unit"), COMBINATIONS)
+def test_the_published_guarantee_is_what_the_journal_adds_up_to(
+    keeper: Keeper, place: Place, kind: str, relation: str, unit: str
+) -> None:
+    """Hazards 2, 3, 5, 6 and 8: added up here in 60 digits, with this test's own sensitivities."""
+    privacy = {**PRIVACY[kind], "neighbours": relation} | (BY_PERSON if unit == "person" else {})
+    place.configure(privacy=privacy)
+    folder = place.folder / keeper.run(place).folder
+    found = evidence.records(folder / "private" / "journal.jsonl")
+    protection = evidence.Protection(relation == "replace_one", 3 if unit == "person" else 1)
+    pure = privacy["delta"] is None or "accountant" in privacy
+    exact = protection.total(found, None if pure else "1e-6")
+    promised = evidence.assert_whole(folder)["guarantee"]
+    assert isinstance(promised, dict)
+    assert exact <= promised["epsilon"] <= float(exact) * (1 + 1e-12)
+    assert 0.999 < promised["epsilon"] <= 1.0
+    assert promised["delta"] == (0.0 if pure else 1e-6)
+    assert promised["neighbours"] == relation
+    assert ("at most 3" in promised["unit"]) == (unit == "person")
+    for seq, charge in enumerate(evidence.charges(found)):
+        fewer = [r for r in found if r is not charge]
+        assert float(protection.total(fewer, None if pure else "1e-6")) < promised["epsilon"], seq
+    half = evidence.Protection(relation == "replace_one", 2 if unit == "person" else 1)
+    if unit == "person":
+        assert float(half.total(found, None if pure else "1e-6")) < 0.9 * promised["epsilon"]
+
+
+def test_the_same_sampling_seed_never_gives_the_same_measurements(keeper: Keeper, place: Place) -> None:
+    """Hazard 13."""
+    told = []
+    for _ in range(2):
+        folder = place.folder / keeper.run(place).folder
+        told.append([values for _, values in evidence.published_answers(folder / "public")])
+    assert all(a != b for a, b in zip(*told, strict=True) if len(a) > 3)
+    assert told[0] != told[1]
+
+
+NUMBER = re.compile(r"(?<![\d.])\d[\d,]*(?![\d.]*\d)")
+
+
+def numbers_in(public: Path) -> set[int]:
+    """Every whole number that stands in a public file."""
+    seen: set[int] = set()
+    for name in evidence.there(public):
+        path = public / name
+        if path.suffix == ".parquet":
+            for column in pq.read_table(path).columns:
+                values = np.array([v for v in column.to_pylist() if isinstance(v, int | float)], dtype=float)
+                seen.update(np.rint(values[np.isfinite(values)]).astype(np.int64).tolist())
+            seen.add(pq.read_metadata(path).num_rows)
+        else:
+            text = path.read_text()
+            seen.update(int(t.replace(",", "")) for t in NUMBER.findall(text) if len(t) < 15)
+            seen.add(len(text.splitlines()) - 1)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("privacy", "exact"),
+    [
+        ({"neighbours": "replace_one"}, True),
+        ({"neighbours": "add_remove"}, False),
+        ({"neighbours": "replace_one", **BY_PERSON}, False),
+    ],
+    ids=["rows exchanged", "rows added", "persons exchanged"],
+)
+def test_the_number_of_rows_is_public_only_where_neighbours_have_the_same(
+    keeper: Keeper, place: Place, privacy: dict[str, object], exact: bool
+) -> None:
+    """Hazard 21: a number that stands in each of four bundles by chance is one in millions."""
+    count = 1511
+    place.table([(f"only{i}", *row[1:]) for i, row in enumerate(people(count))])
+    place.configure(privacy={"epsilon": 0.2, **privacy})
+    publics = [place.folder / keeper.run(place).folder / "public" for _ in range(4)]
+    always = set.intersection(*map(numbers_in, publics))
+    assert (count in always) == exact
+    totals = [json.loads((p / "manifest.json").read_text())["synthetic_rows"] for p in publics]
+    assert (set(totals) == {count}) == exact
+    measured = [pq.read_table(p / "measurements.parquet").to_pylist() for p in publics]
+    total = {(r["noise"], r["scale"]) for table in measured for r in table if r["columns"] == []}
+    assert (total == {("none", 0.0)}) == exact
+
+
+def test_the_ledger_lets_two_releases_through_and_refuses_the_third(keeper: Keeper, place: Place) -> None:
+    """Hazard 31: what was spent outlives the process."""
+    place.configure(ledger={"cap": {"epsilon": 2.5}})
+    for spent in (1.0, 2.0):
+        assert keeper.run(place).code == 0
+        balance = place.balance
+        assert balance is not None and 0.999 * spent < balance.spent.epsilon <= spent
+        assert balance.reserved.epsilon == 0
+    before, balance = place.files, place.balance
+    third = keeper.run(place)
+    assert third.code == 3 and third.out == "" and third.err.count("\n") == 1
+    assert (place.files, place.balance) == (before, balance)
+    assert not list(place.folder.glob("outputs/people/.*"))
+
+
+def failing(*_: object) -> NoReturn:
+    raise ValueError("a cell")
+
+
+@pytest.mark.parametrize("step", ["measure_singles", "choose", "fit", "tabulated", "publish", "settle"])
+def test_a_failure_after_the_first_charge_gives_nothing_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Hazard 30; and the release can be finished when the cause is gone."""
+    inner = getattr(pipeline, step)
+
+    def half(*arguments: object) -> NoReturn:
+        if step in ("measure_singles", "choose"):
+            inner(*arguments)
+        failing()
+
+    monkeypatch.setattr(pipeline, step, half)
+    with pytest.raises(DpsynthError, match=r"ValueError; details withheld.*--resume \S+$") as caught:
+        release(place)
+    name = str(caught.value).split()[-1]
+    balance = place.balance
+    assert balance is not None and (balance.reserved.epsilon, balance.spent.epsilon) == (1, 0)
+    monkeypatch.setattr(pipeline, step, inner)
+    done = release(place, resume=name)
+    evidence.assert_whole(done.folder)
+    assert (done.release_id, place.ledger.state(name)) == (name, "closed")
+
+
+def test_a_failure_before_the_first_charge_costs_and_leaves_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "load_table", failing)
+    with pytest.raises(DpsynthError, match="ValueError; details withheld"):
+        release(place)
+    balance = place.balance
+    assert balance is not None and (balance.reserved.epsilon, balance.spent.epsilon) == (0, 0)
+    assert place.files == set() and not list(place.folder.glob("outputs/people/.*"))

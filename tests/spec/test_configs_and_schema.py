@@ -1,0 +1,137 @@
+"""The committed configurations load, the committed schema is current, and they agree."""
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dpsynth.spec import Person, load
+from dpsynth.spec.json_schema import schema_text
+from dpsynth.spec.yaml_reader import parse_yaml, read_yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+SCHEMA = ROOT / "schemas" / "dpsynth.schema.json"
+HEAD = "# yaml-language-server: $schema=../schemas/dpsynth.schema.json"
+
+
+def as_json(value):
+    if isinstance(value, dict):
+        return {k: as_json(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [as_json(v) for v in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+@pytest.fixture(scope="module")
+def validator():
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def errors(validator, text):
+    return list(validator.iter_errors(as_json(parse_yaml(text, "c").values)))
+
+
+def test_the_committed_schema_is_the_one_the_grammar_gives():
+    assert SCHEMA.read_bytes() == schema_text().encode("utf-8"), (
+        "run: python -m dpsynth.spec.json_schema > schemas/dpsynth.schema.json"
+    )
+
+
+def test_every_config_is_here():
+    assert {path.name for path in CONFIGS} >= {"randhie.yaml", "adult.yaml", "minimal.yaml"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_a_committed_config_loads_and_names_the_schema_it_validates_against(path, validator):
+    spec = load(path)
+    assert spec.warnings() == ()
+    assert len(spec.table_columns()) == len(spec.columns)
+    assert path.read_text(encoding="utf-8").splitlines()[0] == HEAD
+    assert list(validator.iter_errors(as_json(read_yaml(path).values))) == []
+
+
+def test_the_demo_protects_persons_and_may_run_ten_times():
+    spec = load(ROOT / "configs" / "randhie.yaml")
+    assert spec.privacy.unit == Person(column="zper", max_rows=5)
+    assert (spec.privacy.epsilon, spec.privacy.delta) == (3, Decimal("1e-6"))
+    assert spec.ledger.cap.epsilon == 10 * spec.privacy.epsilon
+    assert spec.ledger.cap.delta == 10 * spec.privacy.delta
+    assert max(column.size for column in spec.table_columns()) <= 20
+
+
+def test_adult_reads_question_marks_as_missing():
+    columns = {column.name: column for column in load(ROOT / "configs" / "adult.yaml").table_columns()}
+    assert len(columns) == 15
+    assert [name for name, c in columns.items() if c.markers == ("?",)] == [
+        "workclass", "occupation", "native-country",
+    ]  # fmt: skip
+    assert columns["capital-gain"].places.labels[0] == "0"
+    assert columns["capital-gain"].places.labels[-1] == "99999 to 100000"
+
+
+GOOD = "source: {path: a.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: integer, min: 0, max: 9}\n"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "structure: mst",
+        "structure: {method: independent}",
+        "sample: {rows: 10}",
+        "sample: {rows: same, seed: 3}",
+        "publish: {statistics: [{mean: x}, {crosstab: [x]}]}",
+        "constraints: [a, b]",
+    ],
+)
+def test_the_schema_accepts_the_grammar(validator, added):
+    assert errors(validator, GOOD + added) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD + "colour: red",
+        GOOD.replace("epsilon: 1", "epsilon: 0"),
+        GOOD.replace("epsilon: 1", "epsilon: 1, noise: none"),
+        GOOD.replace("epsilon: 1", "epsilon: 1, unit: person"),
+        GOOD.replace("type: integer", "type: integral"),
+        GOOD.replace("max: 9", "max: 9, bin: 3"),
+        GOOD.replace("max: 9", "max: 9, missing: [[x]]"),
+        GOOD + "structure: {method: magic}",
+        GOOD + "structure: magic",
+        GOOD + "publish: {statistics: [{median: x}]}",
+        "privacy: {epsilon: 1}",
+    ],
+)
+def test_the_schema_rejects_what_loading_rejects(validator, text):
+    assert errors(validator, text)
+
+
+def test_every_key_has_a_description_for_editors():
+    definitions = json.loads(schema_text())["$defs"]
+    undescribed = [
+        f"{name}.{key}"
+        for name, definition in definitions.items()
+        for key, value in definition.get("properties", {}).items()
+        if "description" not in value and "$ref" not in value
+    ]
+    assert undescribed == []
+
+
+def test_reading_a_config_loads_no_heavy_library():
+    code = (
+        "import sys; from dpsynth.spec import load; load(sys.argv[1]).table_columns();"
+        "print(sorted({'pandas', 'scipy', 'matplotlib', 'sklearn', 'prefect', 'opendp'} & set(sys.modules)))"
+    )
+    config = str(ROOT / "configs" / "randhie.yaml")
+    done = subprocess.run(
+        [sys.executable, "-c", code, config], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "[]"

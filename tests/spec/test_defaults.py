@@ -1,0 +1,165 @@
+"""What is left out has a stated default, and what is given is kept exactly."""
+
+from decimal import Decimal
+
+import pytest
+from pydantic import ValidationError
+
+from dpsynth.spec import Crosstab, Mean, Person, Row, from_mapping
+
+SPLIT = "epsilon: 1.0, delta: 1.0e-9, split: {one_way: 0.1, structure: 0.2, marginals: 0.7}"
+EPSILON = "epsilon: 1.0, delta: 1.0e-9"
+
+
+def test_every_default_is_the_documented_one(load_with):
+    spec = load_with()
+    assert spec.release == "small"
+    assert (spec.source.path, spec.source.format) == ("data/table.csv", "csv")
+    assert (spec.privacy.noise, spec.privacy.neighbours) == ("gaussian", "add_remove")
+    assert (spec.privacy.accountant, spec.privacy.split) == ("auto", None)
+    assert spec.privacy.unit == Row()
+    assert spec.privacy.unit.max_rows == 1
+    assert (spec.ledger.url, spec.ledger.dataset) == ("sqlite:///ledger.db", "small")
+    assert (spec.ledger.cap.epsilon, spec.ledger.cap.delta) == (10, Decimal("1e-5"))
+    assert spec.structure.method == "mst"
+    assert (spec.sample.rows, spec.sample.seed) == ("same", None)
+    assert spec.publish.formats == ("csv", "parquet")
+    assert spec.publish.statistics == ()
+    assert spec.warnings() == ()
+
+
+def test_without_delta_noise_is_laplace(load_with):
+    spec = load_with(replace=(EPSILON, "epsilon: 1.0"))
+    assert (spec.privacy.noise, spec.privacy.delta) == ("laplace", None)
+
+
+def test_laplace_noise_may_have_a_delta(load_with):
+    spec = load_with(replace=(EPSILON, f"{EPSILON}, noise: laplace, accountant: zcdp"))
+    assert (spec.privacy.noise, spec.privacy.accountant) == ("laplace", "zcdp")
+
+
+def test_budgets_and_shares_are_exact(load_with):
+    privacy = load_with(replace=(EPSILON, SPLIT)).privacy
+    assert privacy.delta * 10**9 == 1
+    assert privacy.split.one_way + privacy.split.structure + privacy.split.marginals == 1
+
+
+def test_a_float_from_python_counts_as_the_decimal_it_prints():
+    spec = from_mapping(
+        {
+            "source": {"path": "a.parquet"},
+            "privacy": {"epsilon": 0.1},
+            "columns": {"x": {"type": "integer", "min": 0, "max": 1}},
+        }
+    )
+    assert spec.privacy.epsilon * 10 == 1
+    assert spec.source.format == "parquet"
+
+
+def test_a_person_is_named_by_a_column_that_need_not_be_declared(load_with):
+    spec = load_with(replace=(EPSILON, f"{EPSILON}, unit: {{column: patient_id, max_rows: 4}}"))
+    assert spec.privacy.unit == Person(column="patient_id", max_rows=4)
+    assert spec.warnings() == ()
+
+
+def test_the_dataset_is_the_release_unless_named(load_with):
+    assert load_with("release: spring-2024\n").ledger.dataset == "spring-2024"
+    assert load_with("release: a\nledger: {dataset: census}\n").ledger.dataset == "census"
+    assert load_with("ledger: {cap: {epsilon: 3}}\n").ledger.dataset == "small"
+    assert load_with("ledger: {cap: {epsilon: 3}}\n").ledger.cap.delta == Decimal("1e-5")
+
+
+def test_statistics_are_typed(load_with):
+    spec = load_with(
+        "publish: {statistics: [{crosstab: [age, sex]}, {mean: income, by: sex}, {mean: member}]}\n"
+    )
+    crosstab, by_sex, overall = spec.publish.statistics
+    assert crosstab == Crosstab(crosstab=("age", "sex"))
+    assert by_sex == Mean(mean="income", by="sex")
+    assert (overall.mean, overall.by, overall.columns) == ("member", None, ("member",))
+
+
+def test_structure_may_be_a_word(load_with):
+    assert load_with("structure: independent\n").structure.method == "independent"
+
+
+def test_the_source_can_be_replaced(load_with):
+    assert load_with(source="/data/Other.PARQUET").source.format == "parquet"
+    spec = load_with(replace=("{path: data/table.csv}", "{path: a.txt, format: csv}"), source="b.txt")
+    assert (spec.source.path, spec.source.format) == ("b.txt", "csv")
+    spec = load_with(replace=("source: {path: data/table.csv}\n", ""), source="b.csv")
+    assert spec.source.path == "b.csv"
+
+
+def test_a_spec_can_not_be_changed(load_with):
+    spec = load_with()
+    with pytest.raises(ValidationError):
+        spec.privacy.epsilon = Decimal(100)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "words"),
+    [
+        ("epsilon: 11", "epsilon 11 is above 10"),
+        ("epsilon: 1, delta: 1e-3", "delta 0.001 is above 0.0001"),
+        (
+            "epsilon: 1, unit: {column: age, max_rows: 2}",
+            "'age' says whose row it is and is also among columns",
+        ),
+    ],
+)
+def test_a_weak_choice_is_a_warning_and_no_error(load_with, privacy, words):
+    (warning,) = load_with(replace=(EPSILON, privacy)).warnings()
+    assert words in warning
+
+
+def test_epsilon_ten_is_no_warning(load_with):
+    assert load_with(replace=(EPSILON, "epsilon: 10")).warnings() == ()
+
+
+@pytest.mark.parametrize(
+    ("replace", "added"),
+    [
+        (("1.0e-9", "0.000000001"), ""),
+        (("epsilon: 1.0", "epsilon: 1"), ""),
+        (("data/table.csv", "elsewhere.parquet"), ""),
+        (("min: 0, max: 110}", "max: 110, bins: 111, min: 0.0}"), ""),
+        (None, "release: small\n"),
+        (None, "ledger: {url: 'sqlite:///other.db', cap: {epsilon: 99}}\n"),
+        (None, "publish: {formats: [csv], statistics: [{mean: age}]}\nsample: {rows: 10, seed: 4}\n"),
+        (None, "structure: {method: mst}\n"),
+    ],
+)
+def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace, added):
+    assert load_with(added, replace).fingerprint() == load_with().fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("replace", "added"),
+    [
+        (("1.0e-9", "1.0e-8"), ""),
+        (("epsilon: 1.0", "epsilon: 1.1"), ""),
+        ((EPSILON, f"{EPSILON}, neighbours: replace_one"), ""),
+        ((EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: 1}}"), ""),
+        ((EPSILON, SPLIT), ""),
+        (("max: 110", "max: 111"), ""),
+        (("[F, M]", "[M, F]"), ""),
+        (("[F, M]", "[F, M], other: O"), ""),
+        (("[F, M]", "[F, M], missing: '?'"), ""),
+        (("[F, M]", "[F, M], missing: false"), ""),
+        (("  member: {type: boolean}\n", ""), ""),
+        (("  member: {type: boolean}\n", "  Member: {type: boolean}\n"), ""),
+        (None, "structure: independent\n"),
+        (None, "ledger: {dataset: other}\n"),
+    ],
+)
+def test_the_fingerprint_tells_other_questions_apart(load_with, replace, added):
+    assert load_with(added, replace).fingerprint() != load_with().fingerprint()
+
+
+def test_the_order_of_columns_is_part_of_the_fingerprint():
+    columns = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
+    base = {"source": {"path": "a.csv"}, "privacy": {"epsilon": 1}}
+    swapped = dict(reversed(columns.items()))
+    prints = {from_mapping({**base, "columns": c}).fingerprint() for c in (columns, swapped)}
+    assert len(prints) == 2

@@ -1,0 +1,356 @@
+"""What can't be run is refused in one paragraph with file, line, key and what to write instead."""
+
+import pytest
+
+from dpsynth.errors import ConfigError
+from dpsynth.spec import from_mapping
+
+EPSILON = "epsilon: 1.0, delta: 1.0e-9"
+AGE = "{type: integer, min: 0, max: 110}"
+SEX = "{type: category, values: [F, M]}"
+INCOME = "{type: number, min: 0, max: 1000}"
+
+REPLACED = [
+    # privacy
+    (EPSILON, "epsilon: 0", 2, "privacy.epsilon must be a number of at least 1e-6"),
+    (EPSILON, "epsilon: -1", 2, "privacy.epsilon must be a number"),
+    (EPSILON, "epsilon: .nan", 2, "nan and inf are not allowed"),
+    (EPSILON, "epsilon: .inf", 2, "nan and inf are not allowed"),
+    (EPSILON, "epsilon: '1.0'", 2, "write it without quotes"),
+    (EPSILON, "epsilon: true", 2, "privacy.epsilon must be a number"),
+    (EPSILON, "epsilon: one", 2, "privacy.epsilon must be a number"),
+    (EPSILON, "epsilon:", 2, "privacy.epsilon has no value"),
+    (EPSILON, "epsilon: [1]", 2, "privacy.epsilon must be a number"),
+    (EPSILON, "epsilon: 1e-999999", 2, "privacy.epsilon must be a number"),
+    (EPSILON, "delta: 1e-9", 2, "privacy.epsilon is missing: give a number above 0"),
+    (EPSILON, "epsilonn: 1", 2, "privacy.epsilonn is not a known key (did you mean 'epsilon'?)"),
+    (EPSILON, "epsilon: 1, delta: 0", 2, "privacy.delta must be a number above 0 and below 1"),
+    (EPSILON, "epsilon: 1, delta: 1", 2, "privacy.delta must be a number above 0 and below 1"),
+    (EPSILON, "epsilon: 1, noise: gaussian", 2, "privacy.delta is missing: gaussian noise needs it"),
+    (
+        EPSILON,
+        "epsilon: 1, noise: gausian",
+        2,
+        "privacy.noise must be gaussian or laplace (did you mean 'gau",
+    ),
+    (EPSILON, "epsilon: 1, accountant: zcdp", 2, "privacy.delta is missing: accountant zcdp needs it"),
+    (EPSILON, f"{EPSILON}, accountant: sequential", 2, "privacy.accountant must be zcdp or auto"),
+    (EPSILON, "epsilon: 1, neighbours: bounded", 2, "privacy.neighbours must be add_remove or replace_one"),
+    (EPSILON, "epsilon: 1, neighbors: add_remove", 2, "did you mean 'neighbours'?)"),
+    (EPSILON, "epsilon: 1, unit: person", 2, "privacy.unit must be row, or a mapping"),
+    (EPSILON, "epsilon: 1, unit: {column: id}", 2, "privacy.unit.max_rows is missing"),
+    (
+        EPSILON,
+        "epsilon: 1, unit: {column: id, max_rows: 0}",
+        2,
+        "privacy.unit.max_rows must be a whole number",
+    ),
+    (EPSILON, "epsilon: 1, unit: {column: 7, max_rows: 2}", 2, "quote it"),
+    (EPSILON, "epsilon: 1, unit: {colum: id, max_rows: 2}", 2, "did you mean 'column'?)"),
+    (EPSILON, "epsilon: 1, split: {one_way: 0.5, structure: 0.3, marginals: 0.3}", 2, "sum to at most 1"),
+    (
+        EPSILON,
+        "epsilon: 1, split: {one_way: 0, structure: 0.3, marginals: 0.3}",
+        2,
+        "one_way must be above 0",
+    ),
+    (
+        EPSILON,
+        "epsilon: 1, split: {one_way: 0.9, marginals: 0.1}",
+        2,
+        "privacy.split.structure must be above",
+    ),
+    (EPSILON, "epsilon: 1, split: {one_way: 1.5}", 2, "privacy.split.one_way must be a number of at least 0"),
+    (EPSILON, "epsilon: 1, split: 0.5", 2, "privacy.split must be a mapping"),
+    # source
+    ("{path: data/table.csv}", "{path: data/table.xlsx}", 1, "source.path must end in .csv or .parquet"),
+    ("{path: data/table.csv}", "{}", 1, "source.path is missing"),
+    ("{path: data/table.csv}", "data/table.csv", 1, "source must be a mapping"),
+    ("{path: data/table.csv}", "", 1, "source has no value"),
+    ("{path: data/table.csv}", "{path: a.csv, format: excel}", 1, "source.format must be csv or parquet"),
+    (
+        "source: {path: data/table.csv}",
+        "sourc: {path: a.csv}",
+        1,
+        "sourc is not a known key (did you mean 'so",
+    ),
+    ("source: {path: data/table.csv}", "release: x", 1, "source is missing: say where the table is"),
+    # columns
+    (
+        AGE,
+        "{type: integer, min: 9, max: 1}",
+        4,
+        "columns.age.min must not be above max; it is 9, and max is 1",
+    ),
+    (AGE, "{type: integer, max: 1}", 4, "columns.age.min is missing"),
+    (AGE, "{type: integer, min: 0}", 4, "columns.age.max is missing"),
+    (AGE, "{type: integer, min: 0.5, max: 9}", 4, "columns.age.min must be a whole number"),
+    (AGE, "{type: integer, min: 0, max: 9, bins: 11}", 4, "columns.age.bins must be at most 10"),
+    (AGE, "{type: integer, min: 0, max: 9, bins: 0}", 4, "columns.age.bins must be a whole number"),
+    (AGE, "{type: integer, min: 0, max: 99999, bins: 10001}", 4, "columns.age.bins must be a whole number"),
+    (AGE, "{type: integer, bins: [0, 10, 10]}", 4, "columns.age.bins[2] must be above the edge before it"),
+    (AGE, "{type: integer, bins: [0, 1.5, 10]}", 4, "columns.age.bins[1] must be a whole number"),
+    (AGE, "{type: integer, bins: [0]}", 4, "columns.age.bins must be a number of bins, or a list"),
+    (AGE, "{type: integer, min: 1, bins: [0, 10]}", 4, "columns.age.min must be the first edge of bins, 0"),
+    (AGE, "{type: integer, max: 9, bins: [0, 10]}", 4, "columns.age.max must be the last edge of bins, 10"),
+    (AGE, "{type: integer, min: 0, max: 1e17}", 4, "columns.age.max must be a whole number"),
+    (
+        AGE,
+        "{type: integer, min: 0, max: 9, default: 3}",
+        4,
+        "columns.age.default is only allowed with missing",
+    ),
+    (AGE, "{type: integer, min: 0, max: 9, missing: false, default: 10}", 4, "must lie between 0 and 9"),
+    (AGE, "{type: integer, min: 0, max: 9, missing: 1.5}", 4, "put this one in quotes"),
+    (AGE, "{type: integer, min: 0, max: 9, missing: [x, x]}", 4, "columns.age.missing[1] lists 'x' twice"),
+    (AGE, "{type: integer, min: 5, max: 5, missing: false}", 4, "has one possible value only"),
+    (
+        AGE,
+        "{type: integr, min: 0, max: 9}",
+        4,
+        "columns.age.type must be one of integer, number, boolean or cat",
+    ),
+    (AGE, "{min: 0, max: 9}", 4, "columns.age.type is missing"),
+    (AGE, "{type: [integer], min: 0}", 4, "columns.age.type must be one of"),
+    (AGE, "integer", 4, "columns.age must be a mapping such as"),
+    (
+        AGE,
+        "{type: integer, min: 0, max: 9, bin: 3}",
+        4,
+        "columns.age.bin is not a known key (did you mean 'bins'",
+    ),
+    (INCOME, "{type: number, min: 1, max: 1}", 6, "columns.income.min must be below max"),
+    (INCOME, "{type: number, min: 0, max: .inf}", 6, "columns.income.max must be a number; nan and inf"),
+    (
+        INCOME,
+        "{type: number, min: 0, max: 1, decimals: 0, bins: 4}",
+        6,
+        "columns.income.decimals leaves the bin",
+    ),
+    (INCOME, "{type: number, min: 0, max: 1e-9}", 6, "columns.income.bins leaves the bin"),
+    (INCOME, "{type: number, min: 0, max: 1e20}", 6, "too large to be written exactly"),
+    (
+        INCOME,
+        "{type: number, min: 1e15, max: 1000000000000000.1}",
+        6,
+        "columns.income.min makes bins narrower",
+    ),
+    (SEX, "{type: category}", 5, "columns.sex.values is missing"),
+    (SEX, "{type: category, values: []}", 5, "columns.sex.values must be a list"),
+    (SEX, "{type: category, values: F}", 5, "columns.sex.values must be a list"),
+    (SEX, "{type: category, values: [F, M, F]}", 5, "columns.sex.values[2] repeats the category 'F'"),
+    (SEX, "{type: category, values: [1, '1']}", 5, "columns.sex.values[1] repeats the category '1'"),
+    (SEX, "{type: category, values: [true, false]}", 5, "put this one in quotes"),
+    (SEX, "{type: category, values: [1.0, 2.0]}", 5, "put this one in quotes"),
+    (SEX, "{type: category, values: [null, x]}", 5, "put this one in quotes"),
+    (SEX, "{type: category, values: [010, 020]}", 5, "must be put in quotes"),
+    (SEX, "{type: category, values: ['', x]}", 5, "always means missing"),
+    (SEX, "{type: category, values: [' a', x]}", 5, "without spaces around it"),
+    (SEX, "{type: category, values: [[a], x]}", 5, "not a list or a mapping"),
+    (SEX, "{type: category, values: ['?', x], missing: '?'}", 5, "also a marker of missing cells"),
+    (SEX, "{type: category, values: ['(missing)', x]}", 5, "labels missing cells"),
+    (
+        SEX,
+        "{type: category, values: [a, b], missing: false, default: c}",
+        5,
+        "default must be one of the values",
+    ),
+    (SEX, "{type: category, values: [a, b], other: x, missing: x}", 5, "columns.sex.other must differ"),
+    (SEX, "{type: category, values: [a, ?]}", 5, "put it in quotes: '?'"),
+    ("{type: boolean}", "{type: boolean, values: [a]}", 7, "columns.member.values must list two texts"),
+    ("{type: boolean}", "{type: boolean, values: [Y, y]}", 7, "two different texts"),
+    (
+        "{type: boolean}",
+        "{type: boolean, missing: false, default: 2}",
+        7,
+        "columns.member.default must be true",
+    ),
+    (f"  age: {AGE}", f'  "": {AGE}', 4, "must be a name of 1 to 200 printable characters"),
+]
+
+ADDED = [
+    ("columns: {}", 8, "the key columns is given twice"),
+    ("colums: {}", 8, "colums is not a known key (did you mean 'columns'?)"),
+    ("release: ../x", 8, "release must be a name of letters"),
+    ("release: .x", 8, "release must be a name of letters"),
+    ("release: x.", 8, "release must be a name of letters"),
+    ("release: a/b", 8, "release must be a name of letters"),
+    ("release: 2024", 8, "quote it"),
+    ("release:", 8, "release has no value"),
+    ("ledger: {url: mysql://x}", 8, "ledger.url must be the address of a database"),
+    ("ledger: {cap: {epsilon: 0}}", 8, "ledger.cap.epsilon must be a number above 0"),
+    (
+        "ledger: {cap: {epsilon: 1, delta: 1}}",
+        8,
+        "ledger.cap.delta must be a number of at least 0 and below 1",
+    ),
+    ("ledger: {cap: 3}", 8, "ledger.cap must be a mapping"),
+    ("structure: {method: mts}", 8, "structure.method must be independent or mst (did you mean 'mst'?)"),
+    ("structure: [mst]", 8, "structure must be a mapping"),
+    ("sample: {rows: all}", 8, "sample.rows must be a whole number"),
+    ("sample: {rows: 0}", 8, "sample.rows must be a whole number"),
+    ("sample: {seed: -1}", 8, "sample.seed must be a whole number"),
+    ("sample: {seed: 1.5}", 8, "sample.seed must be a whole number"),
+    ("publish: {formats: []}", 8, "publish.formats must not be an empty list"),
+    ("publish: {formats: csv}", 8, "publish.formats must be a list"),
+    ("publish: {formats: [csv, csv]}", 8, "publish.formats[1] repeats 'csv'"),
+    ("publish: {formats: [xlsx]}", 8, "publish.formats[0] must be csv or parquet"),
+    (
+        "publish:\n  statistics:\n    - {crosstab: [age, sx]}",
+        10,
+        "names 'sx', which is not among columns (did you",
+    ),
+    (
+        "publish:\n  statistics:\n    - {crosstab: [age, age]}",
+        10,
+        "publish.statistics[0].crosstab[1] repeats",
+    ),
+    ("publish:\n  statistics:\n    - {crosstab: []}", 10, "must not be an empty list"),
+    ("publish:\n  statistics:\n    - {crostab: [age]}", 10, "crosstab or mean (did you mean 'crosstab'?)"),
+    ("publish:\n  statistics:\n    - crosstab", 10, "must be a mapping such as"),
+    (
+        "publish:\n  statistics:\n    - {mean: sex}",
+        10,
+        "asks for the mean of 'sex', whose values are not numbers",
+    ),
+    ("publish:\n  statistics:\n    - {mean: age, by: age}", 10, "another column than the one averaged"),
+    (
+        "publish:\n  statistics:\n    - {mean: age, of: sex}",
+        10,
+        "publish.statistics[0].of is not a known key",
+    ),
+    (
+        "publish:\n  statistics:\n    - {mean: age}\n    - {mean: age}",
+        11,
+        "publish.statistics[1] is listed twice",
+    ),
+]
+
+LATER = [
+    ("source", "source: {url: 'postgresql://me:hunter2@db/x', query: select 1}", "source.url"),
+    ("source", "source: {path: a.csv, query: select 1}", "source.query"),
+    ("privacy", "privacy: {epsilon: 1, delta: 1e-9, accountant: rdp}", "privacy.accountant (rdp)"),
+    ("privacy", "privacy: {epsilon: 1, delta: 1e-9, accountant: pld}", "privacy.accountant (pld)"),
+    ("privacy", "privacy: {epsilon: 1, accountant: advanced}", "privacy.accountant (advanced)"),
+    ("columns", "columns:\n  c: {type: category, open: true}", "columns.c.open"),
+    ("columns", "columns:\n  c: {type: number, bounds: private}", "columns.c.bounds"),
+    ("columns", "columns:\n  c: {type: integer, bounds: private}", "columns.c.bounds"),
+    (
+        "columns",
+        "columns:\n  c: {type: date, min: 2020-01-01, max: 2026-12-31, unit: month}",
+        "columns.c.type (date)",
+    ),
+    ("columns", "columns:\n  c: {type: ordered, values: [a, b]}", "columns.c (ordered columns)"),
+    ("", "constraints: [\"age < 15 implies married == 'no'\"]", "constraints"),
+    ("", "structure: {method: aim}", "structure.method (aim)"),
+    ("", "structure: {method: privbayes}", "structure.method (privbayes)"),
+    ("", "structure: {workload: {ways: 3, weights: {income: 2}}}", "structure.workload"),
+    ("", "structure: {max_model_mb: 80}", "structure.max_model_mb"),
+    (
+        "",
+        "publish: {statistics: [{model: logistic_regression, target: sex}]}",
+        "publish.statistics[0] (model",
+    ),
+    ("", "publish: {suppress_below: 10}", "publish.suppress_below"),
+    ("", "publish: {k_anonymity: {k: 5, quasi_identifiers: [age, sex]}}", "publish.k_anonymity"),
+    ("", 'schedule: {cron: "0 3 1 * *", timezone: Europe/Paris}', "schedule"),
+]
+
+
+def message_of(load, *args, **kwargs):
+    with pytest.raises(ConfigError) as caught:
+        load(*args, **kwargs)
+    message = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert "\n" not in message
+    for jargon in ("pydantic", "Input should", "type=", "Value error", "@", "Traceback", ".."):
+        assert jargon not in message.replace("'..", "")
+    return message
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), REPLACED)
+def test_a_bad_value_is_refused(load_with, old, new, line, words):
+    message = message_of(load_with, replace=(old, new))
+    assert words in message
+    assert f"small.yaml, line {line}:" in message
+
+
+@pytest.mark.parametrize(("added", "line", "words"), ADDED)
+def test_a_bad_section_is_refused(load_with, added, line, words):
+    message = message_of(load_with, added)
+    assert words in message
+    assert f"small.yaml, line {line}:" in message
+
+
+@pytest.mark.parametrize(("section", "text", "key"), LATER)
+def test_what_is_not_built_yet_is_refused_and_never_ignored(load_text, section, text, key):
+    whole = {
+        "source": "source: {path: a.csv}",
+        "privacy": "privacy: {epsilon: 1}",
+        "columns": "columns:\n  age: {type: integer, min: 0, max: 9}\n  sex: {type: boolean}",
+    }
+    whole[section] = text
+    message = message_of(load_text, "\n".join(whole.values()) + "\n")
+    assert f"not yet supported: {key}" in message
+    assert "hunter2" not in message
+
+
+def test_private_discovery_has_no_share_yet(load_with):
+    message = message_of(
+        load_with,
+        replace=(EPSILON, "epsilon: 1, split: {domain: 0.1, one_way: 0.2, structure: 0.2, marginals: 0.5}"),
+    )
+    assert "privacy.split.domain is not yet supported above 0" in message
+
+
+def test_parts_not_built_yet_are_still_validated(load_with):
+    assert "structure.workload.ways must be a whole number" in message_of(
+        load_with, "structure: {workload: {ways: many}}"
+    )
+    assert "schedule.cron must be five cron fields" in message_of(
+        load_with, "schedule: {cron: daily, timezone: UTC}"
+    )
+
+
+def test_several_problems_are_told_in_the_order_of_the_file(load_with):
+    message = message_of(
+        load_with, "sample: {rows: none}\nstructure: {method: tree}\n", replace=(EPSILON, "epsilon: -1")
+    )
+    assert "small.yaml has 3 problems. Line 2: privacy.epsilon" in message
+    assert (
+        message.index("Line 2")
+        < message.index("Line 8: sample.rows")
+        < message.index("Line 9: structure.method")
+    )
+
+
+def test_many_problems_are_cut_short(load_text):
+    columns = "".join(f"  c{i}: {{type: integer, min: 0}}\n" for i in range(9))
+    message = message_of(load_text, "source: {path: a.csv}\nprivacy: {epsilon: 1}\ncolumns:\n" + columns)
+    assert "has 9 problems" in message
+    assert message.endswith("And 5 more.")
+    assert len(message) < 1000
+
+
+def test_wide_tables_of_counts_are_refused_before_they_are_asked_for(load_text):
+    head = "source: {path: a.csv}\nprivacy: {epsilon: 1}\n"
+    wide = "".join(f"  {name}: {{type: number, min: 0, max: 1, bins: 5000}}\n" for name in "ab")
+    head += "columns:\n"
+    assert "25,010,001 cells with 'a'" in message_of(load_text, head + wide)
+    load_text(head + wide + "structure: {method: independent}\n")
+    assert "publish.statistics[0] has 25,010,001 cells" in message_of(
+        load_text, head + wide + "structure: independent\npublish: {statistics: [{crosstab: [a, b]}]}\n"
+    )
+
+
+def test_a_source_given_on_the_command_line_is_checked_too(load_with):
+    message = message_of(load_with, source="other.xlsx")
+    assert "other.xlsx" in message
+    assert ".csv or .parquet" in message
+
+
+def test_without_a_file_messages_still_name_the_key():
+    message = message_of(
+        from_mapping, {"source": {"path": "a.csv"}, "privacy": {"epsilon": -1}, "columns": {}}
+    )
+    assert message.startswith("configuration: privacy.epsilon must be")

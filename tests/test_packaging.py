@@ -1,0 +1,53 @@
+"""A wheel holds all that the checkout has to run a release with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.skipif(
+    not (REPOSITORY / "pyproject.toml").is_file(), reason="a wheel is built from a checkout"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    (file,) = folder.glob("*.whl")
+    return zipfile.ZipFile(file)
+
+
+def test_a_wheel_holds_every_file_that_a_release_reads(wheel: zipfile.ZipFile) -> None:
+    held = set(wheel.namelist())
+    for package in ("dpsynth", "flows"):
+        for file in (REPOSITORY / package).rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                assert file.relative_to(REPOSITORY).as_posix() in held
+    for kind in ("configs", "schemas"):
+        for file in (REPOSITORY / kind).iterdir():
+            assert f"dpsynth/{kind}/{file.name}" in held
+
+
+def test_a_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"dpsynth", "flows"}
+
+
+def test_a_wheel_names_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
+    read = {name.split("/", 1)[1]: name for name in wheel.namelist() if ".dist-info/" in name}
+    assert "dpsynth = dpsynth.cli:main" in wheel.read(read["entry_points.txt"]).decode()
+    assert "License-Expression: Apache-2.0" in wheel.read(read["METADATA"]).decode()
+    assert "licenses/LICENSE" in read
