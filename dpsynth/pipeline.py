@@ -22,6 +22,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -193,13 +194,20 @@ class _ending:
             return
         if nothing_asked and isinstance(error, Exception):
             work.ledger.abandon(work.release_id, Fraction(0), Fraction(0), [])
-            shutil.rmtree(work.partial, ignore_errors=True)
+            _discard(work.partial)
             return
         rest = f"Its budget stays reserved; finish it with: --resume {work.release_id}"
         if not isinstance(error, Exception):
             raise Interrupted(f"Release {work.release_id} was interrupted. {rest}") from None
         if isinstance(error, DpsynthError):
             error.args = (f"{error} Release {work.release_id} is not finished. {rest}",)
+
+
+def _discard(partial: Path) -> None:
+    """Remove the folder of a release that asked nothing, and the one above if nothing else is there."""
+    shutil.rmtree(partial, ignore_errors=True)
+    with suppress(OSError):
+        partial.parent.rmdir()
 
 
 def reserve(spec: Spec, plan: Plan, outputs: Path, resume: str | None) -> Work:
@@ -231,7 +239,7 @@ def reserve(spec: Spec, plan: Plan, outputs: Path, resume: str | None) -> Work:
     except (BudgetRefused, ConfigError):
         journal.close()
         if resume is None:
-            shutil.rmtree(partial)
+            _discard(partial)
         raise
     journal.sealed = ledger.state(release_id) == "closed"
     return Work(release_id, final, partial, ledger, journal)
@@ -280,7 +288,7 @@ def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
     if source.path is None or source.format is None:
         raise ConfigError("source.path is missing.")
     key = bytes.fromhex(str(work.journal.header["key"]))
-    batches = read_batches(Path(source.path), list(names), source.format)
+    batches = read_batches(Path(source.path), list(names), source.format, keep_broken=person is None)
     table = load_table(batches, columns, plan.neighbours, key)
     return Curator(table, Terms(plan.neighbours, plan.measure, plan.budget, plan.noise), work.journal)
 

@@ -64,7 +64,9 @@ def _csv_header(path: Path) -> list[str]:
         raise SourceError(f"{path} {words}") from None
 
 
-def _csv_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, pa.StringArray]]:
+def _csv_batches(
+    path: Path, columns: Sequence[str], keep_broken: bool
+) -> Iterator[dict[str, pa.StringArray]]:
     header = _csv_header(path)
     _require(columns, header, path)
     names = [f"{i}" for i in range(len(header))]
@@ -91,8 +93,7 @@ def _csv_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, pa.St
     )
     for batch in reader:
         yield {c: _text(batch.column(i)) for i, c in enumerate(columns)}
-    while broken:
-        # A row whose cells can't be told apart is a row all the same: the number of rows may be public.
+    while broken and keep_broken:
         size = min(broken, _BATCH_ROWS)
         yield dict.fromkeys(columns, pa.nulls(size, pa.string()))
         broken -= size
@@ -110,12 +111,19 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, p
 
 
 def read_batches(
-    path: Path, columns: Sequence[str], kind: Literal["csv", "parquet"]
+    path: Path, columns: Sequence[str], kind: Literal["csv", "parquet"], *, keep_broken: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
     """Read some columns of a CSV or Parquet file as text, batch by batch.
 
-    A CSV row with too few or too many cells counts as a row of missing cells, after all
-    others. Cells are never interpreted here.
+    Cells are never interpreted here. A CSV row with too few or too many of them is broken.
+
+    Args:
+        path: the file.
+        columns: names of the columns to read.
+        kind: the file's format.
+        keep_broken: whether a broken row becomes a row of missing cells, after all others,
+            or is left out. It must be kept where a row is the unit, for the number of rows
+            may be public; and left out where a person is, for nobody can say whose it is.
 
     Raises:
         SourceError: the file can't be opened, is no table, or lacks a column.
@@ -125,12 +133,14 @@ def read_batches(
             f"There is no file {path}. Set source.path in the config, or give --source PATH; relative paths "
             "start at the working directory. Nothing was charged."
         )
-    reader = _parquet_batches if kind == "parquet" else _csv_batches
     try:
-        yield from reader(path, columns)
+        if kind == "parquet":
+            yield from _parquet_batches(path, columns)
+        else:
+            yield from _csv_batches(path, columns, keep_broken)
     except PermissionError:
         raise SourceError(f"{path} may not be read by this user. Nothing was charged.") from None
-    except (pa.ArrowInvalid, pa.ArrowException, plain_csv.Error, OSError):
+    except (pa.ArrowException, OSError):
         # Arrow's messages quote cells.
         raise SourceError(
             f"{path} can't be read as a {kind} file: it is of another format, or broken. Nothing was charged."

@@ -18,14 +18,14 @@ CANARY = "K4N4RY"
 def read(tmp_path):
     """Write bytes or a table, and read columns of it back as lists of texts."""
 
-    def run(content, columns=("a", "b"), kind="csv"):
+    def run(content, columns=("a", "b"), kind="csv", keep_broken=True):
         path = tmp_path / f"table.{kind}"
         if isinstance(content, pa.Table):
             parquet.write_table(content, path)
         else:
             path.write_bytes(content)
         found = {c: [] for c in columns}
-        for batch in read_batches(path, list(columns), kind):
+        for batch in read_batches(path, list(columns), kind, keep_broken=keep_broken):
             for column in columns:
                 assert batch[column].type == pa.string()
                 found[column] += batch[column].to_pylist()
@@ -38,7 +38,7 @@ def read(tmp_path):
 def test_a_missing_file_and_a_folder_are_refused_by_path(tmp_path, kind):
     for path in (tmp_path / "nothing.csv", tmp_path):
         with pytest.raises(SourceError, match="There is no file") as raised:
-            list(read_batches(path, ["a"], kind))
+            list(read_batches(path, ["a"], kind, keep_broken=True))
         assert str(path) in str(raised.value)
 
 
@@ -48,7 +48,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path):
     path.write_text("a\n1\n")
     path.chmod(0)
     with pytest.raises(SourceError, match="may not be read"):
-        list(read_batches(path, ["a"], "csv"))
+        list(read_batches(path, ["a"], "csv", keep_broken=True))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"  \n1\n", b"\r\n"])
@@ -98,6 +98,7 @@ def test_a_quoted_header_is_read_and_columns_come_in_the_order_asked(read):
 def test_rows_with_too_few_or_many_cells_count_as_rows_of_missing_cells_without_a_word(read, capfd, recwarn):
     content = b"a,b\nK4N4RY\n1,2\nK4N4RY,4,5\n\n3,4\nK4N4RY,,\n"
     assert read(content) == {"a": ["1", "3", None, None, None], "b": ["2", "4", None, None, None]}
+    assert read(content, keep_broken=False) == {"a": ["1", "3"], "b": ["2", "4"]}
     assert capfd.readouterr() == ("", "") and not recwarn.list
 
 

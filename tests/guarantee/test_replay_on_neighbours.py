@@ -15,6 +15,7 @@ import pytest
 from guarantee.replay import Transcript, excess, observe, replay, sensitivities
 
 import dpsynth.curator.table as table_module
+from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import DpsynthError
 from dpsynth.spec import Spec, from_mapping
@@ -86,6 +87,11 @@ def wild_row(rng: random.Random, who: str) -> Row:
     return [who, *(rng.choice(WILD) for _ in range(5))]
 
 
+def broken_row(rng: random.Random, who: str) -> Row:
+    """Too few cells, or too many."""
+    return [who] if rng.random() < 0.5 else [*usual_row(rng, who), "one", "two"]
+
+
 def base_table(rng: random.Random) -> list[Row]:
     people = [f"p{i}" for i in range(30)]
     rows = [usual_row(rng, who) for who in people for _ in range(rng.choice([1, 2, 3, 3, 6]))]
@@ -98,7 +104,7 @@ def neighbour(rows: list[Row], relation: str, unit: str, rng: random.Random) -> 
     """A neighbour under the relation; adversarial as often as not."""
     changed = [list(r) for r in rows]
     if unit == "row":
-        arriving = rng.choice([usual_row, wild_row])(rng, rng.choice(["p0", "new", ""]))
+        arriving = rng.choice([usual_row, wild_row, broken_row])(rng, rng.choice(["p0", "new", ""]))
         victim = rng.randrange(len(changed))
         if relation == "replace_one":
             changed[victim] = arriving
@@ -116,6 +122,8 @@ def neighbour(rows: list[Row], relation: str, unit: str, rng: random.Random) -> 
             [one_cell] * rng.choice([1, MAX_ROWS, 200]),
             [wild_row(rng, rng.choice([" New ", "new", "NEW"])) for _ in range(rng.choice([1, 40]))],
             [usual_row(rng, "new") for _ in range(7)],
+            # Broken rows come on top of as many good ones as count.
+            [one_cell] * MAX_ROWS + [["new"]] * 5,
         ]
         kept = [list(r) for r in kept]
         for row in rng.choice(extra):
@@ -194,6 +202,18 @@ def test_an_exact_row_count_under_add_remove_is_caught(tmp_path, monkeypatch, un
     assert finds(tmp_path, "add_remove", unit, "gaussian", method)
 
 
+@pytest.mark.parametrize("unit", UNITS)
+def test_broken_rows_treated_as_the_other_unit_needs_are_caught(tmp_path, monkeypatch, unit: str) -> None:
+    sound = pipeline.read_batches
+
+    def swapped(path, columns, kind, *, keep_broken):
+        return sound(path, columns, kind, keep_broken=not keep_broken)
+
+    monkeypatch.setattr(pipeline, "read_batches", swapped)
+    relation = "replace_one" if unit == "row" else "add_remove"
+    assert finds(tmp_path, relation, unit, "gaussian", tries=40)
+
+
 def test_persons_exchanged_do_not_make_the_row_count_public(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Neighbours, "rows_public", property(lambda self: self.relation == "replace_one"))
     assert finds(tmp_path, "replace_one", "person", "gaussian")
@@ -210,8 +230,6 @@ def test_bounding_that_depends_on_other_people_is_caught(tmp_path, monkeypatch) 
 
 
 def test_a_question_that_depends_on_the_table_is_caught(tmp_path, monkeypatch) -> None:
-    from dpsynth import pipeline
-
     sound = pipeline.measure_singles
 
     def nosy(curator, domain, plan):
