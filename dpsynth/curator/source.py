@@ -64,11 +64,20 @@ def _csv_header(path: Path) -> list[str]:
         raise SourceError(f"{path} {words}") from None
 
 
+def _has_rows(path: Path) -> bool:
+    """Whether anything comes after the header's line; Arrow takes a lone header for no file at all."""
+    with path.open("rb") as file:
+        file.readline()
+        return bool(file.read(1))
+
+
 def _csv_batches(
     path: Path, columns: Sequence[str], keep_broken: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
     header = _csv_header(path)
     _require(columns, header, path)
+    if not _has_rows(path):
+        return
     names = [f"{i}" for i in range(len(header))]
     wanted = [names[header.index(c)] for c in columns]
     broken = 0

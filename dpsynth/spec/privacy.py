@@ -19,6 +19,8 @@ Accountant = Literal["auto", "sequential", "zcdp"]
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
+_LEAST_SHARE = Decimal("0.0001")
+
 _EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
 _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
 
@@ -75,6 +77,9 @@ class Split(Section):
             raise refused("is not yet supported above 0: all columns are declared publicly", "domain")
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
+        for key in ("one_way", "structure", "marginals"):
+            if 0 < getattr(self, key) < _LEAST_SHARE:
+                raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
         total = self.domain + self.one_way + self.structure + self.marginals
         if total > 1:
             raise refused(f"must sum to at most 1; these shares sum to {total}")

@@ -75,6 +75,7 @@ def test_a_first_line_that_is_no_header_is_refused(read, content):
 
 
 def test_a_header_alone_is_a_table_without_rows(read):
+    assert read(b"a,b") == {"a": [], "b": []}
     assert read(b"a,b\n") == {"a": [], "b": []}
     assert read(b"a,b\r\n") == {"a": [], "b": []}
 

@@ -50,6 +50,12 @@ REPLACED = [
     (EPSILON, "epsilon: 1, split: {one_way: 0.5, structure: 0.3, marginals: 0.3}", 2, "sum to at most 1"),
     (
         EPSILON,
+        f"{EPSILON}, split: {{one_way: 1e-300, structure: 0.3, marginals: 0.3}}",
+        2,
+        "split.one_way must be 0 or at least 0.0001",
+    ),
+    (
+        EPSILON,
         "epsilon: 1, split: {one_way: 0, structure: 0.3, marginals: 0.3}",
         2,
         "one_way must be above 0",
