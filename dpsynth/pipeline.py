@@ -296,7 +296,8 @@ def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
 def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measurement, ...]:
     """The total and the marginal of every column."""
     weights = one_way_weights(domain, plan.neighbours)
-    allowance = plan.budget * plan.shares.one_way if plan.shares.one_way < 1 else curator.remaining
+    last = plan.steps[-1].step == "one_way"
+    allowance = curator.remaining if last else plan.budget * plan.shares.one_way
     public = [curator.count(allowance)] if plan.neighbours.rows_public else []
     answers = [*public, *curator.marginals(list(weights), allowance, list(weights.values()))]
     measured = tuple(m for m in answers if m is not None)

@@ -8,6 +8,7 @@ one no text, and a fraction keeps the decimal digits it was written with.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
@@ -24,16 +25,16 @@ _NUMERIC_TEXT = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
 EMPTY = "has no value; give one, or remove the key"
 
 
-class Checked:
+class Checked(ABC):
     """An annotation whose ``check`` decides and whose ``json_schema`` describes."""
 
+    @abstractmethod
     def check(self, value: object) -> object:
         """The value to keep; raises a pydantic custom error otherwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def json_schema(self) -> JsonSchema:
         """What an editor needs to know."""
-        raise NotImplementedError
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validate by ``check`` alone, whatever the annotated type."""

@@ -13,6 +13,7 @@ from guarantee.test_replay_on_neighbours import base_table, spec_for, write
 from dpsynth import pipeline
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal
+from dpsynth.spec import from_mapping
 
 
 def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:
@@ -66,3 +67,27 @@ def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
     with pytest.raises(pipeline.DpsynthError):
         pipeline.run(spec, outputs=tmp_path / "out")
     assert not list((tmp_path / "out").rglob("manifest.json"))
+
+
+@pytest.mark.parametrize(
+    ("method", "split"),
+    [
+        ("independent", {"one_way": 0.3}),
+        ("independent", None),
+        ("mst", {"one_way": 0.2, "structure": 0.1, "marginals": 0.4}),
+        ("mst", None),
+    ],
+)
+def test_the_last_step_takes_what_is_left_of_the_budget(tmp_path: Path, method: str, split) -> None:
+    table = write(tmp_path / "x.csv", base_table(random.Random(3)))
+    spec = from_mapping(
+        {
+            "source": {"path": str(table)},
+            "privacy": {"epsilon": 2} | ({"split": split} if split else {}),
+            "ledger": {"url": f"sqlite:///{tmp_path}/ledger.db"},
+            "columns": {"age": {"type": "integer", "bins": [0, 20, 40, 110]}, "well": {"type": "boolean"}},
+            "structure": {"method": method},
+        }
+    )
+    release = pipeline.run(spec, outputs=tmp_path / "out")
+    assert 0.999999 * 2 < release.guarantee.epsilon <= 2
