@@ -34,9 +34,10 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.accounting import events
-from dpsynth.accounting.accountants import compose, float_up
+from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.balance import Reservation
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.rounding import float_up
 from dpsynth.curator import Curator, Journal, Terms, load_table, read_batches
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Clique, Domain

@@ -10,26 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal
 from fractions import Fraction
-from math import exp, inf, log, log1p, nextafter
+from math import exp, log, log1p, nextafter
 
 from dpsynth.accounting.events import Event, Measure, cost
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.rounding import float_down, float_up
 
 _EXACT = Context(prec=60)
 _SLACK = Decimal("1e-45")
-
-
-def float_up(value: Fraction) -> float:
-    """The least float not below a rational."""
-    near = float(value)
-    return near if Fraction(near) >= value else nextafter(near, inf)
-
-
-def float_down(value: Fraction) -> float:
-    """The greatest float not above a rational."""
-    near = float(value)
-    return near if Fraction(near) <= value else nextafter(near, -inf)
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -1,8 +1,9 @@
 """Privacy events: what an accountant needs to know of one answer, and nothing else.
 
-One event is journalled for each answer, so events are evidence of what happened. Costs
-are exact rationals of the parameters that the mechanism really used, so that sums of
-costs are exact too.
+One event is journalled for each answer, so events are evidence of what happened. Its
+epsilon and rho are exact rationals of the parameters that the mechanism really used. Its
+cost is that, rounded up to a double: sums of costs are then exact and stay short, where
+sums of the rationals would double their digits with every event.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
 from typing import Literal, Protocol
+
+from dpsynth.accounting.rounding import float_up
 
 Measure = Literal["pure", "zcdp"]
 """How loss is added up: epsilon of pure DP, or rho of zero-concentrated DP."""
@@ -123,12 +126,12 @@ def from_json(record: Mapping[str, object]) -> LaplaceEvent | GaussianEvent | Ex
 
 
 def cost(event: Event, measure: Measure) -> Fraction:
-    """An event's cost under a measure; ValueError where it has none."""
+    """An event's cost under a measure, rounded up to a double; ValueError where it has none."""
     if measure == "zcdp":
-        return event.rho
+        return Fraction(float_up(event.rho))
     if event.epsilon is None:
         raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
-    return event.epsilon
+    return Fraction(float_up(event.epsilon))
 
 
 def _least_scale(guess: float, price: Fraction, priced: Callable[[float], Fraction]) -> float:
@@ -156,7 +159,7 @@ def laplace_within(price: Fraction, measure: Measure, l1: int) -> LaplaceEvent:
 def gaussian_within(price: Fraction, l2_squared: int) -> GaussianEvent:
     """The least discrete Gaussian noise whose rho does not exceed a price."""
     guess = sqrt(l2_squared / (2 * float(_positive(price))))
-    sigma = _least_scale(guess, price, lambda s: GaussianEvent(s, l2_squared).rho)
+    sigma = _least_scale(guess, price, lambda s: cost(GaussianEvent(s, l2_squared), "zcdp"))
     return GaussianEvent(sigma, l2_squared)
 
 

@@ -1,0 +1,18 @@
+"""Directed rounding: costs up, budgets down, never to the nearest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+
+
+def float_up(value: Fraction) -> float:
+    """The least float not below a rational."""
+    near = float(value)
+    return near if Fraction(near) >= value else nextafter(near, inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The greatest float not above a rational."""
+    near = float(value)
+    return near if Fraction(near) <= value else nextafter(near, -inf)
