@@ -4,11 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 
-ifeq ($(OS),Windows_NT)
-BIN := $(VENV)/Scripts
-else
 BIN := $(VENV)/bin
-endif
 READY := $(VENV)/.ready
 
 # Without compiled modules every command would start seconds later.

@@ -6,7 +6,7 @@ lost answers included, never exceeds the budget the curator was opened with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -92,16 +92,8 @@ class Curator:
         """What is left of the budget before the next question."""
         return self._terms.budget - self._spent(self._journal.asked())
 
-    @property
-    def spent_events(self) -> tuple[Entry, ...]:
-        """Every charge on record: the evidence that a guarantee is made of."""
-        return tuple(self._journal.entries)
-
-    def _spent(self, entries: object) -> Fraction:
-        total = Fraction(0)
-        for entry in entries:  # type: ignore[attr-defined]
-            total += cost(entry.event, self._terms.measure)
-        return total
+    def _spent(self, entries: Iterable[Entry]) -> Fraction:
+        return sum((cost(entry.event, self._terms.measure) for entry in entries), Fraction(0))
 
     def _ask(
         self, question: Question, event: RecordedEvent, exact: Callable[[], Counts], draw: Draw

@@ -46,9 +46,11 @@ def _require(columns: Sequence[str], header: Sequence[str], path: Path) -> None:
         raise SourceError(f"{path} has more than one column named '{twice[0]}'. Nothing was charged.")
 
 
-def _csv_header(path: Path) -> list[str]:
+def _csv_header(path: Path) -> tuple[list[str], bool]:
+    """The names in the first line, and whether anything comes after it."""
     with path.open("rb") as file:
         first = file.readline(1 << 20)
+        more = bool(file.read(1))
     if not first.strip():
         raise SourceError(f"{path} is empty: its first line must be a header. Nothing was charged.")
     try:
@@ -58,25 +60,19 @@ def _csv_header(path: Path) -> list[str]:
     if not text or "\0" in text:
         raise SourceError(f"{path} is no CSV file: its first line is not UTF-8 text. Nothing was charged.")
     try:
-        return next(plain_csv.reader([text]))
+        return next(plain_csv.reader([text])), more
     except plain_csv.Error:
         words = "is no CSV file: its first line is no header. Nothing was charged."
         raise SourceError(f"{path} {words}") from None
 
 
-def _has_rows(path: Path) -> bool:
-    """Whether anything comes after the header's line; Arrow takes a lone header for no file at all."""
-    with path.open("rb") as file:
-        file.readline()
-        return bool(file.read(1))
-
-
 def _csv_batches(
     path: Path, columns: Sequence[str], keep_broken: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
-    header = _csv_header(path)
+    header, more = _csv_header(path)
     _require(columns, header, path)
-    if not _has_rows(path):
+    if not more:
+        # Arrow takes a lone header without a line end for no file at all.
         return
     names = [f"{i}" for i in range(len(header))]
     wanted = [names[header.index(c)] for c in columns]

@@ -1,0 +1,69 @@
+"""Time and memory of whole releases as a made-up table grows.
+
+    python benchmarks/table_sizes.py [--rows 20000 200000 2000000] [--columns 10] [--format csv]
+
+Each release is a fresh process of `dpsynth run --plain` with mst, timed and measured from
+outside. The floor is one pass of Arrow's reader over the same file, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from coded_tables import measured
+from pyarrow import csv, parquet
+
+PLACES = 20
+
+FLOORS = {
+    "csv": "import sys; from pyarrow import csv; print(csv.read_csv(sys.argv[1]).num_rows)",
+    "parquet": "import sys; from pyarrow import parquet; print(parquet.read_table(sys.argv[1]).num_rows)",
+}
+
+
+def write_table(folder: Path, rows: int, columns: int, kind: str) -> Path:
+    """A table of related integer columns of PLACES places each."""
+    rng = np.random.default_rng(rows + columns)
+    shared = rng.integers(0, 5, rows)
+    names = [f"c{i}" for i in range(columns)]
+    codes = [(rng.integers(0, PLACES, rows) + shared * (i % 7)) % PLACES for i in range(columns)]
+    path = folder / f"table.{kind}"
+    table = pa.table(codes, names=names)
+    csv.write_csv(table, path) if kind == "csv" else parquet.write_table(table, path)
+    declared = "".join(
+        f"  {n}: {{type: integer, min: 0, max: {PLACES - 1}, missing: false}}\n" for n in names
+    )
+    (folder / "table.yaml").write_text(
+        f"source: {{path: {path}}}\nprivacy: {{epsilon: 1, delta: 1.0e-9}}\n"
+        f"ledger: {{url: 'sqlite:///{folder}/ledger.db'}}\ncolumns:\n{declared}"
+    )
+    return path
+
+
+def main() -> None:
+    """Print one row a size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", nargs="+", type=int, default=[20_000, 200_000, 2_000_000])
+    parser.add_argument("--columns", nargs="+", type=int, default=[10])
+    parser.add_argument("--format", choices=FLOORS, default="csv")
+    arguments = parser.parse_args()
+    print("      rows   columns   seconds        MB     floor     ratio")
+    for rows in arguments.rows:
+        for columns in arguments.columns:
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name)
+                path = write_table(folder, rows, columns, arguments.format)
+                _, floor, _ = measured([sys.executable, "-c", FLOORS[arguments.format], str(path)])
+                run = [sys.executable, "-m", "dpsynth", "run", str(folder / "table.yaml"), "--plain"]
+                _, seconds, peak = measured([*run, "--out", str(folder / "out")])
+            ratio = seconds / floor
+            print(f"{rows:10}{columns:10}{seconds:10.2f}{peak:10.0f}{floor:10.2f}{ratio:10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
