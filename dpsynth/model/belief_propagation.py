@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import JunctionTree
-from dpsynth.model.markov_random_field import Array
 
 _FLOOR = np.finfo(np.float64).min
 """Stands in for -inf where one -inf is taken from another."""

@@ -17,8 +17,9 @@ import numpy as np
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model.belief_propagation import marginals
+from dpsynth.model.factor import Array, spread, sum_to
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.markov_random_field import Array, MarkovRandomField, spread, sum_to
+from dpsynth.model.markov_random_field import MarkovRandomField
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model.markov_random_field import Array, spread, sum_to
+from dpsynth.model.factor import Array, spread, sum_to
 
 
 @dataclass(frozen=True, eq=False)

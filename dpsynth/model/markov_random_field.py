@@ -8,36 +8,15 @@ the total. Pure mathematics: no privacy, no data, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
+from dpsynth.model.factor import Array, product, spread, sum_to
 from dpsynth.model.junction_tree import JunctionTree
-
-Array = NDArray[np.float64]
-
-
-def sum_to(values: Array, clique: Clique, kept: Clique) -> Array:
-    """Sum an array over the axes of ``clique`` that are not in ``kept``; axes in kept's order."""
-    gone = tuple(i for i, c in enumerate(clique) if c not in kept)
-    left = [c for c in clique if c in kept]
-    summed = values.sum(axis=gone) if gone else values
-    return summed if tuple(left) == kept else summed.transpose([left.index(c) for c in kept])
-
-
-def spread(values: Array, clique: Clique, over: Clique) -> Array:
-    """View an array over ``clique`` so that it broadcasts along the axes of ``over``."""
-    order = sorted(range(len(clique)), key=lambda i: over.index(clique[i]))
-    shape = [1] * len(over)
-    for i in order:
-        shape[over.index(clique[i])] = values.shape[i]
-    return values.transpose(order).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +61,9 @@ class MarkovRandomField:
             scope = {c for part, _ in parts for c in part}
             kept = tuple(sorted((scope & wanted) | set(edge.separator)))
             if scope & wanted - set(edge.separator):
-                below.setdefault(edge.parent, []).append((kept, _product(parts, kept)))
+                below.setdefault(edge.parent, []).append((kept, product(parts, kept)))
         parts = [(self.tree.cliques[0], self._conditionals[0]), *below.get(0, [])]
-        return _product(parts, clique) * self.total
+        return product(parts, clique) * self.total
 
     def fingerprint(self) -> str:
         """SHA-256 of the cliques and beliefs, bit by bit."""
@@ -92,12 +71,3 @@ class MarkovRandomField:
         for belief in self.beliefs:
             digest.update(np.ascontiguousarray(belief).tobytes())
         return digest.hexdigest()
-
-
-def _product(parts: Sequence[tuple[Clique, Array]], kept: Clique) -> Array:
-    """Multiply arrays over named axes and sum to some of the names."""
-    letters = {c: i for i, c in enumerate(dict.fromkeys(c for part, _ in parts for c in part))}
-    operands: list[Any] = []
-    for part, values in parts:
-        operands += [values, [letters[c] for c in part]]
-    return np.asarray(np.einsum(*operands, [letters[c] for c in kept], optimize="greedy"), dtype=np.float64)

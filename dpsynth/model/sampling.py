@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
-from dpsynth.model.markov_random_field import Array, MarkovRandomField, sum_to
+from dpsynth.model.factor import Array, sum_to
+from dpsynth.model.markov_random_field import MarkovRandomField
 
 Codes = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ import pytest
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.belief_propagation import marginals
 from dpsynth.model.estimation import potentials_of
-from dpsynth.model.markov_random_field import spread, sum_to
+from dpsynth.model.factor import spread, sum_to
 
 
 def field(problem, total):
