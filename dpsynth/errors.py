@@ -38,6 +38,12 @@ class Interrupted(DpsynthError):
     exit_code = 5
 
 
+class ModelTooLarge(DpsynthError):
+    """The model would need more memory than is allowed; none of it was allocated."""
+
+    exit_code = 2
+
+
 class StepFailed(DpsynthError):
     """A step failed for a reason that may quote private data; details are withheld.
 

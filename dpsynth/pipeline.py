@@ -43,7 +43,7 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
-from dpsynth.model import LeastSquares, MarkovRandomField, estimate, refits, sample
+from dpsynth.model import Fit, LeastSquares, estimate, refits, sample
 from dpsynth.progress import Advance, showing
 from dpsynth.publish import Publication, StatisticTable, commit, compute_statistics, write_public
 from dpsynth.released import Release
@@ -166,12 +166,14 @@ def run(
         pairs = step("measure chosen marginals", lambda _: curator.marginals(edges, curator.remaining))
         answers = (*singles, *(m for m in pairs if m is not None))
         guarantee = step("compose the guarantee", lambda _: composed(plan, work.journal))
-        model = step("fit the model", lambda advance: fit(domain, answers, advance))
-        table = step("sample rows", lambda _: sampled(spec, model, answers, rng))
-        statistics = step("compute statistics", lambda _: tabulated(spec, model, answers, rng))
+        fitted = step("fit the model", lambda advance: fit(domain, answers, advance))
+        table = step("sample rows", lambda _: sampled(spec, fitted, answers, rng))
+        statistics = step("compute statistics", lambda _: tabulated(spec, fitted, answers, rng))
         if not work.published:
             lost = tuple(e for e, m in zip(edges, pairs, strict=True) if m is None)
-            publication = publication_of(spec, plan, work, table, answers, statistics, guarantee, edges, lost)
+            publication = publication_of(
+                spec, plan, work, table, answers, fitted, statistics, guarantee, edges, lost
+            )
             step("publish the bundle", lambda _: publish(work, publication))
         step("settle the ledger", lambda _: settle(work, plan, guarantee))
     titles = {t.title: t for t in statistics}
@@ -329,37 +331,35 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
     return guarantee
 
 
-def fit(domain: Domain, answers: Sequence[Measurement], advance: Advance) -> MarkovRandomField:
+def fit(domain: Domain, answers: Sequence[Measurement], advance: Advance) -> Fit:
     """Fit the model to all noisy marginals."""
-    limit = 2000
-    return estimate(domain, answers, max_iterations=limit, progress=lambda done: advance(done, limit)).model
+    limit = 1000
+    return estimate(domain, answers, max_iterations=limit, progress=lambda done: advance(done, limit))
 
 
-def sampled(
-    spec: Spec, model: MarkovRandomField, answers: Sequence[Measurement], rng: np.random.Generator
-) -> pa.Table:
+def sampled(spec: Spec, fitted: Fit, answers: Sequence[Measurement], rng: np.random.Generator) -> pa.Table:
     """The synthetic table: codes drawn from the model, decoded column by column.
 
     It has as many rows as the private table if their number is public, else as estimated.
     """
     public = [int(m.values) for m in answers if m.noise == "none"]
-    same = public[0] if public else round(model.total)
+    same = public[0] if public else round(fitted.model.total)
     rows = same if spec.sample.rows == "same" else spec.sample.rows
-    codes = sample(model, rows, rng)
+    codes = sample(fitted.model, rows, rng)
     columns = spec.table_columns()
     return pa.table([c.decode(codes[c.name], rng) for c in columns], names=[c.name for c in columns])
 
 
 def tabulated(
-    spec: Spec, model: MarkovRandomField, answers: Sequence[Measurement], rng: np.random.Generator
+    spec: Spec, fitted: Fit, answers: Sequence[Measurement], rng: np.random.Generator
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them."""
     columns = spec.table_columns()
     direct = LeastSquares(domain_of(columns), answers)
     requests = spec.publish.statistics
     modelled = any(not direct.covers(r.columns) for r in requests)
-    replicates = refits(model, answers, REPLICATES, rng) if modelled else ()
-    return compute_statistics(requests, columns, direct, model, replicates)
+    replicates = refits(fitted, answers, REPLICATES, rng) if modelled else ()
+    return compute_statistics(requests, columns, direct, fitted.model, replicates)
 
 
 def publication_of(
@@ -368,6 +368,7 @@ def publication_of(
     work: Work,
     table: pa.Table,
     answers: tuple[Measurement, ...],
+    fitted: Fit,
     statistics: tuple[StatisticTable, ...],
     guarantee: Guarantee,
     edges: tuple[Clique, ...],
@@ -382,6 +383,7 @@ def publication_of(
         columns=spec.table_columns(),
         synthetic=table,
         measurements=answers,
+        model=fitted.model,
         statistics=statistics,
         guarantee=guarantee,
         events=tuple(_described(e.question, e.event) for e in work.journal.entries),

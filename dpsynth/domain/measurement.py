@@ -50,19 +50,23 @@ def mean_absolute_error(noise: str, scale: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """One noisy marginal.
+    """One noisy marginal, or noisy linear queries on one.
 
     Attributes:
         clique: the columns counted, in the order of the array's axes.
-        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows.
+        values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows. With a
+            query: int64[answers].
         noise: "gaussian", "laplace", or "none" for a count that is public.
         scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
+        query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
+            each answer, such as prefix sums or merged bins; None where every cell was counted.
     """
 
     clique: Clique
     values: NDArray[np.int64]
     noise: str
     scale: float
+    query: NDArray[np.float64] | None = None
 
     @property
     def variance(self) -> float:

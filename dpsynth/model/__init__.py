@@ -1,9 +1,32 @@
 """The graphical-model engine: pure mathematics on noisy marginals."""
 
+from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
+from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.estimation import Fit, estimate
+from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.sampling import sample
+from dpsynth.model.storage import ModelFileError, load, save
+from dpsynth.model.triangulation import TreeSize, Triangulation
 
-__all__ = ["Fit", "LeastSquares", "MarkovRandomField", "estimate", "refits", "sample"]
+__all__ = [
+    "Fit",
+    "ImpossibleEvidence",
+    "JunctionTree",
+    "LeastSquares",
+    "MarkovRandomField",
+    "ModelFileError",
+    "TreeSize",
+    "Triangulation",
+    "answers",
+    "estimate",
+    "junction_tree",
+    "load",
+    "refits",
+    "sample",
+    "sample_chunks",
+    "save",
+]

@@ -3,40 +3,42 @@
 Private-PGM (McKenna, Sheldon and Miklau 2019): over all distributions on the domain,
 minimise sum over measurements of |P mu - y|^2 / (2 variance), P mu being the model's own
 marginal. For Gaussian noise that is maximum likelihood. For Laplace noise it is the
-least-squares surrogate with the same mean and variance, which keeps the problem smooth.
+least-squares surrogate with the same mean and variance: on random small tables its marginals
+were 2 to 11 % closer to the truth than those of Laplace's own likelihood, an L1 distance.
+
+The solution lies on the boundary of the marginal polytope: most rare cells end at zero. So it
+is approached along a path of smooth problems, loss + (rows / t) KL(p | centre), for growing
+t, each solved in its dual by truncated Newton steps (conjugate gradients on covariances
+under the model; Nocedal and Wright 2006, chapter 7) from where the last two solutions
+point to. A path that ends early is a model shrunk towards independent columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model.belief_propagation import marginals
-from dpsynth.model.factor import Array, spread, sum_to
-from dpsynth.model.junction_tree import JunctionTree, junction_tree
+from dpsynth.model.belief_propagation import BeliefPropagation
+from dpsynth.model.dual_path import DualPath
+from dpsynth.model.factor import Array, sum_to
+from dpsynth.model.junction_tree import junction_tree
+from dpsynth.model.likelihood import Likelihood
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
 
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """What all measurements of one clique say together.
-
-    Attributes:
-        clique: columns, in the tree's order.
-        values: their precision-weighted mean, float64.
-        precision: one over its variance, per cell.
-        home: the clique of the tree that it is compared with.
-    """
-
-    clique: Clique
-    values: Array
-    precision: float
-    home: int
+_LARGE = 1 << 20
+"""Cells of a junction tree from which single precision pays."""
+_SINGLE = 1e-4
+"""Tolerance down to which single precision reaches."""
+_FIRST = 2.0
+"""Where the path begins: the centre counts as much as half of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,104 +48,22 @@ class Fit:
     Attributes:
         model: the Markov random field.
         objective: the weighted squared error reached.
-        iterations: gradient steps taken.
+        gap: no model has an objective below ``objective - gap``.
+        iterations: Newton steps taken.
+        path: t at the end; the centre's weight was ``model.total / path`` rows.
+        total, prior_rows, zeros: as asked for.
+        multipliers: for each measured clique, the tilt of its cells divided by -t.
     """
 
     model: MarkovRandomField
     objective: float
+    gap: float
     iterations: int
-
-
-def estimated_total(measurements: Sequence[Measurement]) -> float:
-    """Number of rows: the public one if there is one, else the minimum-variance estimate.
-
-    Each measurement's sum has variance cells x variance. At least 1, so that proportions
-    are defined for an empty table too.
-    """
-    public = [float(m.values.sum()) for m in measurements if m.noise == "none"]
-    if public:
-        return max(1.0, public[0])
-    sums = np.array([float(m.values.sum()) for m in measurements])
-    weights = np.array([1.0 / (m.values.size * m.variance) for m in measurements])
-    return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
-
-
-def targets(tree: JunctionTree, measurements: Sequence[Measurement]) -> tuple[Target, ...]:
-    """Combine measurements of the same clique, weighted by precision; () says nothing here."""
-    sums: dict[Clique, tuple[Array, float]] = {}
-    for m in measurements:
-        if not m.clique or m.noise == "none":
-            continue
-        clique = tree.domain.canonical(m.clique)
-        values = sum_to(m.values.astype(np.float64), m.clique, clique)
-        before, weight = sums.get(clique, (np.zeros(values.shape), 0.0))
-        sums[clique] = before + values / m.variance, weight + 1.0 / m.variance
-    found = []
-    for clique, (weighted, precision) in sums.items():
-        home = tree.home(clique)
-        if home is None:
-            raise ValueError(f"the tree has no clique that holds {clique}")
-        found.append(Target(clique, weighted / precision, precision, home))
-    return tuple(found)
-
-
-@dataclass(eq=False)
-class _Point:
-    """Marginals on the tree's cliques, with what the targets see of them."""
-
-    beliefs: list[Array]
-    seen: list[Array]
-
-    def towards(self, other: _Point, share: float) -> _Point:
-        """The mixture (1 - share) self + share other."""
-        pairs = zip(self.beliefs, other.beliefs, strict=True)
-        views = zip(self.seen, other.seen, strict=True)
-        return _Point(
-            [(1 - share) * a + share * b for a, b in pairs], [(1 - share) * a + share * b for a, b in views]
-        )
-
-
-class _Problem:
-    """The least-squares objective over one tree; see the module's docstring."""
-
-    def __init__(self, tree: JunctionTree, aims: Sequence[Target], rows: float) -> None:
-        self.tree = tree
-        self.aims = aims
-        self.rows = rows
-
-    def point(self, theta: Sequence[Array]) -> _Point:
-        """The marginals of some log-potentials."""
-        beliefs, _ = marginals(self.tree, theta, self.rows)
-        return _Point(list(beliefs), self.views(beliefs))
-
-    def views(self, beliefs: Sequence[Array]) -> list[Array]:
-        cliques = self.tree.cliques
-        return [sum_to(beliefs[a.home], cliques[a.home], a.clique) for a in self.aims]
-
-    def loss(self, seen: Sequence[Array]) -> float:
-        pairs = zip(self.aims, seen, strict=True)
-        return sum(0.5 * a.precision * float(np.square(v - a.values).sum()) for a, v in pairs)
-
-    def curvature(self, seen: Sequence[Array], other: Sequence[Array]) -> float:
-        """Half the squared weighted distance of two points, as the targets see them."""
-        triples = zip(self.aims, seen, other, strict=True)
-        return sum(0.5 * a.precision * float(np.square(v - w).sum()) for a, v, w in triples)
-
-    def stepped(self, theta: Sequence[Array], seen: Sequence[Array], length: float) -> list[Array]:
-        """Log-potentials after a step against the gradient at a point."""
-        moved = [t.copy() for t in theta]
-        for aim, view in zip(self.aims, seen, strict=True):
-            push = (length * aim.precision) * (view - aim.values)
-            moved[aim.home] -= spread(push, aim.clique, self.tree.cliques[aim.home])
-        return moved
-
-
-def _inner(left: Sequence[Array], right: Sequence[Array]) -> float:
-    return sum(float(np.vdot(a, b)) for a, b in zip(left, right, strict=True))
-
-
-def _minus(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-    return [a - b for a, b in zip(left, right, strict=True)]
+    path: float
+    total: float | None
+    prior_rows: float
+    zeros: Mapping[Clique, NDArray[np.bool_]]
+    multipliers: Mapping[Clique, Array]
 
 
 def estimate(
@@ -151,75 +71,80 @@ def estimate(
     measurements: Sequence[Measurement],
     *,
     total: float | None = None,
-    tolerance: float = 1e-3,
-    max_iterations: int = 2000,
-    start: Sequence[Array] | None = None,
+    tolerance: float = 3e-3,
+    prior_rows: float = 0.0,
+    max_cells: int | None = None,
+    max_iterations: int = 1000,
+    zeros: Mapping[Clique, NDArray[np.bool_]] | None = None,
+    start: Fit | None = None,
+    precision: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Fit:
     """Fit a Markov random field to noisy marginals.
 
-    Accelerated mirror descent with the entropy as mirror map (Auslender and Teboulle 2006;
-    Tseng 2008), the curvature found by backtracking, restarted from the best point whenever
-    the objective rises (O'Donoghue and Candes 2015).
-
     Args:
         domain: the public domain.
         measurements: noisy marginals over any cliques.
-        total: number of rows if known, otherwise estimated from the measurements.
-        tolerance: stop when ten steps lower the objective by less than this share of it.
-        max_iterations: upper bound on gradient steps.
-        start: log-potentials of an earlier fit over the same cliques.
+        total: number of rows if known, otherwise estimated from the full marginals (1 without any).
+        tolerance: stop when doubling t lowers the objective by less than this share of it (and
+            of its fall so far).
+        prior_rows: shrink towards independent columns as if so many more rows had shown them.
+        max_cells: largest junction tree to be built, in cells of all its cliques.
+        max_iterations: upper bound on Newton steps.
+        zeros: for some cliques the cells that no row can have, True each, shape
+            ``domain.shape(clique)``. They get probability zero in every marginal.
+        start: an earlier fit, of which the cliques measured now too are taken over.
+        precision: of the cells, "float64" or "float32"; by default the latter for trees so large that
+            its half of time and memory matters, unless the tolerance asks for more digits.
         progress: called with the number of steps taken.
+
+    Raises:
+        ModelTooLarge: the junction tree would have more than ``max_cells`` cells; nothing was
+            allocated.
+        ValueError: ``zeros`` leave no row possible.
     """
-    tree = junction_tree(domain, [m.clique for m in measurements])
+    zeros = zeros or {}
+    tree = junction_tree(domain, [*(m.clique for m in measurements), *zeros], max_cells=max_cells)
+    rank = {c: i for i, c in enumerate(BeliefPropagation.order(domain, domain.columns))}
+    found = targets(measurements, rank)
     rows = estimated_total(measurements) if total is None else total
-    problem = _Problem(tree, targets(tree, measurements), rows)
-    theta = list(start) if start is not None else [np.zeros(domain.shape(c)) for c in tree.cliques]
-    mirror = problem.point(theta)
-    best, loss = mirror, problem.loss(mirror.seen)
-    weight, curve = 0.0, max(1e-300, rows * sum(a.precision for a in problem.aims) / 100)
-    history, taken = [loss], 0
-    while taken < max_iterations and problem.aims:
-        taken += 1
-        while True:
-            length = (1 + sqrt(1 + 4 * curve * weight)) / (2 * curve)
-            share = length / (weight + length)
-            middle = best.towards(mirror, share)
-            trial = problem.stepped(theta, middle.seen, length)
-            moved = problem.point(trial)
-            shift = _minus(trial, theta)
-            # Half the symmetrised divergence: to second order the divergence, without its cancellation.
-            divergence = 0.5 * _inner(shift, _minus(moved.beliefs, mirror.beliefs))
-            rounding = 1e-14 * _inner([np.abs(s) for s in shift], moved.beliefs)
-            if problem.curvature(moved.seen, mirror.seen) <= curve * (divergence + rounding):
-                break
-            curve *= 2
-        ahead = best.towards(moved, share)
-        reached = problem.loss(ahead.seen)
-        theta, mirror, weight = trial, moved, weight + length
-        curve *= 0.9
-        if reached > loss and weight > length:
-            theta = potentials_of(tree, best.beliefs)
-            mirror = problem.point(theta)
-            weight = 0.0
-        else:
-            best, loss = ahead, reached
-        history.append(loss)
-        if progress is not None:
-            progress(taken)
-        if len(history) > 10 and history[-11] - loss <= tolerance * loss:
-            break
-    return Fit(MarkovRandomField(tree, tuple(best.beliefs), rows), loss, taken)
+    centre = one_way_logarithms(domain, found, rows) if prior_rows > 0 else {}
+    for clique, closed in zeros.items():
+        order = BeliefPropagation.order(domain, clique)
+        shut = np.where(sum_to(closed.astype(np.float64), clique, order) > 0, -inf, 0.0)
+        centre[order] = centre.get(order, 0.0) + shut
+    end = rows / prior_rows if prior_rows > 0 else inf
+    at = min(_FIRST, end)
+    if start is not None:
+        at = max(at, min(32.0, start.path, end))
+    if precision is None:
+        single = tree.cells > _LARGE and tolerance >= _SINGLE
+        precision = "float32" if single else "float64"
+    # The many small products here would wait for a second thread on a busy machine.
+    with threadpool_limits(limits=1, user_api="blas"):
+        likelihood = Likelihood(tree, found, centre, rows, precision)
+        search = DualPath(likelihood, max_iterations, progress or (lambda _: None))
+        search.begin_at_centre(at)
+        if start is not None:
+            search.begin(at, _taken_over(likelihood, start, at))
+        search.follow(end, tolerance)
+        gap = search.loss - likelihood.bound(search.multipliers)
+        beliefs = likelihood.propagation.beliefs(rows)
+    kept = {
+        t.clique: part
+        for t, part in zip(found, likelihood.split(search.multipliers), strict=True)
+        if t.query is None
+    }
+    model = MarkovRandomField(tree, beliefs, rows)
+    return Fit(model, search.loss, gap, search.taken, search.path, total, prior_rows, zeros, kept)
 
 
-def potentials_of(tree: JunctionTree, beliefs: Sequence[Array]) -> list[Array]:
-    """Log-potentials whose marginals are the given calibrated ones: log p(C) - log p(S)."""
-    floor = np.finfo(np.float64).tiny
-    found = [np.log(np.maximum(b, floor)) for b in beliefs]
-    for edge in tree.edges:
-        clique = tree.cliques[edge.child]
-        given = sum_to(beliefs[edge.child], clique, edge.separator)
-        found[edge.child] = found[edge.child] - spread(
-            np.log(np.maximum(given, floor)), edge.separator, clique
-        )
-    return found
+def _taken_over(likelihood: Likelihood, start: Fit, at: float) -> Array:
+    """Multipliers at t = ``at`` that give an earlier fit's tilt, where it measured the same."""
+    parts = [
+        start.multipliers[t.clique] * (start.path / at)
+        if t.query is None and t.clique in start.multipliers
+        else np.zeros(t.values.size)
+        for t in likelihood.targets
+    ]
+    return likelihood.effective(np.concatenate(parts)) if parts else np.zeros(0)

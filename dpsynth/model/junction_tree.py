@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.errors import ModelTooLarge
+from dpsynth.model.elimination import members
+from dpsynth.model.triangulation import TreeSize, Triangulation
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,68 @@ class Passage:
 class JunctionTree:
     """Maximal cliques, and edges ordered so that each parent is met before its children.
 
-    Clique 0 is the root. Cliques of parts that share no column are linked by an empty
-    separator, so there is one tree whatever was measured.
+    Clique 0 is the root, and the largest: the root alone sends no message up and gets none
+    back, so that is where the most work is saved. Cliques of parts that share no column are
+    linked to the root by an empty separator, so there is one tree whatever was measured.
     """
 
     domain: Domain
     cliques: tuple[Clique, ...]
     edges: tuple[Edge, ...]
 
+    @classmethod
+    def of(cls, triangulation: Triangulation, *, max_cells: int | None = None) -> JunctionTree:
+        """The junction tree of a triangulation.
+
+        Cliques come in the order of a walk from the root that finishes each branch before
+        the next.
+
+        Args:
+            triangulation: of the graph of the cliques asked for.
+            max_cells: refuse a tree of more cells than this.
+
+        Raises:
+            ModelTooLarge: it has more than ``max_cells``; the message says what to do.
+        """
+        domain, size = triangulation.domain, triangulation.size
+        if max_cells is not None and size.cells > max_cells:
+            raise ModelTooLarge(_refusal(triangulation, max_cells))
+        cliques, links = triangulation.tree.clique_tree()
+        columns = [members(clique) for clique in cliques]
+        linked: list[list[int]] = [[] for _ in cliques]
+        for a, b in links:
+            linked[a].append(b)
+            linked[b].append(a)
+
+        names = domain.columns
+        found: list[Clique] = []
+        edges: list[Edge] = []
+        met: set[int] = set()
+        for top in sorted(
+            range(len(cliques)), key=lambda i: (-triangulation.tree.sizes.cells(cliques[i]), columns[i])
+        ):
+            waiting = [(top, 0, 0)] if top not in met else []
+            while waiting:
+                at, parent, shared = waiting.pop()
+                met.add(at)
+                place = len(found)
+                found.append(tuple(names[c] for c in columns[at]))
+                if place:
+                    edges.append(Edge(place, parent, tuple(names[c] for c in members(shared))))
+                ahead = sorted((i for i in linked[at] if i not in met), key=columns.__getitem__, reverse=True)
+                waiting += [(i, place, cliques[i] & cliques[at]) for i in ahead]
+        return cls(domain, tuple(found), tuple(edges))
+
     @property
     def cells(self) -> int:
         """Number of cells of all cliques together."""
-        return sum(self.domain.cells(c) for c in self.cliques)
+        return self.size.cells
+
+    @cached_property
+    def size(self) -> TreeSize:
+        """Cells in all, cells of the largest clique, and treewidth."""
+        weights = [self.domain.cells(c) for c in self.cliques]
+        return TreeSize(sum(weights), max(weights), max(map(len, self.cliques)) - 1)
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
@@ -75,57 +127,82 @@ class JunctionTree:
             found.append(Passage(edge.child, edge.parent, child_axes, parent_axes, in_child, in_parent))
         return tuple(found)
 
+    @cached_property
+    def _smallest_first(self) -> list[int]:
+        weights = [self.domain.cells(c) for c in self.cliques]
+        return sorted(range(len(weights)), key=weights.__getitem__)
+
+    @cached_property
+    def _holders(self) -> dict[str, int]:
+        """For each column the cliques that hold it, as bits in the order of their sizes."""
+        found: dict[str, int] = {}
+        for rank, i in enumerate(self._smallest_first):
+            for column in self.cliques[i]:
+                found[column] = found.get(column, 0) | 1 << rank
+        return found
+
     def home(self, clique: Iterable[str]) -> int | None:
         """The smallest clique of the tree that holds these columns, or None."""
-        wanted = set(clique)
-        fits = [i for i, c in enumerate(self.cliques) if wanted.issubset(c)]
-        return min(fits, key=lambda i: self.domain.cells(self.cliques[i]), default=None)
+        fits = (1 << len(self.cliques)) - 1
+        for column in clique:
+            fits &= self._holders.get(column, 0)
+        return self._smallest_first[(fits & -fits).bit_length() - 1] if fits else None
 
 
-def _eliminate(domain: Domain, cliques: Iterable[Clique]) -> list[set[str]]:
-    """Cliques of a triangulation by greedy elimination: least fill-in, then fewest cells."""
-    adjacent: dict[str, set[str]] = {c: set() for c in domain.columns}
-    for clique in cliques:
-        for a, b in combinations(clique, 2):
-            adjacent[a].add(b)
-            adjacent[b].add(a)
-
-    def burden(column: str) -> tuple[int, int]:
-        around = adjacent[column]
-        fill = sum(b not in adjacent[a] for a, b in combinations(sorted(around), 2))
-        return fill, domain.cells([column, *around])
-
-    found: list[set[str]] = []
-    while adjacent:
-        column = min(adjacent, key=burden)
-        around = adjacent.pop(column)
-        found.append({column, *around})
-        for a in around:
-            adjacent[a].discard(column)
-            adjacent[a] |= around - {a}
-    return found
-
-
-def junction_tree(domain: Domain, cliques: Iterable[Clique]) -> JunctionTree:
+def junction_tree(domain: Domain, cliques: Iterable[Clique], *, max_cells: int | None = None) -> JunctionTree:
     """A junction tree that holds every given clique and every column.
 
-    Triangulates by least fill-in, keeps maximal cliques, and joins them by a spanning tree
-    of largest separators (Koller and Friedman 2009, chapter 10).
+    Takes the triangulation of fewest cells that ``Triangulation.of`` finds (Koller and
+    Friedman 2009, chapter 10). Nothing the size of the model is allocated.
+
+    Args:
+        domain: columns and their sizes.
+        cliques: columns that are to lie in one clique of the tree, any number of times.
+        max_cells: refuse a tree of more cells than this.
+
+    Raises:
+        KeyError: a clique names a column that is not in the domain.
+        ModelTooLarge: the tree would have more than ``max_cells``.
+        ValueError: a column has no places.
     """
-    maximal: list[set[str]] = []
-    for members in sorted(_eliminate(domain, cliques), key=len, reverse=True):
-        if not any(members <= other for other in maximal):
-            maximal.append(members)
-    names = [domain.canonical(m) for m in maximal]
-    shared = dict.fromkeys(range(1, len(names)), (0, 0))
-    for i in shared:
-        shared[i] = (len(maximal[0] & maximal[i]), 0)
-    edges: list[Edge] = []
-    while shared:
-        child = max(shared, key=lambda i: (shared[i][0], -i))
-        parent = shared.pop(child)[1]
-        edges.append(Edge(child, parent, domain.canonical(maximal[child] & maximal[parent])))
-        for i, (size, _) in shared.items():
-            if len(maximal[child] & maximal[i]) > size:
-                shared[i] = (len(maximal[child] & maximal[i]), child)
-    return JunctionTree(domain, tuple(names), tuple(edges))
+    return JunctionTree.of(Triangulation.of(domain, cliques), max_cells=max_cells)
+
+
+_MOST_LISTED = 12
+"""Columns that a refusal lists; those of most values matter."""
+
+
+def _number(value: int) -> str:
+    """A number in digits, or as a power of ten where these would be too many to read."""
+    if value < 10**15:
+        return f"{value:,}"
+    # 1233 / 4096 is just below log10(2).
+    power = (value.bit_length() - 1) * 1233 >> 12
+    while 10 ** (power + 1) <= value:
+        power += 1
+    return f"at least 10^{power}"
+
+
+def _amount(size: int) -> str:
+    """A number of bytes in a unit fit to read."""
+    for unit, bytes_each in (("kB", 10**3), ("MB", 10**6), ("GB", 10**9)):
+        if size < 1000 * bytes_each:
+            return f"{size // bytes_each}.{size % bytes_each * 10 // bytes_each} {unit}"
+    return f"{_number(size // 10**12)} TB"
+
+
+def _refusal(triangulation: Triangulation, max_cells: int) -> str:
+    """Why a tree is refused, in one paragraph, the columns of most places first."""
+    size, sizes = triangulation.size, triangulation.domain.sizes
+    widest = max(triangulation.cliques, key=triangulation.domain.cells)
+    most = sorted(widest, key=lambda c: (-sizes[c], widest.index(c)))
+    listed = ", ".join(f"{c} ({sizes[c]:,})" for c in most[:_MOST_LISTED])
+    columns = f"{len(widest)} column{'s' * (len(widest) > 1)}"
+    more = f" and {len(widest) - _MOST_LISTED} more" if len(widest) > _MOST_LISTED else ""
+    return (
+        f"The model needs {_number(size.cells)} cells, {_amount(size.memory())} for each array of 64-bit "
+        f"numbers over them, and {_number(max_cells)} cells are allowed. Its largest clique has "
+        f"{_number(size.largest)} cells over {columns}, with their numbers of values: {listed}{more}. "
+        "Give the largest of these columns fewer bins or categories, measure fewer or smaller sets of "
+        "columns, or allow more cells."
+    )

@@ -50,11 +50,13 @@ class LeastSquares:
     """Estimates of every marginal that lies inside a measured clique."""
 
     def __init__(self, domain: Domain, measurements: Sequence[Measurement]) -> None:
-        """Combine measurements; an exact public count counts as free of error."""
+        """Combine full marginals, queries aside; an exact public count counts as free of error."""
         self._domain = domain
         sums: dict[Clique, tuple[Array, float]] = {}
         exact: dict[Clique, Array] = {}
         for m in measurements:
+            if m.query is not None:
+                continue
             clique = domain.canonical(m.clique)
             values = sum_to(m.values.astype(np.float64), m.clique, clique)
             for subset in _subsets(clique):

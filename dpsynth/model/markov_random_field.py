@@ -8,6 +8,7 @@ the total. Pure mathematics: no privacy, no data, no randomness.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -15,8 +16,26 @@ from hashlib import sha256
 import numpy as np
 
 from dpsynth.domain.domain import Clique
-from dpsynth.model.factor import Array, product, spread, sum_to
+from dpsynth.model.evidence import ImpossibleEvidence, Predicate, allowed_codes, embedded, restricted
+from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import JunctionTree
+from dpsynth.model.routes import Routes
+from dpsynth.model.variable_elimination import CELL_LIMIT, marginals
+
+_BLOCK = 1 << 20
+"""Cells that are looked at together."""
+
+
+def _entropy(values: Array) -> float:
+    """Entropy in nats of weights that need not sum to 1."""
+    flat = values.reshape(-1)
+    mass = weighted = 0.0
+    for begin in range(0, flat.size, _BLOCK):
+        part = flat[begin : begin + _BLOCK].astype(np.float64)
+        part = part[part > 0]
+        mass += float(part.sum())
+        weighted += float((part * np.log(part)).sum())
+    return float(np.log(mass) - weighted / mass) if mass > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +44,8 @@ class MarkovRandomField:
 
     Attributes:
         tree: the junction tree.
-        beliefs: float64 array a clique of the tree, counts that sum to ``total``.
+        beliefs: float64 or float32 array a clique of the tree, counts that sum to ``total``;
+            a cell of 0 is impossible.
         total: number of rows that the field stands for.
     """
 
@@ -34,40 +54,75 @@ class MarkovRandomField:
     total: float
 
     @cached_property
-    def _conditionals(self) -> tuple[Array, ...]:
-        """p(clique | separator to its parent) for each clique; the root's is its marginal."""
-        found: list[Array] = [b / self.total if self.total else b for b in self.beliefs]
-        for edge in self.tree.edges:
-            clique = self.tree.cliques[edge.child]
-            joint = self.beliefs[edge.child]
-            given = spread(sum_to(joint, clique, edge.separator), edge.separator, clique)
-            found[edge.child] = np.divide(joint, given, out=np.zeros_like(joint), where=given > 0)
-        return tuple(found)
+    def _routes(self) -> Routes:
+        return Routes(self.tree)
 
-    def marginal(self, clique: Clique) -> Array:
+    def marginal(self, clique: Clique, *, limit: int = CELL_LIMIT) -> Array:
         """Expected counts over any columns, axes in the clique's order, summing to ``total``.
 
-        Columns that share no clique of the tree are joined by variable elimination from the
-        leaves of the tree to its root.
+        Columns that share no clique of the tree are joined by variable elimination over the
+        part of the tree between them.
+
+        Raises:
+            ValueError: if the result or an intermediate would have more than ``limit`` cells.
         """
-        home = self.tree.home(clique)
-        if home is not None:
-            return sum_to(self.beliefs[home], self.tree.cliques[home], clique)
-        wanted = set(clique)
-        below: dict[int, list[tuple[Clique, Array]]] = {}
-        for edge in reversed(self.tree.edges):
-            parts = [(self.tree.cliques[edge.child], self._conditionals[edge.child])]
-            parts += below.pop(edge.child, [])
-            scope = {c for part, _ in parts for c in part}
-            kept = tuple(sorted((scope & wanted) | set(edge.separator)))
-            if scope & wanted - set(edge.separator):
-                below.setdefault(edge.parent, []).append((kept, product(parts, kept)))
-        parts = [(self.tree.cliques[0], self._conditionals[0]), *below.get(0, [])]
-        return product(parts, clique) * self.total
+        return self.marginals([clique], limit=limit)[clique]
+
+    def marginals(self, cliques: Iterable[Clique], *, limit: int = CELL_LIMIT) -> dict[Clique, Array]:
+        """Expected counts over many cliques, in the tree or not, by clique; float64.
+
+        Work that cliques share is done once: all pairs of d columns take one round of messages
+        a column rather than one elimination a pair.
+
+        Raises:
+            ValueError: if a result or an intermediate would have more than ``limit`` cells.
+        """
+        return marginals(self._routes, self.beliefs, cliques, limit)
+
+    def given(self, fixed: Predicate) -> MarkovRandomField:
+        """The field of rows that have the given codes: p(x | x_c in fixed[c] for every c).
+
+        The total is kept, not scaled to the expected number of such rows: a condition may be
+        too improbable for that number to be a double. ``answers.count`` gives the number.
+
+        Args:
+            fixed: a code of any columns, or several codes, or a mask of codes.
+
+        Raises:
+            ImpossibleEvidence: if the model gives no probability to them.
+            ValueError: for an unknown column or a code outside the domain.
+        """
+        allowed = allowed_codes(self.tree.domain, fixed)
+        small, tables, log_probability = restricted(self.tree, self.beliefs, allowed)
+        if log_probability == -np.inf:
+            raise ImpossibleEvidence(
+                f"the model gives probability zero to these values of {', '.join(fixed)}"
+            )
+        beliefs = embedded(self.tree.domain, small, tables, allowed, self.total)
+        return MarkovRandomField(self.tree, beliefs, self.total)
+
+    def spanning(self, columns: Iterable[str]) -> MarkovRandomField:
+        """The field over the smallest part of the tree that holds some columns.
+
+        Its domain has these columns and those that tie them together; its marginals are this
+        field's.
+        """
+        tree, origin = self._routes.span(columns)
+        pairs = zip(tree.cliques, origin, strict=True)
+        beliefs = tuple(sum_in_order(self.beliefs[i], self.tree.cliques[i], c) for c, i in pairs)
+        return MarkovRandomField(tree, beliefs, self.total)
+
+    def entropy(self) -> float:
+        """Entropy of one row, in nats: sum of the cliques' less sum of the separators'."""
+        found = sum(_entropy(belief) for belief in self.beliefs)
+        for edge in self.tree.edges:
+            clique = self.tree.cliques[edge.child]
+            found -= _entropy(sum_in_order(self.beliefs[edge.child], clique, edge.separator))
+        return found
 
     def fingerprint(self) -> str:
         """SHA-256 of the cliques and beliefs, bit by bit."""
-        digest = sha256(repr((self.tree.cliques, self.total)).encode())
+        digest = sha256(repr((self.tree.cliques, float(self.total))).encode())
         for belief in self.beliefs:
             digest.update(np.ascontiguousarray(belief).tobytes())
         return digest.hexdigest()

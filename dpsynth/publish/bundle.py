@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from dpsynth.domain.column import Column
 from dpsynth.errors import DpsynthError
+from dpsynth.model import save
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
 from dpsynth.publish.measurement_file import write_measurements
@@ -58,6 +59,8 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         yield "synthetic.parquet"
     write_measurements(folder / "measurements.parquet", publication.measurements, publication.columns)
     yield "measurements.parquet"
+    save(publication.model, folder / "model.npz")
+    yield "model.npz"
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"

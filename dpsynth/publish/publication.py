@@ -11,6 +11,7 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import Measurement
+from dpsynth.model import MarkovRandomField
 from dpsynth.publish.statistics import StatisticTable
 
 
@@ -25,6 +26,7 @@ class Publication:
         columns: the public schema, in the order of the table.
         synthetic: typed values under the original names, in the original order; null is missing.
         measurements: every noisy marginal.
+        model: the Markov random field fitted to them, from which the table was drawn.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
@@ -44,6 +46,7 @@ class Publication:
     columns: tuple[Column, ...]
     synthetic: pa.Table
     measurements: tuple[Measurement, ...]
+    model: MarkovRandomField
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     events: tuple[Mapping[str, object], ...]

@@ -33,7 +33,7 @@ def test_refits_spread_as_far_as_fits_to_fresh_noise(noise):
     rng = np.random.default_rng(11)
     true = [estimate(DOMAIN, noisy(rng, noise)).model for _ in range(150)]
     measurements = noisy(rng, noise)
-    again = refits(estimate(DOMAIN, measurements).model, measurements, 150, rng)
+    again = refits(estimate(DOMAIN, measurements), measurements, 150, rng)
     for clique in [("a",), ("b", "a")]:
         assert spread(again, clique).mean() == pytest.approx(spread(true, clique).mean(), rel=0.15)
     assert np.std([m.total for m in again]) == pytest.approx(np.std([m.total for m in true]), rel=0.25)
@@ -43,15 +43,15 @@ def test_a_public_total_stays_what_it_is_in_every_refit():
     rng = np.random.default_rng(2)
     public = Measurement((), np.array(1000), "none", 0.0)
     measurements = [*noisy(rng, "gaussian")[:1], public]
-    model = estimate(DOMAIN, measurements).model
-    assert {m.total for m in refits(model, measurements, 8, rng)} == {1000.0}
+    fit = estimate(DOMAIN, measurements)
+    assert {m.total for m in refits(fit, measurements, 8, rng)} == {1000.0}
 
 
 def test_refits_depend_on_the_generator_alone():
     measurements = noisy(np.random.default_rng(0), "gaussian")
-    model = estimate(DOMAIN, measurements).model
+    fit = estimate(DOMAIN, measurements)
     prints = [
-        [m.fingerprint() for m in refits(model, measurements, 3, np.random.default_rng(s))] for s in (5, 5, 6)
+        [m.fingerprint() for m in refits(fit, measurements, 3, np.random.default_rng(s))] for s in (5, 5, 6)
     ]
     assert prints[0] == prints[1] != prints[2]
     assert len(set(prints[0])) == 3
@@ -59,8 +59,8 @@ def test_refits_depend_on_the_generator_alone():
 
 def test_refits_look_at_cliques_and_scales_never_at_the_measured_values():
     measurements = noisy(np.random.default_rng(0), "gaussian")
-    model = estimate(DOMAIN, measurements).model
+    fit = estimate(DOMAIN, measurements)
     blanked = [Measurement(m.clique, np.zeros_like(m.values), m.noise, m.scale) for m in measurements]
-    with_values = refits(model, measurements, 2, np.random.default_rng(1))
-    without = refits(model, blanked, 2, np.random.default_rng(1))
+    with_values = refits(fit, measurements, 2, np.random.default_rng(1))
+    without = refits(fit, blanked, 2, np.random.default_rng(1))
     assert [m.fingerprint() for m in with_values] == [m.fingerprint() for m in without]

@@ -1,17 +1,34 @@
 """Sampled tables follow the model: rounded, unbiased, reproducible, and without impossible rows."""
 
+from fractions import Fraction
+from hashlib import sha256
+from itertools import combinations, pairwise
+
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from dpsynth.domain.domain import Domain
-from dpsynth.model import MarkovRandomField, sample
-from dpsynth.model.belief_propagation import marginals
-from dpsynth.model.junction_tree import junction_tree
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
+from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.factor import spread
+from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
+from dpsynth.model.storage import load, save
+from dpsynth.structure import STRATEGIES
+
+METHODS = ("rounding", "independent")
 
 
-def field(problem, total=1.0):
-    beliefs, _ = marginals(problem.tree, problem.potentials, total)
-    return MarkovRandomField(problem.tree, beliefs, total)
+@pytest.fixture(scope="module")
+def fields(problems, marginal_of):
+    """Each problem with its field of one row, made from the explicit joint, and that joint."""
+    found = []
+    for p in problems:
+        joint, _ = p.joint
+        beliefs = tuple(marginal_of(joint, p.domain.columns, c) for c in p.tree.cliques)
+        found.append((p, MarkovRandomField(p.tree, beliefs, 1.0), joint))
+    return found
 
 
 def counts(table, domain, clique):
@@ -23,58 +40,103 @@ def counts(table, domain, clique):
     ).reshape(shape)
 
 
-def chain(seed=0):
-    """A random field a - b - c, with a and c depending strongly on b."""
-    domain = Domain({"a": 3, "b": 2, "c": 3})
-    tree = junction_tree(domain, [("a", "b"), ("b", "c")])
-    rng = np.random.default_rng(seed)
-    potentials = [rng.normal(0, 1.5, domain.shape(c)) for c in tree.cliques]
-    beliefs, _ = marginals(tree, potentials, 1.0)
-    return MarkovRandomField(tree, beliefs, 1.0)
+def steps(tree):
+    """Each clique with its separator and its columns, those of the separator first."""
+    for index, separator in [(0, ()), *((e.child, e.separator) for e in tree.edges)]:
+        clique = tree.cliques[index]
+        yield separator, (*separator, *(c for c in clique if c not in separator))
 
 
-def test_every_cell_is_within_one_row_of_its_expectation_given_the_separator(problems):
-    for p in problems:
-        model = field(p)
+def worst_rounding(table, model):
+    """Largest distance of a cell from its expected number of rows given its separator."""
+    domain, worst = model.tree.domain, 0.0
+    for separator, order in steps(model.tree):
+        joint = model.marginal(order)
+        mass = joint.sum(axis=tuple(range(len(separator), len(order))), keepdims=True)
+        given = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
+        rows = counts(table, domain, separator).reshape(mass.shape)
+        worst = max(worst, np.abs(counts(table, domain, order) - given * rows).max())
+    return worst
+
+
+def from_counts(cliques, table, domain):
+    """The field of the marginals of a table of counts on a path of cliques; exact numbers."""
+    columns = domain.columns
+    shared = [domain.canonical(set(a) & set(b)) for a, b in pairwise(cliques)]
+    edges = tuple(Edge(i + 1, i, separator) for i, separator in enumerate(shared))
+    tree = JunctionTree(domain, tuple(cliques), edges)
+    beliefs = tuple(
+        np.einsum(table, range(len(columns)), [columns.index(c) for c in clique]).astype(np.float64)
+        for clique in tree.cliques
+    )
+    return MarkovRandomField(tree, beliefs, float(table.sum()))
+
+
+def chain():
+    """A field a - b - c, with a and c depending strongly on b."""
+    table = np.array([[[9, 1, 0], [1, 2, 12]], [[3, 6, 1], [0, 1, 2]], [[1, 1, 1], [20, 4, 1]]])
+    return from_counts([("a", "b"), ("b", "c")], table, Domain({"a": 3, "b": 2, "c": 3}))
+
+
+def bridge():
+    """A field whose ends a and g are four cliques apart; no cell is impossible."""
+    domain = Domain({"a": 3, "b": 2, "c": 3, "d": 2, "e": 2, "f": 3, "g": 2})
+    cliques = [("a", "b"), ("b", "c", "d"), ("c", "d", "e"), ("e", "f"), ("f", "g")]
+    table = np.ones(domain.shape(domain.columns), dtype=np.int64)
+    for number, clique in enumerate(cliques):
+        weights = (np.arange(domain.cells(clique)) * 7 + number) % 11 + 1
+        table *= spread(weights.reshape(domain.shape(clique)), clique, domain.columns)
+    return from_counts(cliques, table, domain)
+
+
+def joint_of(model):
+    return model.marginal(model.tree.domain.columns) / model.total
+
+
+def assert_fits(seen, expected, label=""):
+    """A chi-square of counts against expectations, each group of the first axis with its own total."""
+    seen, expected = seen.reshape(len(seen), -1), expected.reshape(len(seen), -1)
+    assert not seen[expected == 0].any(), label
+    kept = expected > 0
+    statistic = (np.square(seen - expected)[kept] / expected[kept]).sum()
+    degrees = kept.sum() - len(seen)
+    assert statistic < chi2.isf(1e-6, max(degrees, 1)), (label, statistic, degrees)
+    return statistic, degrees
+
+
+def test_every_cell_is_within_one_row_of_its_expectation_given_the_separator(fields):
+    for p, model, _ in fields:
         for rows in (1, 2, 97, 1000):
             table = sample(model, rows, p.rng())
-            steps = [(0, ())] + [(e.child, e.separator) for e in p.tree.edges]
-            for index, separator in steps:
-                clique = p.tree.cliques[index]
-                order = (*separator, *(c for c in clique if c not in separator))
-                joint = model.marginal(order)
-                axes = tuple(range(len(separator), len(order)))
-                mass = joint.sum(axis=axes, keepdims=True)
-                given = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
-                drawn = counts(table, p.domain, separator).reshape(mass.shape)
-                gap = np.abs(counts(table, p.domain, order) - given * drawn)
-                assert gap.max() < 1 + 1e-9 * rows, (p.name, rows, order)
+            assert worst_rounding(table, model) < 1 + 1e-9 * rows, (p.name, rows)
 
 
-def test_no_row_falls_in_a_cell_of_probability_zero(problems):
-    for p in problems:
-        model = field(p)
-        table = sample(model, 500, p.rng())
+@pytest.mark.parametrize("method", METHODS)
+def test_no_row_falls_in_a_cell_of_probability_zero(fields, method):
+    for p, model, _ in fields:
+        table = sample(model, 500, p.rng(), method=method)
         for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
             assert not counts(table, p.domain, clique)[belief == 0].any(), p.name
 
 
-def test_codes_are_int64_inside_the_domain_for_every_column_in_table_order(problems):
-    for p in problems:
+@pytest.mark.parametrize("method", METHODS)
+def test_codes_are_int64_inside_the_domain_for_every_column_in_table_order(fields, method):
+    for p, model, _ in fields:
         for rows in (0, 1, 13):
-            table = sample(field(p), rows, p.rng())
+            table = sample(model, rows, p.rng(), method=method)
             assert tuple(table) == p.domain.columns
             for column, codes in table.items():
                 assert codes.shape == (rows,) and codes.dtype == np.int64, p.name
                 assert rows == 0 or (codes.min() >= 0 and codes.max() < p.domain.sizes[column]), p.name
 
 
-def test_counts_of_the_whole_joint_are_unbiased_over_seeds():
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_of_the_whole_joint_are_unbiased_over_seeds(method):
     model, rows, runs = chain(), 7, 4000
-    expected = rows * model.marginal(("a", "b", "c"))
+    expected = rows * joint_of(model)
     seen = np.array(
         [
-            counts(sample(model, rows, np.random.default_rng(s)), model.tree.domain, ("a", "b", "c"))
+            counts(sample(model, rows, np.random.default_rng(s), method=method), model.tree.domain, "abc")
             for s in range(runs)
         ]
     )
@@ -82,36 +144,265 @@ def test_counts_of_the_whole_joint_are_unbiased_over_seeds():
     assert (np.abs(seen.mean(axis=0) - expected) / error).max() < 4.5
 
 
-def test_each_row_by_itself_follows_the_model():
+@pytest.mark.parametrize("method", METHODS)
+def test_each_row_by_itself_follows_the_model(method):
     model, runs = chain(), 3000
-    expected = runs * model.marginal(("a", "b", "c")).ravel()
     for row in (0, 6):
         seen = np.zeros((3, 2, 3))
         for s in range(runs):
-            table = sample(model, 7, np.random.default_rng([row, s]))
+            table = sample(model, 7, np.random.default_rng([row, s]), method=method)
             seen[tuple(table[c][row] for c in "abc")] += 1
-        statistic = (np.square(seen.ravel() - expected) / expected).sum()
-        assert statistic < 46.0  # the 99.98 % point of chi-square with 17 degrees of freedom
+        assert_fits(seen[None], runs * joint_of(model))
 
 
-def test_marginals_err_far_less_than_those_of_independent_draws(problems):
-    rounded, independent = 0.0, 0.0
-    for p in problems:
-        model, rng = field(p), p.rng()
-        table = sample(model, 5000, rng)
-        for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
-            expected = 5000 * belief / belief.sum()
-            rounded += np.abs(counts(table, p.domain, clique) - expected).sum()
-            draws = rng.multinomial(5000, expected.ravel() / expected.sum())
-            independent += np.abs(draws - expected.ravel()).sum()
+@pytest.mark.parametrize("method", METHODS)
+def test_the_joint_of_a_large_table_follows_the_model(fields, method):
+    for p, model, joint in fields[:60]:
+        table = sample(model, 20_000, p.rng(), method=method)
+        expected = np.where(joint < 1e-3, 0, joint)
+        seen = np.where(joint < 1e-3, 0, counts(table, p.domain, p.domain.columns))
+        assert_fits(seen[None], 20_000 * expected, p.name)
+
+
+def distance(model, table):
+    """Mean total variation between the model's cliques and a table's."""
+    rows, domain = len(next(iter(table.values()))), model.tree.domain
+    pairs = zip(model.tree.cliques, model.beliefs, strict=True)
+    return np.mean([np.abs(counts(table, domain, c) / rows - b / b.sum()).sum() / 2 for c, b in pairs])
+
+
+def test_marginals_err_far_less_than_those_of_independent_draws(fields):
+    rounded = sum(distance(model, sample(model, 5000, p.rng())) for p, model, _ in fields)
+    independent = sum(
+        distance(model, sample(model, 5000, p.rng(), method="independent")) for p, model, _ in fields
+    )
     assert rounded < 0.1 * independent
 
 
-def test_a_seed_gives_the_same_table_again_and_another_seed_another():
+def test_independent_draws_err_as_much_as_a_multinomial_does(fields):
+    drawn = expected = 0.0
+    for p, model, _ in fields:
+        table, rng = sample(model, 5000, p.rng(), method="independent"), p.rng()
+        for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
+            flat = belief.ravel() / belief.sum()
+            drawn += np.abs(counts(table, p.domain, clique).ravel() - 5000 * flat).sum()
+            expected += np.abs(rng.multinomial(5000, flat) - 5000 * flat).sum()
+    assert drawn == pytest.approx(expected, rel=0.1)
+
+
+# The structures that strategies yield.
+
+
+def measured_by(strategy):
+    """A model fitted to what a strategy measures of a table, and the exact pairs of the table."""
+    rng = np.random.default_rng(3)
+    domain = Domain({"a": 4, "b": 3, "c": 5, "d": 2, "e": 6, "f": 3})
+    rows = {"a": rng.integers(0, 4, 9000)}
+    for column, source in (("b", "a"), ("c", "a"), ("d", "b"), ("e", "c"), ("f", "c")):
+        noise = rng.integers(0, domain.sizes[column], 9000)
+        rows[column] = np.where(rng.random(9000) < 0.7, rows[source] % domain.sizes[column], noise)
+
+    class Curious:
+        """Picks the pair farthest from independence, as a curator without noise would."""
+
+        def choose(self, candidates, estimates, price, penalties=()):
+            return max(range(len(candidates)), key=lambda i: self.dependence(candidates[i]))
+
+        def dependence(self, pair):
+            seen = counts(rows, domain, pair) / 9000
+            return np.abs(seen - np.outer(seen.sum(axis=1), seen.sum(axis=0))).sum()
+
+    cliques = strategy.select(Curious(), domain, None, Fraction(1), 0.0, ())
+    asked = [*((c,) for c in domain.columns), *cliques]
+    measured = [Measurement(c, counts(rows, domain, c).astype(np.int64), "gaussian", 1.0) for c in asked]
+    return estimate(domain, measured).model
+
+
+def far_pairs_fit(model, rows, rng, method="rounding"):
+    """Whether a sample's pairs and triples, in the tree or not, have the model's marginals."""
+    columns = model.tree.domain.columns
+    cliques = [*combinations(columns, 2), *combinations(columns, 3)]
+    table = sample(model, rows, rng, method=method)
+    for clique, expected in model.marginals(cliques).items():
+        assert_fits(counts(table, model.tree.domain, clique)[None], rows * expected / expected.sum(), clique)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_pairs_and_triples_that_no_clique_holds_follow_the_model_on_every_strategys_structure(name, method):
+    model = measured_by(STRATEGIES[name])
+    apart = [p for p in combinations(model.tree.domain.columns, 2) if model.tree.home(p) is None]
+    assert len(apart) >= 10
+    for seed in range(3):
+        far_pairs_fit(model, 30_000, np.random.default_rng(seed), method)
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_a_sampler_that_does_not_shuffle_anew_for_each_clique_is_caught(name, monkeypatch):
+    model = measured_by(STRATEGIES[name])
+    monkeypatch.setattr(rounding, "shuffled", lambda group, groups, rng: np.argsort(group, kind="stable"))
+    table = sample(model, 30_000, np.random.default_rng(0))
+    assert distance(model, table) < 1e-3  # what was measured looks right
+    with pytest.raises(AssertionError):
+        far_pairs_fit(model, 30_000, np.random.default_rng(0))
+
+
+# Fixed values.
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart(method):
+    model, rows, rng = bridge(), 60_000, np.random.default_rng(8)
+    given = {"a": rng.integers(0, 3, rows), "g": rng.integers(0, 2, rows), "d": 1}
+    table = sample(model, rows, rng, method=method, given=given)
+    for column, codes in given.items():
+        np.testing.assert_array_equal(table[column], np.broadcast_to(codes, rows))
+    order = ("a", "g", "b", "c", "e", "f")
+    seen = counts(table, model.tree.domain, order).reshape(6, -1)
+    chances = model.given({"d": 1}).marginal(order).reshape(6, -1)
+    expected = chances / chances.sum(axis=1, keepdims=True) * seen.sum(axis=1, keepdims=True)
+    assert_fits(seen, expected)
+
+
+def test_values_fixed_in_any_columns_are_kept_and_the_rest_is_conditional(fields):
+    for p, model, joint in fields[:90]:
+        rng = p.rng()
+        columns = p.domain.columns
+        drawn = rng.choice(joint.size, 3000, p=joint.ravel() / joint.sum())
+        cells = dict(zip(columns, np.unravel_index(drawn, joint.shape), strict=True))
+        some = [c for c in columns if rng.random() < 0.5]
+        table = sample(model, 3000, rng, given={c: cells[c] for c in some})
+        assert all(np.array_equal(table[c], cells[c]) for c in some), p.name
+        order = (*some, *(c for c in columns if c not in some))
+        groups = p.domain.cells(some)
+        seen = counts(table, p.domain, order).reshape(groups, -1)
+        chances = model.marginal(order).reshape(groups, -1)
+        mass = chances.sum(axis=1, keepdims=True)
+        expected = np.divide(chances, mass, out=np.zeros_like(chances), where=mass > 0)
+        expected *= seen.sum(axis=1, keepdims=True)
+        usual = expected > 1
+        assert not seen[chances == 0].any(), p.name
+        assert (np.abs(seen - expected)[usual] < 7 * np.sqrt(expected[usual])).all(), p.name
+
+
+def test_one_value_for_all_rows_is_the_model_given_it():
+    model, rows = bridge(), 40_000
+    table = sample(model, rows, np.random.default_rng(1), given={"g": 1, "b": 0})
+    assert set(table["g"]) == {1} and set(table["b"]) == {0}
+    order = ("g", "b", "a", "c", "d", "e", "f")
+    expected = model.given({"g": 1, "b": 0}).marginal(order)[1, 0] * rows / model.total
+    assert_fits(counts(table, model.tree.domain, order)[1, 0][None], expected)
+
+
+def test_all_columns_may_be_fixed_and_none_may_be():
+    model, rng = chain(), np.random.default_rng(0)
+    given = {"a": np.array([0, 1, 2]), "b": np.array([0, 0, 1]), "c": np.array([1, 1, 0])}
+    table = sample(model, 3, rng, given=given)
+    assert all(np.array_equal(table[c], given[c]) for c in "abc")
+    assert len(sample(model, 5, rng, given={})["a"]) == 5
+
+
+def test_evidence_is_exact_when_it_is_worked_on_piece_by_piece(monkeypatch):
+    monkeypatch.setattr(sampling, "_EVIDENCE_CELLS", 40)
+    test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart("rounding")
+
+
+def test_forward_sampling_that_ignores_evidence_from_below_is_caught(monkeypatch):
+    monkeypatch.setattr(sampling.Completion, "felt", lambda *_: [])
+    with pytest.raises(AssertionError):
+        test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart("rounding")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a": 0, "c": 2, "b": 0},
+        {"a": np.array([1, 1, 0]), "b": 0, "c": np.array([0, 1, 2])},
+        {"a": np.array([0, 1, 0]), "c": np.array([1, 0, 2])},
+    ],
+)
+def test_rows_fixed_to_something_impossible_are_refused(given):
+    with pytest.raises(ImpossibleEvidence, match="probability zero"):
+        sample(fork(), 3, np.random.default_rng(0), given=given)
+
+
+def fork():
+    """a = 0 goes with b = 0 only, and c = 2 with b = 1 only."""
+    table = np.array([[[3, 4, 0], [0, 0, 0]], [[1, 2, 0], [2, 2, 2]]])
+    return from_counts([("a", "b"), ("b", "c")], table, Domain({"a": 2, "b": 2, "c": 3}))
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"x": 0}, "no column 'x'"),
+        ({"a": 3}, "outside 0 to 2"),
+        ({"a": np.array([0, 1, -1])}, "outside 0 to 2"),
+        ({"a": np.array([0, 1])}, "or to 3, one a row"),
+        ({"a": 0.5}, "integer"),
+    ],
+)
+def test_fixed_values_outside_the_domain_or_of_a_wrong_shape_are_refused(given, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        sample(chain(), 3, np.random.default_rng(0), given=given)
+
+
+def test_an_unknown_method_and_a_negative_number_of_rows_are_refused():
+    with pytest.raises(ValueError, match="rounding, independent"):
+        sample(chain(), 3, np.random.default_rng(0), method="systematic")
+    with pytest.raises(ValueError, match="not -1"):
+        sample(chain(), -1, np.random.default_rng(0))
+
+
+def test_beliefs_that_do_not_agree_are_met_with_an_error_and_not_with_impossible_rows():
+    domain = Domain({"a": 2, "b": 2})
+    tree = JunctionTree(domain, (("a",), ("a", "b")), (Edge(1, 0, ("a",)),))
+    torn = MarkovRandomField(tree, (np.array([0.5, 0.5]), np.array([[1.0, 1.0], [0.0, 0.0]])), 1.0)
+    with pytest.raises(rounding.NoWeight, match="disagree"):
+        sample(torn, 10, np.random.default_rng(0))
+
+
+# Reproducibility.
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_seed_gives_the_same_table_again_and_another_seed_another(method):
     model = chain()
-    first, again, other = (sample(model, 200, np.random.default_rng(s)) for s in (1, 1, 2))
+    first, again, other = (sample(model, 200, np.random.default_rng(s), method=method) for s in (1, 1, 2))
     assert all(np.array_equal(first[c], again[c]) for c in "abc")
     assert not all(np.array_equal(first[c], other[c]) for c in "abc")
+
+
+def digest(table):
+    return sha256(b"".join(table[c].astype("<i8").tobytes() for c in sorted(table))).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "84ed02f95d89402ebd4f0f6d23c45aff6f38aba32c5ea755d223bd3d89b5ef31"),
+        ({"method": "independent"}, "1e6d90489f27166bc0b93d853c3252fde6ab804a7f04ed669c5e76ea610a2d3b"),
+        (
+            {"given": {"a": 2, "g": np.arange(1000) % 2}},
+            "5dcf627baf9206fec80bd582c623c8b2e250f4861a8be04fc0246c1114d919ad",
+        ),
+    ],
+)
+def test_a_saved_model_and_a_seed_give_the_same_table_on_every_machine(options, expected, tmp_path):
+    save(bridge(), tmp_path / "model.npz")
+    model = load(tmp_path / "model.npz")
+    rng = np.random.Generator(np.random.PCG64(20240607))
+    assert digest(sample(model, 1000, rng, **options)) == expected
+
+
+def test_the_table_does_not_depend_on_how_much_is_worked_on_at_a_time(monkeypatch):
+    model = bridge()
+    for method in METHODS:
+        whole = sample(model, 5000, np.random.default_rng(2), method=method)
+        monkeypatch.setattr(rounding, "_BLOCK", 5)
+        parts = sample(model, 5000, np.random.default_rng(2), method=method)
+        monkeypatch.undo()
+        assert digest(whole) == digest(parts)
 
 
 def test_rows_come_in_random_order():
@@ -120,24 +411,56 @@ def test_rows_come_in_random_order():
     np.testing.assert_allclose(half, np.bincount(table["b"][1000:], minlength=2), atol=90)
 
 
-class Highest:
-    """A generator whose uniform draws are the largest double below 1, and which never shuffles."""
+class Constant:
+    """A generator all of whose raw words are the same."""
 
-    def random(self, size):
-        return np.full(size, np.nextafter(1.0, 0.0))
+    def __init__(self, word):
+        self.word, self.bit_generator = word, self
 
-    def permutation(self, rows):
-        return np.arange(rows)
+    def random_raw(self, size):
+        return np.full(size, self.word, dtype=np.uint64)
 
 
-def test_the_largest_uniform_draw_still_misses_cells_of_probability_zero():
-    tree = junction_tree(Domain({"a": 3}), [("a",)])
-    model = MarkovRandomField(tree, (np.array([0.5, 0.5, 0.0]),), 1.0)
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_smallest_and_the_largest_draw_still_miss_cells_of_probability_zero(word, method):
+    tree = junction_tree(Domain({"a": 4}), [("a",)])
+    model = MarkovRandomField(tree, (np.array([0.0, 0.5, 0.5, 0.0]),), 1.0)
     for rows in (1, 10, 1000):
-        assert not (sample(model, rows, Highest())["a"] == 2).any()
+        table = sample(model, rows, Constant(word), method=method)
+        assert set(table["a"]) <= {1, 2}
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_tables_of_no_row_and_of_one_row_are_drawn(rows):
-    table = sample(chain(), rows, np.random.default_rng(4))
-    assert [len(codes) for codes in table.values()] == [rows] * 3
+def test_a_generator_of_32_bit_words_is_refused():
+    with pytest.raises(ValueError, match="MT19937"):
+        sample(chain(), 10, np.random.Generator(np.random.MT19937(0)))
+
+
+def test_rounding_is_that_of_unbounded_integers():
+    rng = np.random.default_rng(4)
+    weights = rng.random((40, 23)) ** 9
+    weights[rng.random(weights.shape) < 0.3] = 0
+    weights[:, 5] += 1e-9
+    sizes = rng.integers(1, rounding.MOST_ROWS, 40)
+    reach = rounding.cumulative(weights.copy())
+    found = rounding.rounded(reach.copy(), sizes, np.random.default_rng(9))
+    phases = rounding.phases(np.random.default_rng(9), 40)
+    for row, size, phase, got in zip(reach.tolist(), sizes.tolist(), phases.tolist(), found, strict=True):
+        ends = [0, *((size * q + phase) >> rounding.BITS for q in row)]
+        assert got.tolist() == np.diff(ends).tolist() and got.sum() == size
+    assert not found[weights == 0].any()
+    exact = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(reach / 2.0**rounding.BITS, exact, atol=1e-14)
+
+
+@pytest.mark.parametrize("enough", [20, 64])
+def test_rows_are_shuffled_evenly_within_their_groups_and_groups_stay_in_order(enough, monkeypatch):
+    monkeypatch.setattr(rounding, "_ENOUGH", enough)
+    group = np.array([2, 0, 2, 0, 2, 1])
+    seen = {}
+    for seed in range(6000):
+        order = rounding.shuffled(group, 3, np.random.default_rng(seed))
+        assert group[order].tolist() == [0, 0, 1, 2, 2, 2]
+        seen[tuple(order)] = seen.get(tuple(order), 0) + 1
+    assert len(seen) == 12
+    assert_fits(np.array([list(seen.values())]), np.full((1, 12), 500.0))

@@ -14,7 +14,7 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
-from dpsynth.model import LeastSquares
+from dpsynth.model import LeastSquares, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
 
 
@@ -105,6 +105,7 @@ def publication() -> Publication:
         columns=COLUMNS,
         synthetic=synthetic(40),
         measurements=measurements,
+        model=estimate(domain_of(COLUMNS), measurements).model,
         statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
         guarantee=Guarantee(1.5, 1e-6, 0.05, "one row", "add_remove", "zcdp"),
         events=events,

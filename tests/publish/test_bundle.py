@@ -16,6 +16,7 @@ import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.errors import DpsynthError
+from dpsynth.model import load
 from dpsynth.publish import commit, restore, write_public
 
 
@@ -277,3 +278,12 @@ def test_commit_never_overwrites(tmp_path, kind):
         commit(partial, final)
     assert files_of(partial) == {"new"}
     assert kind != "folder" or files_of(final) == {"old"}
+
+
+def test_the_model_file_holds_the_model_that_the_rows_were_drawn_from(publication, written):
+    model = load(written() / "model.npz")
+    assert model.tree == publication.model.tree and model.total == publication.model.total
+    for column in publication.columns:
+        np.testing.assert_array_equal(
+            model.marginal((column.name,)), publication.model.marginal((column.name,))
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -103,7 +104,8 @@ def _prepare(job: Job, places: Places) -> None:
         if (written or event in _FILE_EVENTS) and isinstance(arguments[0], str | Path):
             path = Path(arguments[0]).absolute()
             if Path(job["cwd"]) / "outputs" in path.parents:
-                name = "bundle" if any(c.isdigit() for c in path.name) else path.name
+                lasting = re.sub(r"^\.(.+)\.[0-9a-f]+$", r"\1", path.name)
+                name = "bundle" if any(c.isdigit() for c in lasting) else lasting
                 places(f"{event} {name}")
 
     Journal._append = recorded  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.errors import DpsynthError
+from dpsynth.model import load
 
 from . import evidence
 from .keeper import Keeper
@@ -83,6 +84,10 @@ def numbers_in(public: Path) -> set[int]:
                 values = np.array([v for v in column.to_pylist() if isinstance(v, int | float)], dtype=float)
                 seen.update(np.rint(values[np.isfinite(values)]).astype(np.int64).tolist())
             seen.add(pq.read_metadata(path).num_rows)
+        elif path.suffix == ".npz":
+            model = load(path)
+            for values in (model.total, *model.beliefs):
+                seen.update(np.rint(np.ravel(values)).astype(np.int64).tolist())
         else:
             text = path.read_text()
             seen.update(int(t.replace(",", "")) for t in NUMBER.findall(text) if len(t) < 15)

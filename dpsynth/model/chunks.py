@@ -1,0 +1,232 @@
+"""Chunks: a table of any length, a piece at a time, that is one rounded sample as a whole.
+
+First each cell of each clique gets its whole number of rows for the entire stream. Then each
+chunk takes its share of what is left, rounded again, and leaves the rest to those after it.
+Counts left are whole numbers that sum to the rows left, so nothing drifts: the error of the
+whole stream is that of one rounded sample, below one row a cell given its separator, however
+many chunks there are. Counts don't depend on the order of rows, so a chunk in the middle is
+reached by counts alone.
+
+Invariant: for every clique, what is left of a group's cells sums to what is left of the
+group's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model.completion import at
+from dpsynth.model.evidence import Predicate
+from dpsynth.model.factor import Array
+from dpsynth.model.junction_tree import Edge
+from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.rounding import (
+    MOST_ROWS,
+    Codes,
+    assigned,
+    bits,
+    codes_of,
+    distributions,
+    position_of,
+    rounded,
+    shuffled,
+)
+from dpsynth.model.sampling import METHODS, sample
+
+_LARGEST_CHUNK = 1 << 25
+"""Rows of a chunk for which products with the rows left fit 63 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Reserve:
+    """Rows that a clique's cells still get, for the cells that get any.
+
+    Attributes:
+        known, new: columns of the separator, and the others.
+        groups: int64, separator values that have rows, ascending.
+        starts: int64[groups + 1], where each group's cells begin.
+        cells: int64, position of each cell among its group's; ascending in each group.
+        left: int64, rows left for each cell.
+    """
+
+    known: Clique
+    new: Clique
+    groups: Codes
+    starts: Codes
+    cells: Codes
+    left: Codes
+
+    def codes(self, domain: Domain) -> dict[str, Codes]:
+        """The code of each cell in every column of the clique."""
+        group = np.repeat(self.groups, np.diff(self.starts))
+        return codes_of(group, self.known, domain) | codes_of(self.cells, self.new, domain)
+
+    def take(self, sizes: Codes, rng: np.random.Generator) -> Codes:
+        """Take a chunk's rows from what is left; the rows of each cell.
+
+        Systematic sampling from the rows left: with L the cumulative rows left in a group, R
+        of them in all, and u uniform below R, cells up to c get floor((m L_c + u) / R) of the
+        chunk's m rows. No cell gets more than it has left.
+
+        Args:
+            sizes: int64[groups], rows of each group in this chunk.
+            rng: generator.
+        """
+        ends = np.cumsum(self.left)
+        starts = self.starts[:-1]
+        before = ends[starts] - self.left[starts]
+        rest = ends[self.starts[1:] - 1] - before
+        phase = _below(np.maximum(rest, 1), rng)
+        lengths = np.diff(self.starts)
+        ends -= np.repeat(before, lengths)
+        ends *= np.repeat(sizes, lengths)
+        ends += np.repeat(phase, lengths)
+        ends //= np.repeat(np.maximum(rest, 1), lengths)
+        counts = ends.copy()
+        counts[1:] -= ends[:-1]
+        counts[starts] = ends[starts]
+        self.left[:] -= counts
+        return counts
+
+
+def _below(bounds: Codes, rng: np.random.Generator) -> Codes:
+    """Uniform integers below some bounds of at most 2^37, to within 2^-26."""
+    return (bits(rng, len(bounds)) % bounds.astype(np.uint64)).astype(np.int64)
+
+
+def _allotted(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> list[_Reserve]:
+    """Each cell's number of rows in the entire stream, clique by clique, in the tree's order."""
+    domain = model.tree.domain
+    found: dict[int, _Reserve] = {}
+    steps = [(0, 0, ()), *((e.child, e.parent, e.separator) for e in model.tree.edges)]
+    for index, parent, known in steps:
+        clique = model.tree.cliques[index]
+        new = tuple(c for c in clique if c not in known)
+        table = model.beliefs[index].transpose([clique.index(c) for c in (*known, *new)])
+        groups, sizes = np.zeros(1, dtype=np.int64), np.array([rows])
+        if index != parent:
+            position = position_of(found[parent].codes(domain), known, domain, len(found[parent].cells))
+            groups, feed = np.unique(position, return_inverse=True)
+            sizes = _summed(feed, found[parent].left, len(groups))
+
+        def weights_of(some: Codes, table: Array = table, known: Clique = known) -> Array:
+            return at(table, tuple(codes_of(some, known, domain).values()), len(some)).reshape(len(some), -1)
+
+        cells, counts, lengths = [], [], []
+        for _, rows_each, reach in distributions(groups, sizes, domain.cells(new), weights_of):
+            whole = rounded(reach, rows_each, rng)
+            group, cell = np.nonzero(whole)
+            cells.append(cell)
+            counts.append(whole[group, cell])
+            lengths.append(np.bincount(group, minlength=len(rows_each)))
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        found[index] = _Reserve(known, new, groups, starts, np.concatenate(cells), np.concatenate(counts))
+    return [found[index] for index in range(len(found))]
+
+
+def _summed(places: Codes, counts: Codes, length: int) -> Codes:
+    """Sum counts by place; exact, as sums stay far below 2^53."""
+    return np.bincount(places, weights=counts, minlength=length).astype(np.int64)
+
+
+def sample_chunks(
+    model: MarkovRandomField,
+    rows: int,
+    seed: int,
+    *,
+    chunk: int = 1 << 20,
+    method: str = "rounding",
+    given: Predicate | None = None,
+    start: int = 0,
+) -> Iterator[dict[str, Codes]]:
+    """Draw a table of any length in chunks.
+
+    By rounding, all chunks together are one rounded sample: in the whole stream each cell of a
+    clique has the floor or the ceiling of its expected number of rows given its separator.
+    Each chunk follows the model by itself, with an error about as small.
+
+    Chunk t is decided by the model, the rows, the seed and the chunk size, on every machine;
+    to begin with chunk t costs one pass over the counts for each chunk before it, no rows.
+
+    Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets
+    rows, and 8 more for each edge below it.
+
+    Args:
+        model: the Markov random field.
+        rows: rows of the whole stream, below 2^37.
+        seed: decides every draw.
+        chunk: rows of each chunk but the last, up to 2^25.
+        method: "rounding", or "independent" for rows independent of each other.
+        given: a code, several codes, or a mask, of any columns, for all rows.
+        start: how many chunks to leave out at the beginning.
+
+    Yields:
+        int64 codes of every column of the domain, in table order.
+
+    Raises:
+        ImpossibleEvidence: if the model gives probability zero to ``given``.
+        ValueError: for an unknown method, or a number out of range.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if not 0 <= rows < MOST_ROWS or not 0 < chunk <= _LARGEST_CHUNK or start < 0:
+        raise ValueError(
+            f"rows must be in 0 to {MOST_ROWS - 1}, chunk in 1 to {_LARGEST_CHUNK}, start not below 0"
+        )
+    return _chunks(model.given(given) if given else model, rows, seed, chunk, method, start)
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def _chunks(
+    model: MarkovRandomField, rows: int, seed: int, chunk: int, method: str, start: int
+) -> Iterator[dict[str, Codes]]:
+    sizes = [min(chunk, rows - begin) for begin in range(0, rows, chunk)]
+    if method == "independent":
+        for number, size in enumerate(sizes[start:], start):
+            yield sample(model, size, _generator(seed, 1, number), method=method)
+        return
+    if not sizes:
+        return
+    domain, edges = model.tree.domain, model.tree.edges
+    reserves = _allotted(model, rows, _generator(seed, 0))
+    feeds = {}
+    for edge in edges:
+        above, here = reserves[edge.parent], reserves[edge.child]
+        position = position_of(above.codes(domain), edge.separator, domain, len(above.cells))
+        feeds[edge.child] = np.searchsorted(here.groups, position)
+    for number, size in enumerate(sizes):
+        rng = _generator(seed, 1, number)
+        counts = {0: reserves[0].take(np.array([size]), rng)}
+        for edge in edges:
+            here = reserves[edge.child]
+            taken = _summed(feeds[edge.child], counts[edge.parent], len(here.groups))
+            counts[edge.child] = here.take(taken, rng)
+        if number >= start:
+            yield _arranged(domain, reserves, edges, counts, size, _generator(seed, 2, number))
+
+
+def _arranged(
+    domain: Domain,
+    reserves: list[_Reserve],
+    edges: Sequence[Edge],
+    counts: Mapping[int, Codes],
+    size: int,
+    rng: np.random.Generator,
+) -> dict[str, Codes]:
+    """Rows in random order with the given counts of cells."""
+    drawn: dict[str, Codes] = {}
+    for index in (0, *(e.child for e in edges)):
+        here = reserves[index]
+        if not here.new:
+            continue
+        group = position_of(drawn, here.known, domain, size)
+        cell = assigned(np.repeat(here.cells, counts[index]), shuffled(group, domain.cells(here.known), rng))
+        drawn |= codes_of(cell, here.new, domain)
+    return {c: drawn[c] for c in domain.columns}

@@ -1,0 +1,200 @@
+"""Consistency: the nearest answers that agree where they overlap, negative counts allowed.
+
+Marginals that share columns must agree on the sums over them. The projection on such
+answers, in the metric of their precisions, splits each marginal into residuals, one a subset of
+its columns, and averages every residual over the marginals that hold it (Xiao et al. 2023).
+A model sees noisy marginals through this projection alone, and a solver that stays within
+its range has no redundant directions left.
+
+Invariant: the projection is linear, and orthogonal for the metric of the precisions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model.factor import Array
+from dpsynth.model.targets import Target
+from dpsynth.model.views import Views
+
+Positions = NDArray[np.intp]
+
+_MANY = 1 << 15
+"""A target of more cells times subsets is summed to its largest shared subsets first, as views."""
+_FEW = 4
+"""Columns up to which all subsets of a target's clique are looked at; of a larger one, pairs."""
+
+
+def _subsets(clique: Clique) -> list[Clique]:
+    """The subsets on which a clique is made to agree with others.
+
+    Whatever subsets they are, the projection is on answers that agree there: among those
+    are all that a table could have.
+    """
+    largest = len(clique) if len(clique) <= _FEW else 2
+    return [s for size in range(largest + 1) for s in combinations(clique, size)]
+
+
+def _residual_subsets(subset: Clique) -> list[Clique]:
+    return [s for size in range(len(subset) + 1) for s in combinations(subset, size)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """What the shared sums of one target are made from: its cells, or some views of them.
+
+    Attributes:
+        cells: the target's place among all answers.
+        place: that of its sources among those of all targets.
+        views: from cells to sources, or None where they are the same.
+        needed: all of the views.
+    """
+
+    cells: slice
+    place: slice
+    views: Views | None
+    needed: frozenset[int]
+
+
+class _Layout:
+    """Positions, gathered target by target: sums of target t over subset s follow each other."""
+
+    def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
+        held = Counter(s for t in targets if t.query is None for s in _subsets(t.clique))
+        self.sources: list[_Source] = []
+        self.into: list[list[Positions]] = []
+        self.lower: list[list[tuple[float, Positions]]] = []
+        self.kinds: dict[Clique, int] = {}
+        kinds, weights, shares = [], [], []
+        self.sums = self.width = self.distinct = start = 0
+        for target in targets:
+            end = start + target.values.size
+            shared = [s for s in _subsets(target.clique) if held[s] > 1] if target.query is None else []
+            if shared:
+                first: dict[Clique, int] = {}
+                for subset in shared:
+                    count = domain.cells(subset)
+                    if subset not in self.kinds:
+                        self.kinds[subset] = self.distinct
+                        self.distinct += count
+                    first[subset] = self.sums
+                    kinds.append(self.kinds[subset] + np.arange(count))
+                    weights.append(np.full(count, count / target.values.size / target.variance))
+                    shares.append(np.full(count, count / target.values.size))
+                    self.lower.append(_residual(domain, subset, first))
+                    self.sums += count
+                self._add_source(domain, target, slice(start, end), shared, first)
+            start = end
+        self.kind = np.concatenate(kinds or [np.zeros(0, np.intp)])
+        self.weight = np.concatenate(weights or [np.zeros(0)])
+        self.share = np.concatenate(shares or [np.zeros(0)])
+
+    def _add_source(
+        self, domain: Domain, target: Target, cells: slice, shared: list[Clique], first: dict[Clique, int]
+    ) -> None:
+        arrays, views = [target.clique], None
+        needed: frozenset[int] = frozenset()
+        if target.values.size * len(shared) > _MANY:
+            arrays = [s for s in shared if not any(set(s) < set(o) for o in shared)]
+            axes = [tuple(target.clique.index(c) for c in a) for a in arrays]
+            views = Views(domain.shape(target.clique), axes, "float64")
+            needed = views.only(range(len(arrays)))
+        begin = self.width
+        left = list(shared)
+        for array in arrays:
+            inside = [s for s in left if set(s) <= set(array)]
+            left = [s for s in left if s not in inside]
+            self.into.append([first[s] + _projected(domain, array, s) for s in inside])
+            self.width += domain.cells(array)
+        self.sources.append(_Source(cells, slice(begin, self.width), views, needed))
+
+
+def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
+    """For each cell of a clique the cell of a subset that it is summed into."""
+    numbers = np.arange(domain.cells(subset)).reshape([domain.sizes[c] if c in subset else 1 for c in clique])
+    return np.broadcast_to(numbers, domain.shape(clique)).reshape(-1)
+
+
+def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[tuple[float, Positions]]:
+    """Coefficients and positions of the sums that make up a subset's residual: inclusion and exclusion."""
+    found = []
+    for lower in _residual_subsets(subset):
+        sign = (-1.0) ** (len(subset) - len(lower))
+        factor = sign * domain.cells(lower) / domain.cells(subset)
+        found.append((factor, first[lower] + _projected(domain, subset, lower)))
+    return found
+
+
+def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: int) -> list[Positions]:
+    """The j-th positions of all arrays in one vector each; ``nowhere`` where an array has no j-th."""
+    most = max((len(r) for r in rows), default=0)
+    return [
+        np.concatenate(
+            [r[j] if j < len(r) else np.full(w, nowhere) for r, w in zip(rows, widths, strict=True)]
+        )
+        for j in range(most)
+    ]
+
+
+class Consistency:
+    """The projection for a fixed set of targets; linear queries are left as they are."""
+
+    def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
+        """Find which residuals are shared, and where each cell counts."""
+        layout = _Layout(domain, targets)
+        self._sources = layout.sources
+        self._sums, self._width, self._distinct = layout.sums, layout.width, layout.distinct
+        self._kind, self._weight, self._share = layout.kind, layout.weight, layout.share
+        widths = [p[0].size for p in layout.into]
+        self._into = _slots(layout.into, widths, self._sums)
+        sizes = [terms[0][1].size for terms in layout.lower]
+        self._lower = _slots([[p for _, p in terms] for terms in layout.lower], sizes, self._sums)
+        self._factors = [
+            np.concatenate(
+                [np.full(w, t[j][0] if j < len(t) else 0.0) for t, w in zip(layout.lower, sizes, strict=True)]
+            )
+            for j in range(len(self._lower))
+        ]
+        self._precision = np.bincount(self._kind, weights=self._weight, minlength=self._distinct)
+
+    def project(self, answers: Array) -> Array:
+        """The nearest consistent answers, all targets' cells in one vector."""
+        if not self._sources:
+            return answers
+        sources = np.empty(self._width)
+        for source in self._sources:
+            part = answers[source.cells]
+            if source.views is not None:
+                part = np.concatenate(source.views.reduce(part, source.needed))
+            sources[source.place] = part
+        sums = np.zeros(self._sums + 1)
+        for positions in self._into:
+            sums += np.bincount(positions, weights=sources, minlength=self._sums + 1)
+        sums[-1] = 0.0
+        own = np.zeros(self._sums)
+        for factors, positions in zip(self._factors, self._lower, strict=True):
+            own += factors * sums[positions]
+        means = (
+            np.bincount(self._kind, weights=self._weight * own, minlength=self._distinct) / self._precision
+        )
+        sums[:-1] = self._share * (means[self._kind] - own)
+        changes = np.zeros(self._width)
+        for positions in self._into:
+            changes += sums[positions]
+        projected = answers.copy()
+        for source in self._sources:
+            change = changes[source.place]
+            if source.views is not None:
+                ends = np.cumsum(source.views.sizes)[:-1]
+                spread = np.empty(source.views.size)
+                source.views.expand(np.split(change, ends), spread, np.empty_like(spread))
+                change = spread
+            projected[source.cells] += change
+        return projected

@@ -1,0 +1,123 @@
+"""The likelihood of noisy counts under a Markov random field, and its dual.
+
+With mu the model's counts, y the noisy ones and S their variances, the loss is
+|mu - y|^2 / 2S. Models are p ~ centre x exp(-t nu), nu one number an answer. For every t,
+nu minimises the smooth convex
+
+    S nu^2 / 2 + nu y + (rows / t) log Z(centre x exp(-t nu))
+
+where p minimises loss + (rows / t) KL(p | centre): the two are Fenchel duals, and
+S nu = mu - y links them. What nu says of the loss alone is a lower bound on it, by the least
+value that nu takes on any row of the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique
+from dpsynth.model.belief_propagation import BeliefPropagation
+from dpsynth.model.consistency import Consistency
+from dpsynth.model.factor import Array
+from dpsynth.model.junction_tree import JunctionTree
+from dpsynth.model.targets import Target
+from dpsynth.model.views import Floats
+
+
+class Likelihood:
+    """Noisy answers on one junction tree. Vectors hold one number an answer, target after target."""
+
+    def __init__(
+        self,
+        tree: JunctionTree,
+        targets: Sequence[Target],
+        centre: Mapping[Clique, Array],
+        rows: float,
+        dtype: str,
+    ) -> None:
+        """Lay out the problem.
+
+        Args:
+            tree: holds every target's clique and every clique of the centre.
+            targets: cliques in the order of ``BeliefPropagation.order``.
+            centre: log-potentials of the model for nu = 0, axes in that order; -inf is impossible.
+            rows: what the counts sum to.
+            dtype: of the tree's cells.
+        """
+        scopes = list(dict.fromkeys([*(t.clique for t in targets), *centre]))
+        self.propagation = BeliefPropagation(tree, scopes, dtype)
+        if list(self.propagation.scopes) != scopes:
+            raise ValueError("axes are not in the order of BeliefPropagation.order")
+        self.rows = rows
+        self.targets = tuple(targets)
+        self._home = [scopes.index(t.clique) for t in targets]
+        self._ends = np.cumsum([t.values.size for t in targets])[:-1]
+        self._consistency = Consistency(tree.domain, targets)
+        self.variances = np.concatenate(
+            [np.full(t.values.size, t.variance) for t in targets] or [np.zeros(0)]
+        )
+        noisy = np.concatenate([t.values for t in targets] or [np.zeros(0)])
+        self.values = self._consistency.project(noisy)
+        self.unexplained = 0.5 * float((np.square(self.values - noisy) / self.variances).sum())
+        self._dtype = dtype
+        self._centre = [
+            centre[s].reshape(-1) if s in centre else np.zeros(tree.domain.cells(s)) for s in scopes
+        ]
+        self._still = [np.zeros(c.size) for c in self._centre]
+        self._cells: list[Floats] = []
+
+    def split(self, vector: Array) -> list[Array]:
+        """One part a target."""
+        return np.split(vector, self._ends) if self.targets else []
+
+    def effective(self, multipliers: Array) -> Array:
+        """Multipliers without what has no effect on the model."""
+        return self._consistency.project(multipliers * self.variances) / self.variances
+
+    def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
+        """Potentials: for each cell of a scope the numbers of the answers that count it, added to a base."""
+        found = list(base)
+        for home, target, part in zip(self._home, self.targets, self.split(vector), strict=True):
+            found[home] = found[home] + (part if target.query is None else part @ target.query)
+        return [f.astype(self._dtype, copy=False) for f in found]
+
+    def _answers(self, cells: Sequence[Floats]) -> Array:
+        """What the answers are when the scopes' cells have some shares of the rows."""
+        parts = [
+            cells[home] if target.query is None else target.query @ cells[home]
+            for home, target in zip(self._home, self.targets, strict=True)
+        ]
+        return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
+
+    def model(self, tilt: Array) -> Array:
+        """Calibrate p ~ centre x exp(-tilt); its answers in counts."""
+        self._cells, _ = self.propagation.calibrate(self._over_scopes(-tilt, self._centre))
+        return self._answers(self._cells)
+
+    def spread(self, counts: Array) -> Array:
+        """The variance of each answer's count of rows that are drawn from the calibrated model."""
+        squares = [
+            cells if target.query is None else np.square(target.query) @ cells
+            for cells, target in (
+                (self._cells[home], target) for home, target in zip(self._home, self.targets, strict=True)
+            )
+        ]
+        second = self.rows * np.concatenate(squares).astype(np.float64) if squares else np.zeros(0)
+        return np.maximum(second - counts * counts / self.rows, 0.0)
+
+    def covary(self, vector: Array) -> Array:
+        """How the answers of the calibrated model move when its log-potentials move along a vector."""
+        return self._answers(self.propagation.covary(self._over_scopes(vector, self._still)))
+
+    def loss(self, counts: Array) -> float:
+        """|counts - noisy counts|^2 / 2 variances."""
+        return self.unexplained + 0.5 * float((np.square(counts - self.values) / self.variances).sum())
+
+    def bound(self, multipliers: Array) -> float:
+        """A lower bound on every model's loss."""
+        closed = [np.where(np.isneginf(c), np.inf, 0.0) for c in self._centre]
+        least = self.propagation.minimum(self._over_scopes(multipliers, closed))
+        paid = 0.5 * self.variances * multipliers * multipliers + multipliers * self.values
+        return self.unexplained + self.rows * least - float(paid.sum())

@@ -1,0 +1,255 @@
+"""Rounding: from weights to whole numbers of rows, by integers drawn from raw random bits.
+
+Weights become cumulative multiples of 2^-52 by additions, divisions and truncations, one
+after another, which every machine rounds alike; all that follows is integer arithmetic. So a
+saved model and a seed give the same table everywhere.
+
+Invariant: a cell of weight zero gets no row, whatever is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model.factor import Array
+
+Codes = NDArray[np.int64]
+Bits = NDArray[np.uint64]
+
+BITS = 52
+"""Probabilities are multiples of 2 to the power of minus this many bits."""
+
+MOST_ROWS = 1 << 37
+"""Rows that can be rounded at once without overflow."""
+
+_HALF = np.uint64(BITS // 2)
+_LOW = np.uint64((1 << BITS // 2) - 1)
+
+_BLOCK = 1 << 19
+"""Cells of weights that are worked on together: arrays of 4 MB."""
+
+_SHORT = 16
+"""Rows of a table shorter than this are summed column by column."""
+
+_ENOUGH = 20
+"""Random bits a row that make ties among the rows of a group rare enough not to matter."""
+
+
+class NoWeight(ValueError):
+    """Rows were sent to a group all of whose cells have weight zero."""
+
+
+def bits(rng: np.random.Generator, count: int) -> Bits:
+    """Uniform 64-bit integers straight from the bit generator, whose stream numpy keeps stable.
+
+    Raises:
+        ValueError: if the bit generator's words have 32 bits.
+    """
+    if isinstance(rng.bit_generator, np.random.MT19937):
+        raise ValueError("a generator with words of 64 bits is needed, such as PCG64; MT19937 has 32")
+    return np.asarray(rng.bit_generator.random_raw(count), dtype=np.uint64)
+
+
+def phases(rng: np.random.Generator, count: int) -> Bits:
+    """Uniform integers below 2^52."""
+    found = bits(rng, count)
+    found >>= np.uint64(64 - BITS)
+    return found
+
+
+def cumulative(weights: Array) -> Bits:
+    """Cumulative distribution of each row of a table, in multiples of 2^-52; overwrites the table.
+
+    Args:
+        weights: float64[groups, cells], not negative.
+
+    Raises:
+        NoWeight: if all weights of a row are zero.
+    """
+    cells = weights.shape[1]
+    if cells < _SHORT:
+        for cell in range(1, cells):
+            weights[:, cell] += weights[:, cell - 1]
+    else:
+        np.cumsum(weights, axis=1, out=weights)
+    mass = weights[:, -1:].copy()
+    if not mass.all():
+        raise NoWeight("rows were drawn where no cell has weight: beliefs disagree on a separator")
+    weights /= mass
+    weights *= 2.0**BITS
+    return weights.astype(np.uint64)
+
+
+def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
+    """Whole rows for each cell: the floor or the ceiling of its expected number.
+
+    Systematic sampling: with Q the cumulative distribution and v uniform in [0, 1), cells up
+    to c get floor(m Q_c + v) of a group's m rows. Expectations are exact, as v is uniform.
+
+    Args:
+        reach: cumulative distributions, [groups, cells], multiples of 2^-52; overwritten.
+        sizes: rows of each group, below 2^37.
+        rng: generator.
+
+    Returns:
+        int64[groups, cells]; each row of it sums to its group's size.
+    """
+    size = sizes.astype(np.uint64)[:, None]
+    low = reach & _LOW
+    low *= size
+    low += phases(rng, len(sizes))[:, None]
+    low >>= _HALF
+    reach >>= _HALF
+    reach *= size
+    reach += low
+    reach >>= _HALF
+    del low
+    ends = reach.view(np.int64)
+    counts = ends.copy()
+    counts[:, 1:] -= ends[:, :-1]
+    return counts
+
+
+def independent(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
+    """Whole rows for each cell, each row drawn on its own.
+
+    Args:
+        reach: cumulative distributions, [groups, cells], multiples of 2^-52.
+        sizes: rows of each group.
+        rng: generator.
+
+    Returns:
+        int64[groups, cells]; each row of it sums to its group's size.
+    """
+    found = np.empty(reach.shape, dtype=np.int64)
+    together = 1 << (63 - BITS)
+    for first in range(0, len(sizes), together):
+        part = reach[first : first + together]
+        lift = np.arange(len(part), dtype=np.uint64) << np.uint64(BITS)
+        draws = np.repeat(lift, sizes[first : first + together])
+        draws += phases(rng, len(draws))
+        draws.sort()
+        ends = np.searchsorted(draws, (part + lift[:, None]).reshape(-1))
+        found[first : first + together] = np.diff(ends, prepend=0).reshape(part.shape)
+    return found
+
+
+def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
+    """Positions of all rows, ordered by group and at random within each group.
+
+    Sorts words that hold the group, random bits and the position: no two are equal, so the
+    order doesn't depend on how a sort breaks ties.
+
+    Args:
+        group: int64[rows], group of each row.
+        groups: every group is below this.
+        rng: generator.
+    """
+    rows = len(group)
+    place, above = max(rows - 1, 0).bit_length(), max(groups - 1, 0).bit_length()
+    if 64 - place - above < _ENOUGH and above:
+        first = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
+        words = group[first].astype(np.uint64) << np.uint64(place)
+        words |= np.arange(rows, dtype=np.uint64)
+        words.sort()
+        words &= np.uint64((1 << place) - 1)
+        return first[words.view(np.int64)]
+    words = bits(rng, rows)
+    if place + above:
+        words >>= np.uint64(above + place)
+        words <<= np.uint64(place)
+    if above:
+        words |= group.astype(np.uint64) << np.uint64(64 - above)
+    words |= np.arange(rows, dtype=np.uint64)
+    words.sort()
+    words &= np.uint64((1 << place) - 1)
+    return words.view(np.int64)
+
+
+def position_of(codes: Mapping[str, Codes], columns: Clique, domain: Domain, rows: int) -> Codes:
+    """Position of each row's codes in an array over some columns; 0 if there are none."""
+    found = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        found *= domain.sizes[column]
+        found += codes[column]
+    return found
+
+
+def codes_of(position: Codes, columns: Clique, domain: Domain) -> dict[str, Codes]:
+    """The codes at positions in an array over some columns."""
+    if len(columns) < 2:
+        return dict.fromkeys(columns, position)
+    shape, cells = domain.shape(columns), domain.cells(columns)
+    if cells < len(position):
+        spots = np.unravel_index(np.arange(cells), shape)
+        return {c: np.take(s, position) for c, s in zip(columns, spots, strict=True)}
+    return dict(zip(columns, np.unravel_index(position, shape), strict=True))
+
+
+def assigned(cells: Codes, order: Codes) -> Codes:
+    """Cells listed in some order of the rows, as an array over the rows themselves."""
+    found = np.empty_like(cells)
+    found[order] = cells
+    return found
+
+
+def distributions(
+    groups: Codes, sizes: Codes, cells: int, weights_of: Callable[[Codes], Array]
+) -> Iterator[tuple[slice, Codes, Bits]]:
+    """Cumulative distributions of groups, a block of groups at a time, to bound memory.
+
+    Args:
+        groups: the groups that have rows.
+        sizes: how many rows each of them has.
+        cells: cells of each group.
+        weights_of: weights of some groups, a fresh float64[groups, cells].
+
+    Yields:
+        Which of the groups these are, their sizes, and their distributions.
+    """
+    step = max(1, _BLOCK // cells)
+    for begin in range(0, len(groups), step):
+        block = slice(begin, begin + step)
+        yield block, sizes[block], cumulative(weights_of(groups[block]))
+
+
+def drawn_cells(
+    group: Codes,
+    groups: int,
+    cells: int,
+    weights_of: Callable[[Codes], Array],
+    rng: np.random.Generator,
+    method: str,
+) -> Codes:
+    """A cell for each row, from its group's weights.
+
+    Args:
+        group: int64[rows], group of each row.
+        groups: every group is below this.
+        cells: cells of each group.
+        weights_of: weights of some groups, a fresh float64[groups, cells].
+        rng: generator.
+        method: "rounding" or "independent".
+
+    Raises:
+        NoWeight: if a row's group has no cell of positive weight.
+    """
+    if groups > 4 * len(group):
+        known, rank = np.unique(group, return_inverse=True)
+        return drawn_cells(rank, len(known), cells, lambda some: weights_of(known[some]), rng, method)
+    order = shuffled(group, groups, rng)
+    sizes = np.bincount(group, minlength=groups)
+    visited = np.flatnonzero(sizes)
+    found = np.empty(len(group), dtype=np.int64)
+    begin = 0
+    for _, rows_each, reach in distributions(visited, sizes[visited], cells, weights_of):
+        end = begin + int(rows_each.sum())
+        counts = (independent if method == "independent" else rounded)(reach, rows_each, rng).reshape(-1)
+        spots = np.flatnonzero(counts)
+        found[begin:end] = np.repeat(spots % cells, counts[spots])
+        begin = end
+    return assigned(found, order)

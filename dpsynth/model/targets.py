@@ -1,0 +1,108 @@
+"""Targets: what noisy measurements say, in the form in which a model is fitted to them.
+
+Invariant: measurements of one clique count once, by their precision-weighted mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model.factor import Array, sum_to
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What all measurements of one clique, or one measurement of linear queries on it, say.
+
+    Attributes:
+        clique: columns, in the order of the cells' axes.
+        values: float64[answers], noisy counts.
+        variance: of each of them.
+        query: float64[answers, cells], or None where the answers are the cells themselves.
+    """
+
+    clique: Clique
+    values: Array
+    variance: float
+    query: Array | None = None
+
+
+def estimated_total(measurements: Sequence[Measurement]) -> float:
+    """Number of rows: the public one if there is one, else the minimum-variance estimate.
+
+    Each full marginal's sum has variance cells x variance. At least 1, so that proportions
+    are defined for an empty table too.
+    """
+    full = [m for m in measurements if m.query is None]
+    public = [float(m.values.sum()) for m in full if m.noise == "none"]
+    if public:
+        return max(1.0, public[0])
+    sums = np.array([float(m.values.sum()) for m in full])
+    weights = np.array([1.0 / (m.values.size * m.variance) for m in full])
+    return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
+
+
+def targets(measurements: Sequence[Measurement], order: Mapping[str, int]) -> tuple[Target, ...]:
+    """Combine measurements of the same clique; public counts and the total alone say nothing here.
+
+    Args:
+        measurements: noisy marginals or queries on them.
+        order: rank of each column; cells' axes follow it.
+    """
+    sums: dict[Clique, tuple[Array, float]] = {}
+    queries: list[Target] = []
+    for m in measurements:
+        if not m.clique or m.noise == "none":
+            continue
+        clique = tuple(sorted(m.clique, key=order.__getitem__))
+        if m.query is not None:
+            turned = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
+            matrix = turned.reshape(len(m.query), -1).astype(np.float64)
+            queries.append(Target(clique, m.values.astype(np.float64), m.variance, matrix))
+            continue
+        values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
+        before, weight = sums.get(clique, (np.zeros(values.size), 0.0))
+        sums[clique] = before + values / m.variance, weight + 1.0 / m.variance
+    full = [
+        Target(clique, weighted / precision, 1.0 / precision)
+        for clique, (weighted, precision) in sums.items()
+    ]
+    return (*full, *queries)
+
+
+def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> dict[Clique, Array]:
+    """Log-probabilities of each column's values, from all full marginals that hold it.
+
+    Sums of marginals averaged by precision, projected on the simplex, and kept above the
+    error that they have: a starting point and a centre, not an estimate to publish.
+    """
+    guesses: dict[Clique, Array] = {}
+    for column, size in domain.sizes.items():
+        weighted, precision = np.zeros(size), 0.0
+        for target in found:
+            if target.query is None and column in target.clique:
+                share = 1.0 / (target.variance * target.values.size / size)
+                counts = target.values.reshape(domain.shape(target.clique))
+                weighted += share * sum_to(counts, target.clique, (column,))
+                precision += share
+        if precision == 0:
+            guesses[(column,)] = np.full(size, -log(size))
+            continue
+        floor = min(sqrt(1.0 / precision) / 4, 0.1 * rows / size)
+        kept = np.maximum(_on_simplex(weighted / precision, rows), floor)
+        guesses[(column,)] = np.log(kept / kept.sum())
+    return guesses
+
+
+def _on_simplex(values: Array, total: float) -> Array:
+    """The nearest non-negative array with a given sum (Held, Wolfe and Crowder 1974)."""
+    falling = np.sort(values)[::-1]
+    over = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
+    level = over[np.nonzero(falling > over)[0][-1]]
+    return np.maximum(values - level, 0.0)

@@ -1,0 +1,51 @@
+"""Two threads for arrays that are large enough to pay for them.
+
+Array operations let go of the interpreter's lock, so one worker beside the caller keeps
+a second core busy. What is computed does not depend on whether there is one.
+
+Invariant: every part of the range is worked on once, and all are done on return.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+_PAYS = 1 << 18
+"""Cells from which handing half of the work over costs less than it saves."""
+_pool: tuple[int, ThreadPoolExecutor] | None = None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_TWO = _cores() > 1
+
+
+def _worker() -> ThreadPoolExecutor:
+    """The one worker of this process; a forked child gets its own."""
+    global _pool  # noqa: PLW0603
+    if _pool is None or _pool[0] != os.getpid():
+        _pool = os.getpid(), ThreadPoolExecutor(1, "dpsynth-model")
+    return _pool[1]
+
+
+def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
+    """Do some work on 0..length, its upper half in a second thread if there are cells enough.
+
+    Args:
+        length: of the range to be worked on.
+        cells: of the arrays involved.
+        work: called with parts of the range; must not depend on their order.
+    """
+    if cells < _PAYS or length < 2 or not _TWO:
+        work(slice(0, length))
+        return
+    middle = length // 2
+    other = _worker().submit(work, slice(middle, length))
+    try:
+        work(slice(0, middle))
+    finally:
+        other.result()

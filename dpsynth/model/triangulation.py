@@ -1,0 +1,182 @@
+"""Triangulations: how large a junction tree gets, known before anything is built.
+
+A structure search asks thousands of times what one more clique would cost. The answer
+eliminates anew only the columns between those of the clique (see ``elimination_tree``).
+Invariant: an answer is never less than what ``with_clique`` of the same clique reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model.elimination import (
+    MIN_SEPARATOR,
+    RULES,
+    SEPARATOR_PER_PLACE,
+    Elimination,
+    Rule,
+    Sizes,
+    burden,
+    eliminate,
+    members,
+    neighbours,
+)
+from dpsynth.model.elimination_search import best_tree
+from dpsynth.model.elimination_tree import EliminationTree, Region
+
+
+@dataclass(frozen=True)
+class TreeSize:
+    """How large a junction tree is.
+
+    Attributes:
+        cells: number of cells of all cliques together.
+        largest: number of cells of the largest clique.
+        treewidth: number of columns of the widest clique, less one.
+    """
+
+    cells: int
+    largest: int
+    treewidth: int
+
+    def memory(self, bytes_per_cell: int = 8) -> int:
+        """Bytes that one array over every clique takes together."""
+        return self.cells * bytes_per_cell
+
+
+@dataclass(frozen=True, eq=False)
+class Triangulation:
+    """A graph of columns, and an elimination order of it with its cliques.
+
+    Attributes:
+        domain: the columns and their sizes.
+        tree: the elimination tree; columns are numbered in table order.
+    """
+
+    domain: Domain
+    tree: EliminationTree
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Triangulation:
+        """The best found triangulation of the graph in which each clique's columns are joined.
+
+        The fewest cells of several greedy orders, then parts of the order done anew with
+        ties broken at random, for as long as that may pay. The same on every machine, and
+        whatever order the cliques come in.
+
+        Raises:
+            KeyError: a clique names a column that is not in the domain.
+            ValueError: a column has no places.
+        """
+        place = {c: i for i, c in enumerate(domain.columns)}
+        listed = {tuple(place[c] for c in clique) for clique in cliques}
+        graph = tuple(neighbours(len(place), listed))
+        return cls(domain, best_tree(graph, Sizes(domain.shape(domain.columns))))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The maximal cliques, in table order within each."""
+        names = self.domain.columns
+        return tuple(tuple(names[c] for c in members(m)) for m in self.tree.clique_tree()[0])
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of all maximal cliques together."""
+        return self.size.cells
+
+    @cached_property
+    def size(self) -> TreeSize:
+        """Size of the junction tree of this triangulation."""
+        return self._size_without(0, self.tree.cells, (), ())
+
+    def cells_with(self, clique: Iterable[str]) -> int:
+        """Upper bound of the cells once a clique is added.
+
+        Exact if the clique lies in a clique of the tree already.
+
+        Args:
+            clique: columns of the domain.
+        """
+        mask = self._mask(clique)
+        if self.tree.lies_within(mask):
+            return self.cells
+        region = self.tree.between(mask)
+        return self.tree.cells - region.cells + self._quick(region).cells
+
+    def size_with(self, clique: Iterable[str]) -> TreeSize:
+        """The same as ``cells_with``, with the largest clique and the width of that tree."""
+        mask = self._mask(clique)
+        if self.tree.lies_within(mask):
+            return self.size
+        region = self.tree.between(mask)
+        found = self._quick(region)
+        cells = self.tree.cells - region.cells + found.cells
+        return self._size_without(region.inside, cells, found.weights, found.later)
+
+    def with_clique(self, clique: Iterable[str]) -> Triangulation:
+        """The triangulation once a clique is added.
+
+        If the tree holds the clique, all stays as it is. Else the better of two is improved
+        as ``of`` does: the part that changes eliminated anew, and the whole graph.
+
+        Args:
+            clique: columns of the domain.
+        """
+        mask = self._mask(clique)
+        graph = list(self.tree.graph)
+        for c in members(mask):
+            graph[c] |= mask & ~(1 << c)
+        joined = tuple(graph)
+        if self.tree.lies_within(mask):
+            return Triangulation(self.domain, replace(self.tree, graph=joined))
+        region = self.tree.between(mask)
+        found = [_eliminated(region, self.tree.sizes, rule) for rule in RULES]
+        local = self.tree.renewed(region, min(found, key=burden), joined)
+        return Triangulation(self.domain, best_tree(joined, self.tree.sizes, local))
+
+    @cached_property
+    def _bits(self) -> dict[str, int]:
+        return {c: 1 << i for i, c in enumerate(self.domain.columns)}
+
+    def _mask(self, clique: Iterable[str]) -> int:
+        bits, mask = self._bits, 0
+        for c in clique:
+            mask |= bits[c]
+        return mask
+
+    def _quick(self, region: Region) -> Elimination:
+        """By one rule; by another too if the tree grows by an eighth or more.
+
+        Below that the first can't be off by much: one more clique seldom makes a tree smaller.
+        Both rules do without new edges, which takes a third of the time.
+        """
+        found = _eliminated(region, self.tree.sizes, MIN_SEPARATOR)
+        if 8 * (found.cells - region.cells) > self.tree.cells:
+            found = min(
+                found, _eliminated(region, self.tree.sizes, SEPARATOR_PER_PLACE, found.cells), key=burden
+            )
+        return found
+
+    @cached_property
+    def _heaviest(self) -> tuple[tuple[int, int], ...]:
+        return tuple(sorted(((w, 1 << c) for c, w in enumerate(self.tree.weights)), reverse=True))
+
+    @cached_property
+    def _widest(self) -> tuple[tuple[int, int], ...]:
+        widths = ((near.bit_count(), 1 << c) for c, near in enumerate(self.tree.later))
+        return tuple(sorted(widths, reverse=True))
+
+    def _size_without(self, gone: int, cells: int, weights: Sequence[int], later: Sequence[int]) -> TreeSize:
+        """Size with the cliques of some columns replaced by others."""
+        if not self.tree.parents:
+            return TreeSize(1, 1, -1)
+        weight = next((w for w, bit in self._heaviest if not bit & gone), 0)
+        width = next((w for w, bit in self._widest if not bit & gone), 0)
+        return TreeSize(cells, max((weight, *weights)), max((width, *(m.bit_count() for m in later))))
+
+
+def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> Elimination:
+    return eliminate(region.graph, region.inside, sizes, rule, known=region.known, bound=bound)

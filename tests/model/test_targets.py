@@ -1,0 +1,105 @@
+"""Targets say what the measurements say, whatever their axes, and once for each clique."""
+
+import numpy as np
+import pytest
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model.targets import Target, estimated_total, one_way_logarithms, targets
+
+RANK = {"b": 0, "a": 1, "c": 2}
+
+
+def test_measurements_of_one_clique_combine_by_precision_whatever_their_axes():
+    ab = np.array([[1, 2], [3, 4]])
+    ms = [Measurement(("a", "b"), ab, "gaussian", 1.0), Measurement(("b", "a"), 5 * ab.T, "gaussian", 2.0)]
+    (target,) = targets(ms, RANK)
+    assert target.clique == ("b", "a") and target.variance == pytest.approx(1 / 1.25)
+    assert target.query is None
+    np.testing.assert_allclose(target.values, ((ab + 5 * ab / 4) / 1.25).T.reshape(-1))
+
+
+def test_laplace_noise_counts_by_its_variance():
+    ms = [
+        Measurement(("a",), np.array([10, 20]), "laplace", 3.0),
+        Measurement(("a",), np.array([40, 0]), "gaussian", 2.0),
+    ]
+    t = np.exp(-1 / 3)
+    weights = np.array([(1 - t) ** 2 / (2 * t), 1 / 4])
+    (target,) = targets(ms, RANK)
+    assert target.variance == pytest.approx(1 / weights.sum())
+    np.testing.assert_allclose(target.values, weights @ [[10, 20], [40, 0]] / weights.sum())
+
+
+def test_public_counts_and_totals_say_nothing():
+    ms = [
+        Measurement((), np.array(7), "gaussian", 1.0),
+        Measurement((), np.array(7), "none", 0.0),
+        Measurement(("a",), np.array([3, 4]), "none", 0.0),
+    ]
+    assert targets(ms, RANK) == ()
+
+
+def test_a_query_turns_with_the_axes_of_its_clique():
+    rng = np.random.default_rng(0)
+    query, table = rng.normal(size=(4, 2, 3, 5)), rng.normal(size=(2, 3, 5))
+    m = Measurement(("a", "b", "c"), np.arange(4), "gaussian", 2.0, query)
+    (target,) = targets([m], RANK)
+    assert target.clique == ("b", "a", "c") and target.variance == 4.0
+    assert target.query is not None and target.query.shape == (4, 30)
+    turned = table.transpose(1, 0, 2).reshape(-1)
+    np.testing.assert_allclose(target.query @ turned, query.reshape(4, -1) @ table.reshape(-1), atol=1e-12)
+
+
+def test_queries_stay_apart_and_follow_all_full_counts():
+    eye = np.eye(2)
+    ms = [
+        Measurement(("a",), np.array([1, 2]), "gaussian", 1.0, eye),
+        Measurement(("a",), np.array([1, 2]), "gaussian", 1.0),
+        Measurement(("a",), np.array([1, 2]), "gaussian", 1.0, eye),
+    ]
+    assert [t.query is None for t in targets(ms, RANK)] == [True, False, False]
+
+
+def test_a_total_is_estimated_from_full_counts_alone():
+    ms = [
+        Measurement(("a",), np.array([5, 1000]), "gaussian", 0.1, np.ones((2, 2))),
+        Measurement(("a",), np.array([40, 60]), "gaussian", 3.0),
+    ]
+    assert estimated_total(ms) == 100.0
+    assert estimated_total([]) == 1.0
+
+
+def test_values_of_a_column_are_guessed_from_every_full_marginal_that_holds_it():
+    domain = Domain({"a": 2, "b": 3, "c": 4})
+    table = np.array([[30.0, 10, 20], [5, 15, 20]])
+    found = [Target(("a", "b"), table.reshape(-1), 1.0), Target(("a",), np.array([66.0, 34]), 0.5)]
+    guesses = one_way_logarithms(domain, found, 100.0)
+    assert set(guesses) == {("a",), ("b",), ("c",)}
+    # Sums of 3 cells of variance 1, and cells of variance 0.5.
+    a = (np.array([60, 40]) / 3 + np.array([66, 34]) / 0.5) / (1 / 3 + 1 / 0.5)
+    np.testing.assert_allclose(np.exp(guesses["a",]), a / 100)
+    np.testing.assert_allclose(np.exp(guesses["b",]), table.sum(axis=0) / 100)
+    np.testing.assert_allclose(np.exp(guesses["c",]), np.full(4, 0.25))
+
+
+def test_guesses_are_probabilities_however_wild_the_counts():
+    rng = np.random.default_rng(6)
+    for scale in (1.0, 1e3, 1e7):
+        domain = Domain({"a": 5, "b": 1})
+        found = [Target(("a",), rng.normal(0, scale, 5), scale**2), Target(("b",), np.array([-4.0]), 1.0)]
+        for values in one_way_logarithms(domain, found, 50.0).values():
+            assert np.isfinite(values).all() and np.exp(values).sum() == pytest.approx(1)
+
+
+def test_guesses_are_the_nearest_counts_that_are_not_negative():
+    """Held, Wolfe and Crowder's projection, against its conditions of optimality."""
+    domain = Domain({"a": 6})
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        values = rng.normal(0, 30, 6) + 10
+        guess = 60 * np.exp(one_way_logarithms(domain, [Target(("a",), values, 1e-12)], 60.0)["a",])
+        kept = guess > 1e-3
+        shift = (values - guess)[kept]
+        np.testing.assert_allclose(shift, shift[0], atol=1e-3)
+        assert (values[~kept] <= shift[0] + 1e-3).all()
