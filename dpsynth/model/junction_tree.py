@@ -26,26 +26,6 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Passage:
-    """How a message passes over an edge, in axes and shapes.
-
-    Cliques and separators are in table order, so a message needs reshaping only.
-
-    Attributes:
-        child, parent: positions of the cliques.
-        child_axes, parent_axes: axes of each clique that are not in the separator.
-        in_child, in_parent: shape in which a message broadcasts over each clique.
-    """
-
-    child: int
-    parent: int
-    child_axes: tuple[int, ...]
-    parent_axes: tuple[int, ...]
-    in_child: tuple[int, ...]
-    in_parent: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class JunctionTree:
     """Maximal cliques, and edges ordered so that each parent is met before its children.
 
@@ -111,21 +91,6 @@ class JunctionTree:
         """Cells in all, cells of the largest clique, and treewidth."""
         weights = [self.domain.cells(c) for c in self.cliques]
         return TreeSize(sum(weights), max(weights), max(map(len, self.cliques)) - 1)
-
-    @cached_property
-    def passages(self) -> tuple[Passage, ...]:
-        """The edges as axes and shapes, parents before children."""
-
-        def seen_from(clique: Clique, separator: Clique) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            gone = tuple(i for i, c in enumerate(clique) if c not in separator)
-            return gone, tuple(self.domain.sizes[c] if c in separator else 1 for c in clique)
-
-        found = []
-        for edge in self.edges:
-            child_axes, in_child = seen_from(self.cliques[edge.child], edge.separator)
-            parent_axes, in_parent = seen_from(self.cliques[edge.parent], edge.separator)
-            found.append(Passage(edge.child, edge.parent, child_axes, parent_axes, in_child, in_parent))
-        return tuple(found)
 
     @cached_property
     def _smallest_first(self) -> list[int]:

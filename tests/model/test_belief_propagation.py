@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from model.calibrated import marginals
 
 from dpsynth.domain.domain import Domain
-from dpsynth.model.belief_propagation import BeliefPropagation, marginals
+from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
 
 

@@ -4,6 +4,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from model.calibrated import marginals
 from model.least_loss import least_loss
 
 from dpsynth.domain import measurement
@@ -11,7 +12,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.errors import ModelTooLarge
 from dpsynth.model import estimate
-from dpsynth.model.belief_propagation import BeliefPropagation, marginals
+from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
 from dpsynth.model.targets import estimated_total, targets
 
