@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model.axis_sums import Floats
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import JunctionTree
 from dpsynth.model.threads import in_halves
-from dpsynth.model.views import Floats, Views
+from dpsynth.model.views import Views
 
 _BLOCK = 1 << 15
 """Cells that several operations in a row find in the cache."""
@@ -294,10 +295,26 @@ class BeliefPropagation:
             messages[i] = part.views.least(cells, len(part.views.asked) - 1)
         return float(messages[0][0])
 
-    def beliefs(self, total: float) -> tuple[Array, ...]:
-        """Marginals on the tree's cliques, axes in table order, summing to ``total`` each."""
-        found = []
-        for part, clique in zip(self._parts, self.tree.cliques, strict=True):
-            values = part.beliefs.reshape(part.views.shape) * np.asarray(total, self._dtype)
-            found.append(np.ascontiguousarray(values.transpose([part.order.index(c) for c in clique])))
+    def beliefs(self, cliques: Sequence[Clique], total: float) -> tuple[Array, ...]:
+        """Marginals on some cliques inside the tree's, axes in table order, summing to ``total`` each."""
+        there: dict[int, list[int]] = {}
+        for i, clique in enumerate(cliques):
+            home = self.tree.home(clique)
+            if home is None:
+                raise ValueError(f"the tree has no clique that holds {clique}")
+            there.setdefault(home, []).append(i)
+        found: list[Array] = [self._scratch[:0]] * len(cliques)
+        for home, places in there.items():
+            part = self._parts[home]
+            orders = [self.order(self.tree.domain, cliques[i]) for i in places]
+            views = Views(
+                part.views.shape,
+                [tuple(part.order.index(c) for c in order) for order in orders],
+                self._dtype.str,
+            )
+            sums = views.reduce(part.beliefs, views.only(range(len(places))))
+            for i, order, values in zip(places, orders, sums, strict=True):
+                counts = values.reshape(self.tree.domain.shape(order)) * np.asarray(total, self._dtype)
+                axes = [order.index(c) for c in self.tree.domain.canonical(cliques[i])]
+                found[i] = np.ascontiguousarray(counts.transpose(axes))
         return tuple(found)

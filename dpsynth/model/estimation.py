@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model.belief_propagation import BeliefPropagation
+from dpsynth.model.coarsening import coarsened
 from dpsynth.model.dual_path import DualPath
 from dpsynth.model.factor import Array, sum_to
 from dpsynth.model.junction_tree import junction_tree
@@ -33,6 +34,8 @@ from dpsynth.model.likelihood import Likelihood
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
 
+_WORTH = 1 << 9
+"""Cells that a pass over the tree may grow by for each clique that it saves."""
 _LARGE = 1 << 20
 """Cells of a junction tree from which single precision pays."""
 _SINGLE = 1e-4
@@ -122,14 +125,14 @@ def estimate(
         precision = "float32" if single else "float64"
     # The many small products here would wait for a second thread on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"):
-        likelihood = Likelihood(tree, found, centre, rows, precision)
+        likelihood = Likelihood(coarsened(tree, _WORTH), found, centre, rows, precision)
         search = DualPath(likelihood, max_iterations, progress or (lambda _: None))
         search.begin_at_centre(at)
         if start is not None:
             search.begin(at, _taken_over(likelihood, start, at))
         search.follow(end, tolerance)
         gap = search.loss - likelihood.bound(search.multipliers)
-        beliefs = likelihood.propagation.beliefs(rows)
+        beliefs = likelihood.propagation.beliefs(tree.cliques, rows)
     kept = {
         t.clique: part
         for t, part in zip(found, likelihood.split(search.multipliers), strict=True)

@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dpsynth.domain.domain import Clique
+from dpsynth.model.axis_sums import Floats
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.consistency import Consistency
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import JunctionTree
 from dpsynth.model.targets import Target
-from dpsynth.model.views import Floats
 
 
 class Likelihood:

@@ -1,7 +1,7 @@
 """Views: how a dense array is summed to, and built from, arrays over some of its axes.
 
-All views of one array share their intermediate sums. Sums over short inner axes go through
-a matrix product, which is ten times faster than adding strided pairs.
+All views of one array share their intermediate sums. Of a small array they are one product
+with a matrix of zeros and ones, which spares the many calls.
 
 Invariant: ``expand`` is the adjoint of ``reduce``.
 """
@@ -10,113 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from heapq import heapify, heappop, heappush
-from itertools import combinations, groupby
+from itertools import combinations
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpsynth.model.threads import in_halves
+from dpsynth.model.axis_sums import AxisSum, Floats, axis_sums
 
 Axes = tuple[int, ...]
-Floats = NDArray[np.floating[Any]]
-
-_SHORT = 16
-"""Inner loops shorter than this go through a matrix product."""
-_LARGEST_PRODUCT = 1024
-"""Rows of the 0/1 matrix of such a product; a longer one costs more than it saves."""
-
-
-@cache
-def _summing(middle: int, inner: int, dtype: str) -> Floats:
-    """The matrix that sums (middle, inner) over ``middle``, shape (middle * inner, inner)."""
-    return np.tile(np.eye(inner, dtype=dtype), (middle, 1))
-
-
-@dataclass(frozen=True)
-class Step:
-    """Summing an array seen as (outer, middle, inner) over ``middle``."""
-
-    outer: int
-    middle: int
-    inner: int
-
-    @property
-    def by_product(self) -> bool:
-        """Whether a matrix product sums it fastest."""
-        return self.outer > 1 and self.inner < _SHORT and self.middle * self.inner <= _LARGEST_PRODUCT
-
-    @property
-    def spread_by_product(self) -> bool:
-        """Whether a matrix product repeats values fastest."""
-        return self.by_product and (self.inner > 1 or self.middle < _SHORT)
-
-    def reduce(self, values: Floats) -> Floats:
-        """Sum a contiguous array of outer * middle * inner cells."""
-        seen = values.reshape(self.outer, self.middle, self.inner)
-        found = np.empty((self.outer, self.inner), values.dtype)
-        if self.outer == 1 and self.inner > 1:
-            in_halves(
-                self.inner, values.size, lambda part: np.add.reduce(seen[0, :, part], 0, out=found[0, part])
-            )
-        elif self.by_product or self.inner == 1:
-            matrix = _summing(self.middle, self.inner, values.dtype.str)
-            rows = values.reshape(self.outer, -1)
-            in_halves(self.outer, values.size, lambda part: np.matmul(rows[part], matrix, out=found[part]))
-        elif self.inner < _SHORT:
-            ones = np.ones((1, self.middle), values.dtype)
-            there = found.reshape(self.outer, 1, self.inner)
-            in_halves(self.outer, values.size, lambda part: np.matmul(ones, seen[part], out=there[part]))
-        else:
-            in_halves(self.outer, values.size, lambda part: np.add.reduce(seen[part], 1, out=found[part]))
-        return found
-
-    def add_to(self, target: Floats, values: Floats, scratch: Floats, *, first: bool) -> None:
-        """Add (or, the first time, write) values of outer * inner cells to each of ``middle`` places."""
-        if self.spread_by_product:
-            matrix = _summing(self.middle, self.inner, values.dtype.str).T
-            rows = values.reshape(self.outer, self.inner)
-            there = target.reshape(self.outer, -1)
-            wide = there if first else scratch[: target.size].reshape(self.outer, -1)
-
-            def multiply(part: slice) -> None:
-                np.matmul(rows[part], matrix, out=wide[part])
-                if not first:
-                    np.add(there[part], wide[part], out=there[part])
-
-            in_halves(self.outer, target.size, multiply)
-            return
-        seen = target.reshape(self.outer, self.middle, self.inner)
-        small = values.reshape(self.outer, 1, self.inner)
-
-        def repeat(outer: slice, middle: slice) -> None:
-            if first:
-                np.copyto(seen[outer, middle], small[outer])
-            else:
-                np.add(seen[outer, middle], small[outer], out=seen[outer, middle])
-
-        if self.outer > 1:
-            in_halves(self.outer, target.size, lambda part: repeat(part, slice(None)))
-        else:
-            in_halves(self.middle, target.size, lambda part: repeat(slice(None), part))
-
-
-def _steps(shape: Sequence[int], kept: Sequence[bool]) -> tuple[Step, ...]:
-    """The sums, one a run of dropped axes, that leave the kept axes; from the left."""
-    runs = [
-        (keep, prod(size for _, size in group))
-        for keep, group in groupby(zip(kept, shape, strict=True), key=lambda pair: pair[0])
-    ]
-    found = []
-    for at, (keep, size) in enumerate(runs):
-        if keep or size == 1:
-            continue
-        outer = prod(s for k, s in runs[:at] if k)
-        found.append(Step(outer, size, prod(s for _, s in runs[at + 1 :])))
-    return tuple(found)
+_SMALL = 1 << 16
+"""Entries up to which one matrix holds all views of an array."""
 
 
 @dataclass(eq=False)
@@ -125,7 +29,7 @@ class _Node:
 
     axes: Axes
     source: int
-    steps: tuple[Step, ...]
+    steps: tuple[AxisSum, ...]
     asked: list[int] = field(default_factory=list)
 
 
@@ -145,6 +49,12 @@ class Views:
         self.dtype = dtype
         self.asked = [tuple(a) for a in asked]
         self.sizes = [prod(shape[i] for i in a) for a in self.asked]
+        self._matrix: Floats | None = None
+        ends = np.cumsum(self.sizes).tolist()
+        self._slices = [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+        if self.size * sum(self.sizes) <= _SMALL:
+            self._matrix = self._membership()
+            return
         whole = tuple(range(len(shape)))
         kinds = {a: prod(shape[i] for i in a) for a in self.asked if a != whole}
         kinds |= self._shared(kinds)
@@ -153,11 +63,21 @@ class Views:
             holders = [i for i, n in enumerate(self._nodes) if set(axes) < set(n.axes)]
             source = min(holders, key=lambda i: (self._cells(self._nodes[i].axes), i))
             above = self._nodes[source].axes
-            steps = _steps([shape[i] for i in above], [i in axes for i in above])
+            steps = axis_sums([shape[i] for i in above], [i in axes for i in above])
             self._nodes.append(_Node(axes, source, steps))
         place = {n.axes: n for n in self._nodes}
         for i, axes in enumerate(self.asked):
             place[axes].asked.append(i)
+
+    def _membership(self) -> Floats:
+        """One row a cell of each view, one column a cell of the array: whether one counts the other."""
+        matrix = np.zeros((sum(self.sizes), self.size), self.dtype)
+        codes = np.indices(self.shape).reshape(len(self.shape), self.size)
+        for axes, rows in zip(self.asked, self._slices, strict=True):
+            shape = [self.shape[i] for i in axes]
+            cell = np.ravel_multi_index([codes[i] for i in axes], shape) if axes else 0
+            matrix[rows][cell, np.arange(self.size)] = 1
+        return matrix
 
     def _cells(self, axes: Axes) -> int:
         return prod(self.shape[i] for i in axes)
@@ -184,6 +104,8 @@ class Views:
 
     def only(self, views: Sequence[int]) -> frozenset[int]:
         """The sums that some views need, to be passed to ``reduce``."""
+        if self._matrix is not None:
+            return frozenset(views)
         needed: set[int] = set()
         for start, node in enumerate(self._nodes):
             if any(i in views for i in node.asked):
@@ -197,6 +119,13 @@ class Views:
         """Flat sums of a flat array, one a view; views outside ``needed`` come back empty."""
         nothing = values[:0]
         results = [nothing] * len(self.asked)
+        if self._matrix is not None:
+            if len(needed) == 1:
+                (only,) = needed
+                results[only] = self._matrix[self._slices[only]] @ values
+                return results
+            sums = self._matrix @ values
+            return [sums[part] if i in needed else nothing for i, part in enumerate(self._slices)]
         made = [nothing] * len(self._nodes)
         for at, node in enumerate(self._nodes):
             if at not in needed:
@@ -229,6 +158,17 @@ class Views:
             out: flat, one value a cell of the dense array.
             scratch: flat, at least as many cells; overwritten.
         """
+        if self._matrix is not None:
+            given = [(rows, p) for rows, p in zip(self._slices, parts, strict=True) if p is not None]
+            if len(given) == 1:
+                ((rows, one),) = given
+                np.matmul(one, self._matrix[rows], out=out)
+                return
+            every = np.zeros(len(self._matrix), self.dtype)
+            for rows, one in given:
+                every[rows] = one
+            np.matmul(every, self._matrix, out=out)
+            return
         sums: list[Floats | None] = [None] * len(self._nodes)
         written = False
         for at in range(len(self._nodes) - 1, -1, -1):
@@ -250,7 +190,7 @@ class Views:
                 wide = np.empty(step.outer * step.middle * step.inner, self.dtype)
                 step.add_to(wide, values, wide, first=True)
                 values = wide
-            step = node.steps[0] if node.steps else Step(1, 1, values.size)
+            step = node.steps[0] if node.steps else AxisSum(1, 1, values.size)
             if node.source == 0:
                 step.add_to(out, values, scratch, first=not written)
                 written = True

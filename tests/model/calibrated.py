@@ -30,4 +30,4 @@ def marginals(
         for values, clique, order in zip(potentials, tree.cliques, propagation.scopes, strict=True)
     ]
     _, log_partition = propagation.calibrate(turned)
-    return propagation.beliefs(total), log_partition
+    return propagation.beliefs(tree.cliques, total), log_partition
