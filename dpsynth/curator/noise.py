@@ -1,4 +1,7 @@
-"""Noise and noisy selection, from OpenDP's exact samplers on a cryptographic source.
+"""Noise and noisy selection, from exact samplers on a cryptographic source.
+
+OpenDP's draw single values, small arrays and selections; ``bulk_noise`` draws large arrays, from the
+same distributions. Which one depends on public numbers only: the scale and the number of cells.
 
 Invariant: no float decides a released number and no seed reaches a draw. Values go in and
 come out as int64; a scale of zero is refused.
@@ -15,6 +18,8 @@ from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import zero_concentrated_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Measurement, enable_features
+
+from dpsynth.curator import bulk_noise
 
 enable_features("contrib")
 
@@ -50,6 +55,8 @@ def add_gaussian(values: Counts, sigma: float) -> Counts:
     Distribution: N_Z(0, sigma^2) independently a value (Canonne, Kamath, Steinke 2020).
     Cost: rho = D2^2/(2 sigma^2), ``accounting.events.GaussianEvent``.
     """
+    if bulk_noise.pays("gaussian", _positive(sigma), values.size):
+        return bulk_noise.add("gaussian", sigma, values)
     return np.array(_gaussian(sigma)(values.ravel().tolist()), dtype=np.int64).reshape(values.shape)
 
 
@@ -60,6 +67,8 @@ def add_laplace(values: Counts, scale: float) -> Counts:
     Distribution: discrete Laplace independently a value (Canonne, Kamath, Steinke 2020).
     Cost: epsilon = D1/scale, ``accounting.events.LaplaceEvent``.
     """
+    if bulk_noise.pays("laplace", _positive(scale), values.size):
+        return bulk_noise.add("laplace", scale, values)
     return np.array(_laplace(scale)(values.ravel().tolist()), dtype=np.int64).reshape(values.shape)
 
 
