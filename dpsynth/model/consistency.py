@@ -26,7 +26,7 @@ from dpsynth.model.views import Views
 
 Positions = NDArray[np.intp]
 
-_MANY = 1 << 15
+_MANY = 1 << 13
 """A target of more cells times subsets is summed to its largest shared subsets first, as views."""
 _FEW = 4
 """Columns up to which all subsets of a target's clique are looked at; of a larger one, pairs."""
