@@ -17,7 +17,7 @@ from scipy.stats import chi2
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal, Terms, noise
+from dpsynth.curator import Curator, Journal, Terms, bulk_noise, noise
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Domain
 
@@ -50,9 +50,13 @@ def p_value(sampler: Sampler, kind: str, scale: float) -> float:
 SAMPLERS = {"gaussian": noise.add_gaussian, "laplace": noise.add_laplace}
 
 
+@pytest.mark.parametrize("bulk", [True, False], ids=["our own", "OpenDP's"])
 @pytest.mark.parametrize("kind", SAMPLERS)
 @pytest.mark.parametrize("scale", [1.0, 2.0, 3.0, 7.5])
-def test_draws_follow_the_exact_discrete_distribution(kind: str, scale: float) -> None:
+def test_draws_follow_the_exact_discrete_distribution(
+    monkeypatch: pytest.MonkeyPatch, kind: str, scale: float, bulk: bool
+) -> None:
+    monkeypatch.setattr(bulk_noise, "pays", lambda *_: bulk)
     assert p_value(SAMPLERS[kind], kind, scale) > SIGNIFICANCE
 
 
