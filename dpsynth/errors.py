@@ -44,6 +44,10 @@ class ModelTooLarge(DpsynthError):
     exit_code = 2
 
 
+class ModelFileError(DpsynthError, ValueError):
+    """A file is not a model that can be loaded, or a model is not one that can be saved."""
+
+
 class StepFailed(DpsynthError):
     """A step failed for a reason that may quote private data; details are withheld.
 

@@ -6,12 +6,19 @@ answer that was paid for, never from looking at the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 
 Clique = tuple[str, ...]
 """An ordered set of column names; () is the clique of the total count."""
+
+
+def subsets(clique: Clique, most: int | None = None) -> Iterator[Clique]:
+    """The subsets of a clique by size, the empty one first, of at most so many columns."""
+    for size in range((len(clique) if most is None else most) + 1):
+        yield from combinations(clique, size)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The graphical-model engine: pure mathematics on noisy marginals."""
 
+from dpsynth.errors import ModelFileError
 from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
 from dpsynth.model.chunks import sample_chunks
@@ -9,7 +10,7 @@ from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.sampling import sample
-from dpsynth.model.storage import ModelFileError, load, save
+from dpsynth.model.storage import load, save
 from dpsynth.model.triangulation import TreeSize, Triangulation
 
 __all__ = [

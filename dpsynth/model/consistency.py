@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Clique, Domain, subsets
 from dpsynth.model.factor import Array
 from dpsynth.model.targets import Target
 from dpsynth.model.views import Views
@@ -32,18 +31,13 @@ _FEW = 4
 """Columns up to which all subsets of a target's clique are looked at; of a larger one, pairs."""
 
 
-def _subsets(clique: Clique) -> list[Clique]:
+def _agreed(clique: Clique) -> list[Clique]:
     """The subsets on which a clique is made to agree with others.
 
     Whatever subsets they are, the projection is on answers that agree there: among those
     are all that a table could have.
     """
-    largest = len(clique) if len(clique) <= _FEW else 2
-    return [s for size in range(largest + 1) for s in combinations(clique, size)]
-
-
-def _residual_subsets(subset: Clique) -> list[Clique]:
-    return [s for size in range(len(subset) + 1) for s in combinations(subset, size)]
+    return list(subsets(clique, None if len(clique) <= _FEW else 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +61,7 @@ class _Layout:
     """Positions, gathered target by target: sums of target t over subset s follow each other."""
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        held = Counter(s for t in targets if t.query is None for s in _subsets(t.clique))
+        held = Counter(s for t in targets if t.query is None for s in _agreed(t.clique))
         self.sources: list[_Source] = []
         self.into: list[list[Positions]] = []
         self.lower: list[list[tuple[float, Positions]]] = []
@@ -76,7 +70,7 @@ class _Layout:
         self.sums = self.width = self.distinct = start = 0
         for target in targets:
             end = start + target.values.size
-            shared = [s for s in _subsets(target.clique) if held[s] > 1] if target.query is None else []
+            shared = [s for s in _agreed(target.clique) if held[s] > 1] if target.query is None else []
             if shared:
                 first: dict[Clique, int] = {}
                 for subset in shared:
@@ -125,7 +119,7 @@ def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
 def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[tuple[float, Positions]]:
     """Coefficients and positions of the sums that make up a subset's residual: inclusion and exclusion."""
     found = []
-    for lower in _residual_subsets(subset):
+    for lower in subsets(subset):
         sign = (-1.0) ** (len(subset) - len(lower))
         factor = sign * domain.cells(lower) / domain.cells(subset)
         found.append((factor, first[lower] + _projected(domain, subset, lower)))

@@ -42,6 +42,8 @@ _SINGLE = 1e-4
 """Tolerance down to which single precision reaches."""
 _FIRST = 2.0
 """Where the path begins: the centre counts as much as half of the rows."""
+_AGAIN = 32.0
+"""Where it begins, at the latest, for a fit that goes on from an earlier one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,7 @@ def estimate(
     end = rows / prior_rows if prior_rows > 0 else inf
     at = min(_FIRST, end)
     if start is not None:
-        at = max(at, min(32.0, start.path, end))
+        at = max(at, min(_AGAIN, start.path, end))
     if precision is None:
         single = tree.cells > _LARGE and tolerance >= _SINGLE
         precision = "float32" if single else "float64"

@@ -5,9 +5,7 @@ Invariant: a function here never reorders what it is given; names say where each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +30,6 @@ def spread(values: Array, clique: Clique, over: Clique) -> Array:
     for i in order:
         shape[over.index(clique[i])] = values.shape[i]
     return values.transpose(order).reshape(shape)
-
-
-def product(parts: Sequence[tuple[Clique, Array]], kept: Clique) -> Array:
-    """Multiply arrays over named axes and sum to some of the names, in the order of ``kept``."""
-    letters = {c: i for i, c in enumerate(dict.fromkeys(c for part, _ in parts for c in part))}
-    operands: list[Any] = []
-    for part, values in parts:
-        operands += [values, [letters[c] for c in part]]
-    return np.asarray(np.einsum(*operands, [letters[c] for c in kept], optimize="greedy"), dtype=np.float64)
 
 
 _SHORT, _FEW = 8, 4096

@@ -10,13 +10,12 @@ Invariant: the estimates of all covered cliques agree with each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Clique, Domain, subsets
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model.factor import Array, spread, sum_to
 
@@ -32,11 +31,6 @@ class Residual:
 
     values: Array
     variance: float
-
-
-def _subsets(clique: Clique) -> Iterator[Clique]:
-    for size in range(len(clique) + 1):
-        yield from combinations(clique, size)
 
 
 def _centred(values: Array) -> Array:
@@ -59,7 +53,7 @@ class LeastSquares:
                 continue
             clique = domain.canonical(m.clique)
             values = sum_to(m.values.astype(np.float64), m.clique, clique)
-            for subset in _subsets(clique):
+            for subset in subsets(clique):
                 residual = _centred(sum_to(values, clique, subset))
                 if m.variance == 0:
                     exact[subset] = residual
@@ -72,7 +66,7 @@ class LeastSquares:
 
     def covers(self, clique: Clique) -> bool:
         """Whether every residual of a clique was measured."""
-        return all(s in self._residuals for s in _subsets(self._domain.canonical(clique)))
+        return all(s in self._residuals for s in subsets(self._domain.canonical(clique)))
 
     def _share(self, subset: Clique, clique: Clique) -> float:
         return self._domain.cells(subset) / self._domain.cells(clique)
@@ -81,7 +75,7 @@ class LeastSquares:
         """Estimated counts of a covered clique, axes in the clique's order."""
         ordered = self._domain.canonical(clique)
         found = np.zeros(self._domain.shape(ordered))
-        for subset in _subsets(ordered):
+        for subset in subsets(ordered):
             values = self._residuals[subset].values * self._share(subset, ordered)
             found = found + spread(values, subset, ordered)
         return sum_to(found, ordered, clique)
@@ -96,7 +90,7 @@ class LeastSquares:
         ordered = self._domain.canonical(clique)
         arranged = sum_to(np.asarray(weights, dtype=np.float64), clique, ordered)
         total = 0.0
-        for subset in _subsets(ordered):
+        for subset in subsets(ordered):
             part = _centred(sum_to(arranged, ordered, subset)) * self._share(subset, ordered)
             total += self._residuals[subset].variance * float((part * part).sum())
         return total

@@ -99,10 +99,8 @@ class Likelihood:
     def spread(self, counts: Array) -> Array:
         """The variance of each answer's count of rows that are drawn from the calibrated model."""
         squares = [
-            cells if target.query is None else np.square(target.query) @ cells
-            for cells, target in (
-                (self._cells[home], target) for home, target in zip(self._home, self.targets, strict=True)
-            )
+            self._cells[home] if target.query is None else np.square(target.query) @ self._cells[home]
+            for home, target in zip(self._home, self.targets, strict=True)
         ]
         second = self.rows * np.concatenate(squares).astype(np.float64) if squares else np.zeros(0)
         return np.maximum(second - counts * counts / self.rows, 0.0)

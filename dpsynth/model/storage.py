@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from dpsynth.domain.domain import Domain
-from dpsynth.errors import DpsynthError
+from dpsynth.errors import ModelFileError
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -36,10 +36,6 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 _TOLERANCES = {"<f8": 1e-6, "<f4": 1e-3}
 """Disagreement of neighbouring cliques that rounding may cause, as a share of the total."""
 _KEYS = {"format", "version", "total", "columns", "cliques", "edges", "dtypes"}
-
-
-class ModelFileError(DpsynthError, ValueError):
-    """A file is not a model that can be loaded, or a model is not one that can be saved."""
 
 
 def save(model: MarkovRandomField, path: str | Path) -> None:

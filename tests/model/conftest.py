@@ -11,6 +11,7 @@ import pytest
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
+from dpsynth.model import MarkovRandomField
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 
 NAMES = "abcdef"
@@ -143,3 +144,18 @@ def measure():
 def spread_over():
     """The function that lays an array over a clique along all columns."""
     return along
+
+
+@pytest.fixture(scope="session")
+def fields_of(problems):
+    """The function that gives each problem, its field of so many rows, and its explicit joint."""
+
+    def fields(rows):
+        found = []
+        for p in problems:
+            joint, _ = p.joint
+            beliefs = tuple(rows * summed(joint, p.domain.columns, c) for c in p.tree.cliques)
+            found.append((p, MarkovRandomField(p.tree, beliefs, rows), joint))
+        return found
+
+    return fields

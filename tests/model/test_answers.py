@@ -14,14 +14,9 @@ from dpsynth.model.junction_tree import Edge, JunctionTree
 
 
 @pytest.fixture(scope="module")
-def fields(problems, marginal_of):
+def fields(fields_of):
     """Each problem with its field of 80 rows, made from the explicit joint, and that joint."""
-    found = []
-    for p in problems:
-        joint, _ = p.joint
-        beliefs = tuple(80.0 * marginal_of(joint, p.domain.columns, c) for c in p.tree.cliques)
-        found.append((p, MarkovRandomField(p.tree, beliefs, 80.0), joint))
-    return found
+    return fields_of(80.0)
 
 
 def predicates(problem, rng):

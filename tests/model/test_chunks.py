@@ -17,14 +17,9 @@ METHODS = ("rounding", "independent")
 
 
 @pytest.fixture(scope="module")
-def fields(problems, marginal_of):
+def fields(fields_of):
     """Each problem with its field of one row, made from the explicit joint, and that joint."""
-    found = []
-    for p in problems:
-        joint, _ = p.joint
-        beliefs = tuple(marginal_of(joint, p.domain.columns, c) for c in p.tree.cliques)
-        found.append((p, MarkovRandomField(p.tree, beliefs, 1.0), joint))
-    return found
+    return fields_of(1.0)
 
 
 def chain():

@@ -15,14 +15,9 @@ from dpsynth.model.junction_tree import Edge, JunctionTree
 
 
 @pytest.fixture(scope="module")
-def fields(problems, marginal_of):
+def fields(fields_of):
     """Each problem with its field of 50 rows, made from the explicit joint, and that joint."""
-    found = []
-    for p in problems:
-        joint, _ = p.joint
-        beliefs = tuple(50.0 * marginal_of(joint, p.domain.columns, c) for c in p.tree.cliques)
-        found.append((p, MarkovRandomField(p.tree, beliefs, 50.0), joint))
-    return found
+    return fields_of(50.0)
 
 
 def path(length, size=2, seed=0, spread_by=1.0):

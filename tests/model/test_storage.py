@@ -18,14 +18,9 @@ from dpsynth.model.storage import ModelFileError, load, save
 
 
 @pytest.fixture(scope="module")
-def fields(problems, marginal_of):
+def fields(fields_of):
     """Each problem's field of 80 rows, made from the explicit joint."""
-    found = []
-    for p in problems:
-        joint, _ = p.joint
-        beliefs = tuple(80.0 * marginal_of(joint, p.domain.columns, c) for c in p.tree.cliques)
-        found.append((p, MarkovRandomField(p.tree, beliefs, 80.0)))
-    return found
+    return [(p, field) for p, field, _ in fields_of(80.0)]
 
 
 def small(dtype=np.float64):
