@@ -5,6 +5,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from model.rounded_rows import counts, worst_rounding
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, chunks
@@ -30,30 +31,9 @@ def chain():
     return MarkovRandomField(tree, beliefs, float(table.sum()))
 
 
-def counts(table, domain, clique):
-    shape = domain.shape(clique)
-    if not clique:
-        return np.array(len(next(iter(table.values()))))
-    cells = np.ravel_multi_index([table[c] for c in clique], shape)
-    return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-
-
 def joined(parts, columns):
     held = list(parts)
     return {c: np.concatenate([part[c] for part in held]) for c in columns}
-
-
-def worst_rounding(table, model):
-    """Largest distance of a cell from its expected number of rows given its separator."""
-    domain, worst = model.tree.domain, 0.0
-    for index, separator in [(0, ()), *((e.child, e.separator) for e in model.tree.edges)]:
-        order = (*separator, *(c for c in model.tree.cliques[index] if c not in separator))
-        joint = model.marginal(order)
-        mass = joint.sum(axis=tuple(range(len(separator), len(order))), keepdims=True)
-        given = np.divide(joint, mass, out=np.zeros_like(joint), where=mass > 0)
-        rows = counts(table, domain, separator).reshape(mass.shape)
-        worst = max(worst, np.abs(counts(table, domain, order) - given * rows).max())
-    return worst
 
 
 def test_all_chunks_together_are_within_one_row_of_the_expectation_given_the_separator(fields):
