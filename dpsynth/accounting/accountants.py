@@ -1,18 +1,20 @@
 """Composition: from journalled events to the guarantee that they add up to.
 
 Accountants are strangers to mechanisms and to data. Every epsilon leaves here rounded up
-and every budget rounded down: the optimisation over alpha is done in floats, but any alpha
-gives a valid bound, and the bound at the alpha found is evaluated with 50 digits.
+and every budget rounded down: any alpha gives a valid bound, and the bound at the alpha found
+is evaluated with 50 digits. What is spent within a budget never comes to more than was asked for,
+for epsilon is taken at the best alpha, to more digits than a budget is rounded by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import exp, log, log1p, nextafter
+from math import exp, inf, log, log1p, nextafter, sqrt
 
 from dpsynth.accounting.events import Event, Measure, cost
+from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.rounding import float_down, float_up
@@ -53,6 +55,24 @@ def _best_alpha(objective: Callable[[float], float]) -> float:
     return 1 + exp((low + high) / 2)
 
 
+def _polished(alpha: Decimal, rho: Fraction, delta: Fraction) -> Decimal:
+    """The best alpha, from one that is good to the digits of a float.
+
+    It is where the derivative of alpha rho + penalty(alpha) is 0, and so (alpha - 1)^2 rho +
+    ln(alpha) + ln(delta). Each of Newton's steps doubles the digits, and an error in alpha counts
+    squared in epsilon.
+    """
+    one, spend, log_delta = Decimal(1), _decimal(rho), _EXACT.ln(_decimal(delta))
+    with localcontext(_EXACT):
+        for _ in range(3):
+            above = alpha - one
+            step = (above * above * spend + alpha.ln() + log_delta) / (2 * above * spend + one / alpha)
+            if abs(step) >= above / 2:
+                break
+            alpha -= step
+    return alpha
+
+
 def _float_penalty(alpha: float, log_delta: float) -> float:
     return (alpha * log1p(-1 / alpha) - log(alpha - 1) - log_delta) / (alpha - 1)
 
@@ -69,7 +89,8 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     if rho == 0:
         return Fraction(0)
     log_delta, spend = log(delta), float(rho)
-    alpha = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
+    near = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
+    alpha = _polished(near, rho, delta)
     epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), _penalty(alpha, delta))
     return max(Fraction(0), Fraction(_EXACT.add(epsilon, _SLACK)))
 
@@ -93,9 +114,22 @@ def budget_of(measure: Measure, epsilon: Fraction, delta: Fraction | None) -> Fr
     """What may be spent under a measure so that (epsilon, delta) holds in the end."""
     if measure == "pure":
         return epsilon
+    given = _needed(delta)
+    return zcdp_budget(epsilon, given) if measure == "zcdp" else gdp_budget(epsilon, given)
+
+
+def epsilon_of(measure: Measure, total: Fraction, delta: Fraction | None) -> Fraction:
+    """Epsilon, rounded up, that a total of costs under a measure comes to."""
+    if measure == "pure":
+        return total
+    given = _needed(delta)
+    return zcdp_epsilon(total, given) if measure == "zcdp" else gdp_epsilon(total, given)
+
+
+def _needed(delta: Fraction | None) -> Fraction:
     if delta is None:
-        raise ValueError("zCDP needs a delta")
-    return zcdp_budget(epsilon, delta)
+        raise ValueError("accounting other than pure needs a delta")
+    return delta
 
 
 def compose(
@@ -103,20 +137,33 @@ def compose(
 ) -> Guarantee:
     """The guarantee that a sequence of adaptively chosen events adds up to.
 
-    Costs add up under either measure (sequential composition), also when each event was
-    chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP).
+    Costs add up under every measure (sequential composition), also when each event was
+    chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP; Smith
+    and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
+
+    Raises:
+        ValueError: an event has no cost under the measure, or there is no delta where the
+            measure needs one.
     """
-    total = sum((cost(e, measure) for e in events), Fraction(0))
+    found = list(events)
+    total = sum((cost(e, measure) for e in found), Fraction(0))
+    epsilon = float_up(epsilon_of(measure, total, delta))
     if measure == "pure":
-        return Guarantee(float_up(total), 0.0, None, neighbours.unit, neighbours.relation, "sequential")
-    if delta is None:
-        raise ValueError("zCDP needs a delta")
+        return Guarantee(epsilon, 0.0, None, neighbours.unit, neighbours.relation, "sequential")
     return Guarantee(
-        epsilon=float_up(zcdp_epsilon(total, delta)),
+        epsilon=epsilon,
         # The float nearest to the config's decimal, which is how it is printed.
-        delta=float(delta),
-        rho=float_up(total),
+        delta=float(_needed(delta)),
+        rho=float_up(sum((cost(e, "zcdp") for e in found), Fraction(0))),
         unit=neighbours.unit,
         neighbours=neighbours.relation,
-        accountant="zcdp",
+        accountant=measure,
+        mu=_root_up(2 * total) if measure == "gdp" else None,
     )
+
+
+def _root_up(square: Fraction) -> float:
+    root = sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = nextafter(root, inf)
+    return root

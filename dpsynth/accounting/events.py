@@ -1,8 +1,8 @@
 """Privacy events: what an accountant needs to know of one answer, and nothing else.
 
 One event is journalled for each answer, so events are evidence of what happened. Its
-epsilon and rho are exact rationals of the parameters that the mechanism really used. Its
-cost is that, rounded up to a double: sums of costs are then exact and stay short, where
+epsilon, rho and mu^2/2 are exact rationals of the parameters that the mechanism really used. Its
+cost is one of them, rounded up to a double: sums of costs are then exact and stay short, where
 sums of the rationals would double their digits with every event.
 """
 
@@ -12,12 +12,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
+from dpsynth.accounting.gaussian_dp import continuous_variance, least_sigma
 from dpsynth.accounting.rounding import float_up
 
-Measure = Literal["pure", "zcdp"]
-"""How loss is added up: epsilon of pure DP, or rho of zero-concentrated DP."""
+Measure = Literal["pure", "zcdp", "gdp"]
+"""How loss is added up.
+
+Epsilon of pure DP, rho of zero-concentrated DP, or mu^2/2 of Gaussian DP, which counts Gaussian noise
+and private choices. The last two are nearly the same number for Gaussian noise, but epsilon is
+lower for the last; for a choice mu^2/2 is 1.57 times rho.
+"""
+
+
+_PI = Fraction(355, 113)
+"""Above pi, by less than 3e-7."""
 
 
 class Event(Protocol):
@@ -31,6 +41,11 @@ class Event(Protocol):
     @property
     def rho(self) -> Fraction:
         """Zero-concentrated rho."""
+        ...
+
+    @property
+    def half_mu_squared(self) -> Fraction | None:
+        """mu^2/2 of Gaussian DP, or None where it is not accounted for in this way."""
         ...
 
 
@@ -55,13 +70,19 @@ class LaplaceEvent:
         """epsilon^2/2."""
         return self.epsilon**2 / 2
 
+    @property
+    def half_mu_squared(self) -> None:
+        """None: Laplace noise is accounted for by epsilon or rho."""
+        return None
+
 
 @dataclass(frozen=True)
 class GaussianEvent:
     """Discrete Gaussian noise on integers whose L2 sensitivity squared is ``l2_squared``.
 
     Costs rho = l2_squared/(2 sigma^2) in any dimension (Canonne, Kamath and Steinke 2020,
-    theorem 14); no pure epsilon.
+    theorem 14); no pure epsilon. Under Gaussian DP it counts as continuous noise of variance
+    0.999 sigma^2 - 0.6 (proof in ``dpsynth.accounting.gaussian_dp``).
     """
 
     sigma: float
@@ -77,6 +98,12 @@ class GaussianEvent:
         """l2_squared/(2 sigma^2)."""
         return Fraction(self.l2_squared) / (2 * Fraction(self.sigma) ** 2)
 
+    @property
+    def half_mu_squared(self) -> Fraction | None:
+        """l2_squared/(2 (0.999 sigma^2 - 0.6)); None where sigma is too small for that."""
+        variance = continuous_variance(Fraction(self.sigma))
+        return Fraction(self.l2_squared) / (2 * variance) if variance > 0 else None
+
 
 @dataclass(frozen=True)
 class ExponentialEvent:
@@ -84,7 +111,18 @@ class ExponentialEvent:
 
     For scores that may move either way (an L1 distance does) epsilon = 2 sensitivity/scale
     (McSherry and Talwar 2007). It is epsilon-bounded-range, hence rho = epsilon^2/8 (Cesar
-    and Rogers 2020).
+    and Rogers 2020), and hence it is mu-Gaussian-DP with mu = epsilon sqrt(2 pi)/4:
+
+    1. Bounded range: for two neighbours the probability ratios lie in some [e^(t - epsilon), e^t]. Among
+       all pairs of distributions of which that is true, the two-point pair at the ends tells most:
+       its ratio is the largest in convex order of those with mean 1 (Blackwell 1953).
+    2. The pair has probabilities a and b at one point with logit(a) - logit(b) = epsilon, whatever t
+       is. Its trade-off function has one corner, so as that of N(0, 1) against N(mu, 1) is convex,
+       it lies above it if the corner does: if mu >= g(logit a) - g(logit b), g = Phi^-1 of the
+       logistic function.
+    3. At Phi(z) = p the slope of g is p (1 - p)/phi(z), which is at most sqrt(2 pi)/4: that is
+       1 - (2 Phi(z) - 1)^2 <= exp(-z^2/2), true as the square [-z, z]^2 holds the disc of radius z, on
+       which two independent standard normals lie with probability 1 - exp(-z^2/2).
     """
 
     scale: float
@@ -100,6 +138,13 @@ class ExponentialEvent:
         """epsilon^2/8."""
         return self.epsilon**2 / 8
 
+    @property
+    def half_mu_squared(self) -> Fraction:
+        """pi epsilon^2/16, by a bound on pi from above."""
+        return _PI * self.epsilon**2 / 16
+
+
+_Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent)
 
 _KINDS: dict[str, type[LaplaceEvent | GaussianEvent | ExponentialEvent]] = {
     "discrete Laplace": LaplaceEvent,
@@ -127,19 +172,29 @@ def from_json(record: Mapping[str, object]) -> LaplaceEvent | GaussianEvent | Ex
 
 def cost(event: Event, measure: Measure) -> Fraction:
     """An event's cost under a measure, rounded up to a double; ValueError where it has none."""
-    if measure == "zcdp":
-        return Fraction(float_up(event.rho))
-    if event.epsilon is None:
+    exact = _exact_cost(event, measure)
+    if exact is None and measure == "pure":
         raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
-    return Fraction(float_up(event.epsilon))
+    if exact is None:
+        raise ValueError("Gaussian DP counts Gaussian noise, of a sigma of at least 0.78, and choices only")
+    return Fraction(float_up(exact))
 
 
-def _least_scale(guess: float, price: Fraction, priced: Callable[[float], Fraction]) -> float:
-    """The first float from just below ``guess`` upwards whose cost is within the price."""
+def _exact_cost(event: Event, measure: Measure) -> Fraction | None:
+    if measure == "pure":
+        return event.epsilon
+    return event.rho if measure == "zcdp" else event.half_mu_squared
+
+
+def _within(price: Fraction, measure: Measure, guess: float, event_of: Callable[[float], _Kind]) -> _Kind:
+    """The event of the first scale from just below ``guess`` upwards whose cost is within the price."""
     scale = guess * (1 - 1e-15)
-    while priced(scale) > price:
+    while True:
+        event = event_of(scale)
+        exact = _exact_cost(event, measure)
+        if exact is not None and float_up(exact) <= price:
+            return event
         scale = nextafter(scale, inf)
-    return scale
 
 
 def _positive(price: Fraction) -> Fraction:
@@ -149,24 +204,29 @@ def _positive(price: Fraction) -> Fraction:
 
 
 def laplace_within(price: Fraction, measure: Measure, l1: int) -> LaplaceEvent:
-    """The least discrete Laplace noise whose cost does not exceed a price."""
-    spend = float(_positive(price))
-    guess = l1 / (spend if measure == "pure" else sqrt(2 * spend))
-    scale = _least_scale(guess, price, lambda s: cost(LaplaceEvent(s, l1), measure))
-    return LaplaceEvent(scale, l1)
+    """The least discrete Laplace noise whose cost does not exceed a price; no measure "gdp"."""
+    if measure == "gdp":
+        raise ValueError("Laplace noise is not accounted for under Gaussian DP")
+    guess = l1 / _pure_epsilon(price, measure, 2)
+    return _within(price, measure, guess, lambda scale: LaplaceEvent(scale, l1))
 
 
-def gaussian_within(price: Fraction, l2_squared: int) -> GaussianEvent:
-    """The least discrete Gaussian noise whose rho does not exceed a price."""
-    guess = sqrt(l2_squared / (2 * float(_positive(price))))
-    sigma = _least_scale(guess, price, lambda s: cost(GaussianEvent(s, l2_squared), "zcdp"))
-    return GaussianEvent(sigma, l2_squared)
+def gaussian_within(price: Fraction, l2_squared: int, measure: Measure) -> GaussianEvent:
+    """The least discrete Gaussian noise whose cost does not exceed a price; no measure "pure"."""
+    variance = l2_squared / (2 * float(_positive(price)))
+    if measure == "pure":
+        raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
+    guess = sqrt(variance) if measure == "zcdp" else least_sigma(variance)
+    return _within(price, measure, guess, lambda sigma: GaussianEvent(sigma, l2_squared))
 
 
 def exponential_within(price: Fraction, measure: Measure, sensitivity: int) -> ExponentialEvent:
     """The sharpest exponential mechanism whose cost does not exceed a price."""
+    guess = 2 * sensitivity / _pure_epsilon(price, measure, float(16 / _PI) if measure == "gdp" else 8)
+    return _within(price, measure, guess, lambda scale: ExponentialEvent(scale, sensitivity))
+
+
+def _pure_epsilon(price: Fraction, measure: Measure, divisor: float) -> float:
+    """About the epsilon that a price allows, where rho or mu^2/2 is epsilon^2/divisor."""
     spend = float(_positive(price))
-    epsilon = spend if measure == "pure" else sqrt(8 * spend)
-    guess = 2 * sensitivity / epsilon
-    scale = _least_scale(guess, price, lambda s: cost(ExponentialEvent(s, sensitivity), measure))
-    return ExponentialEvent(scale, sensitivity)
+    return spend if measure == "pure" else sqrt(divisor * spend)

@@ -12,10 +12,13 @@ class Guarantee:
     Attributes:
         epsilon: rounded up.
         delta: 0.0 under pure epsilon-DP.
-        rho: zero-concentrated rho, rounded up; None under pure epsilon-DP.
+        rho: zero-concentrated rho, rounded up; None under pure epsilon-DP. Under accountant
+            "gdp" it holds as well, but epsilon is that of mu.
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
-        accountant: "sequential" or "zcdp".
+        accountant: "sequential", "zcdp" or "gdp".
+        mu: of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
+            but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
     """
 
     epsilon: float
@@ -24,3 +27,4 @@ class Guarantee:
     unit: str
     neighbours: str
     accountant: str
+    mu: float | None = None

@@ -8,15 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.accounting import accountants
 from dpsynth.accounting.accountants import (
     budget_of,
     compose,
+    epsilon_of,
     float_down,
     float_up,
     zcdp_budget,
     zcdp_epsilon,
 )
-from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, cost
+from dpsynth.accounting.events import (
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    cost,
+    exponential_within,
+    gaussian_within,
+)
+from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
 
 NEAR = Neighbours("add_remove", "id", 4)
@@ -93,20 +103,54 @@ def test_a_budget_never_implies_more_than_the_epsilon_asked_for_and_nearly_all_o
     assert epsilon * (1 - Fraction(1, 10**9)) <= implied <= epsilon
 
 
-@given(EPSILONS, DELTAS)
+def spent_in_parts(measure, epsilon, delta, parts):
+    """Epsilon of a budget spent on so many answers and then a choice, which takes what is left of it."""
+    budget = budget_of(measure, epsilon, delta)
+    spent = [gaussian_within(budget / parts, 1, measure)] * (parts - 1)
+    left = budget - sum((cost(e, measure) for e in spent), Fraction(0))
+    return compose([*spent, exponential_within(left, measure, 1)], measure, delta, NEAR).epsilon
+
+
+@given(EPSILONS, DELTAS, st.integers(1, 9), st.sampled_from(["zcdp", "gdp"]))
+@settings(max_examples=300, deadline=None)
+def test_a_release_that_spends_its_whole_budget_reports_no_more_than_was_asked(
+    epsilon, delta, parts, measure
+):
+    found = spent_in_parts(measure, epsilon, delta, parts)
+    assert float(epsilon) * (1 - 1e-9) <= found <= float_up(epsilon)
+
+
+NARROW = [
+    (Fraction(1, 2), Fraction(3.5292630014000157e-06), 3),
+    (Fraction(0.1), Fraction(0.0004817223999263796), 2),
+    (Fraction(2), Fraction(2.5043129462861466e-11), 2),
+]
+
+
+def test_the_best_alpha_to_the_digits_of_a_float_would_report_more_than_was_asked(monkeypatch):
+    """A release would spend all, and be refused in the end for a sixteenth digit."""
+
+    def over():
+        return [e for e, delta, parts in NARROW if spent_in_parts("zcdp", e, delta, parts) > float_up(e)]
+
+    assert over() == []
+    monkeypatch.setattr(accountants, "_polished", lambda alpha, rho, delta: alpha)
+    assert over() != []
+
+
+@given(RHOS, DELTAS)
 @SLOW
-def test_a_release_that_spends_its_whole_budget_reports_no_more_than_was_asked(epsilon, delta):
-    budget = zcdp_budget(epsilon, delta)
-    halves = GaussianEvent(float_up(Fraction(1 / sqrt(budget))) * (1 + 1e-15), 1)
-    assert 2 * halves.rho <= budget
-    assert compose([halves] * 2, "zcdp", delta, NEAR).epsilon <= float_up(epsilon)
+def test_no_alpha_near_the_one_found_implies_less_in_forty_digits(rho, delta):
+    found, truth = zcdp_epsilon(rho, delta), true_epsilon(rho, delta)
+    with mpmath.workdps(50):
+        assert abs(exact(found) - truth) <= mpmath.mpf(10) ** -40 * (1 + truth)
 
 
 def test_nothing_asked_costs_nothing():
     assert zcdp_epsilon(Fraction(0), DELTA) == 0
-    for measure in ("pure", "zcdp"):
+    for measure in ("pure", "zcdp", "gdp"):
         nothing = compose([], measure, DELTA, NEAR)
-        assert nothing.epsilon == 0.0 and nothing.rho in (None, 0.0)
+        assert nothing.epsilon == 0.0 and nothing.rho in (None, 0.0) and nothing.mu in (None, 0.0)
 
 
 @given(st.floats(1e-6, 1e-2).map(Fraction), st.floats(0.9, 0.999999).map(Fraction))
@@ -130,7 +174,9 @@ EVENTS = st.one_of(
 
 
 def measures(events):
-    return ["zcdp"] if any(e.epsilon is None for e in events) else ["zcdp", "pure"]
+    """Those under which all events have a cost."""
+    pure, gdp = ([getattr(e, kind) is not None for e in events] for kind in ("epsilon", "half_mu_squared"))
+    return ["zcdp"] + ["pure"] * all(pure) + ["gdp"] * all(gdp)
 
 
 @given(EVENTS, st.integers(0, 60))
@@ -142,7 +188,8 @@ def test_k_equal_events_cost_k_times_one(event, k):
         if measure == "pure":
             assert found.epsilon == float_up(total) and found.rho is None
         else:
-            assert found.rho == float_up(total) and found.epsilon == float_up(zcdp_epsilon(total, DELTA))
+            assert found.epsilon == float_up(epsilon_of(measure, total, DELTA))
+            assert found.rho == float_up(k * cost(event, "zcdp"))
 
 
 @given(st.lists(EVENTS, max_size=12), st.randoms(use_true_random=False))
@@ -164,21 +211,35 @@ def test_a_guarantee_states_its_unit_relation_and_accountant():
         assert found.unit == "one person: all rows with the same id, at most 4"
         assert found.neighbours == "add_remove"
     assert (pure.accountant, pure.delta, pure.epsilon) == ("sequential", 0.0, 2.0)
-    assert (zcdp.accountant, zcdp.rho) == ("zcdp", 2.0)
+    assert (zcdp.accountant, zcdp.rho, zcdp.mu) == ("zcdp", 2.0, None)
     assert Fraction(repr(zcdp.delta)) == DELTA
 
 
 def test_gaussian_noise_is_refused_under_pure_accounting_and_zcdp_without_delta():
     with pytest.raises(ValueError, match="no cost under pure"):
         compose([GaussianEvent(1.0, 1)], "pure", None, NEAR)
-    for refused in (lambda: compose([], "zcdp", None, NEAR), lambda: budget_of("zcdp", Fraction(1), None)):
+    for measure in ("zcdp", "gdp"):
         with pytest.raises(ValueError, match="needs a delta"):
-            refused()
+            compose([], measure, None, NEAR)
+        with pytest.raises(ValueError, match="needs a delta"):
+            budget_of(measure, Fraction(1), None)
 
 
-def test_the_budget_of_pure_accounting_is_epsilon_itself():
-    assert budget_of("pure", Fraction(1, 3), None) == Fraction(1, 3)
+def test_laplace_noise_is_refused_under_gaussian_dp_and_choices_are_not():
+    with pytest.raises(ValueError, match="Gaussian noise"):
+        compose([GaussianEvent(9.0, 1), LaplaceEvent(9.0, 1)], "gdp", DELTA, NEAR)
+    events = [GaussianEvent(9.0, 1), ExponentialEvent(9.0, 1)]
+    assert compose(events, "gdp", DELTA, NEAR).epsilon > compose(events[:1], "gdp", DELTA, NEAR).epsilon > 0
+
+
+def test_each_measure_has_its_budget_and_its_epsilon():
+    assert (
+        budget_of("pure", Fraction(1, 3), None) == epsilon_of("pure", Fraction(1, 3), None) == Fraction(1, 3)
+    )
     assert budget_of("zcdp", Fraction(1), DELTA) == zcdp_budget(Fraction(1), DELTA)
+    assert budget_of("gdp", Fraction(1), DELTA) == gdp_budget(Fraction(1), DELTA)
+    assert epsilon_of("zcdp", RHO, DELTA) == zcdp_epsilon(RHO, DELTA)
+    assert epsilon_of("gdp", RHO, DELTA) == gdp_epsilon(RHO, DELTA) < zcdp_epsilon(RHO, DELTA)
 
 
 @given(st.fractions(Fraction(1, 10**9), 10**9))

@@ -29,32 +29,39 @@ PRICES = st.one_of(
 )
 SENSITIVITIES = st.integers(1, 20_000)
 MEASURES = st.sampled_from(["pure", "zcdp"])
+KINDS = ["laplace", "gaussian", "gaussian run", "exponential", "exponential run"]
 EVENTS = [LaplaceEvent(0.1, 3), GaussianEvent(1 / 3, 2), ExponentialEvent(5e-324, 1), LaplaceEvent(1e308, 7)]
 
 
 def priced(kind, price, measure, sensitivity):
-    """The event that fits a price, and its cost under the measure."""
-    if kind == "gaussian":
-        event = gaussian_within(price, sensitivity)
-        return event, event.rho
+    """The event that fits a price, and its cost under the measure; that of a run is Gaussian DP."""
+    if kind in ("gaussian", "gaussian run"):
+        gaussian = "zcdp" if kind == "gaussian" else "gdp"
+        event = gaussian_within(price, sensitivity, gaussian)
+        return event, cost(event, gaussian)
+    if kind == "exponential run":
+        kind, measure = "exponential", "gdp"
     event = {"laplace": laplace_within, "exponential": exponential_within}[kind](price, measure, sensitivity)
     return event, cost(event, measure)
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian", "exponential"])
+@pytest.mark.parametrize("kind", KINDS)
 @given(price=PRICES, measure=MEASURES, sensitivity=SENSITIVITIES)
 @SETTING
 def test_a_price_is_never_exceeded_and_missed_by_at_most_its_twelfth_digit(kind, price, measure, sensitivity):
     _, spent = priced(kind, price, measure, sensitivity)
-    assert price * (1 - Fraction(1, 10**12)) <= spent <= price
+    # Where the noise is nearly all that hides the steps between integers, sigma's last digit costs more.
+    steep = 1 + price / sensitivity if kind == "gaussian run" else 1
+    assert price * (1 - steep * Fraction(1, 10**12)) <= spent <= price
 
 
-@pytest.mark.parametrize("kind", ["laplace", "gaussian", "exponential"])
+@pytest.mark.parametrize("kind", KINDS)
 @given(whole=PRICES, parts=st.integers(1, 200), measure=MEASURES, sensitivity=st.integers(1, 50))
 @settings(max_examples=100, deadline=None)
 def test_parts_of_a_split_sum_to_no_more_than_the_whole(kind, whole, parts, measure, sensitivity):
     _, each = priced(kind, whole / parts, measure, sensitivity)
-    assert whole * (1 - Fraction(1, 10**12)) <= parts * each <= whole
+    steep = 1 + whole / parts / sensitivity if kind == "gaussian run" else 1
+    assert whole * (1 - steep * Fraction(1, 10**12)) <= parts * each <= whole
 
 
 def test_a_split_in_floats_would_be_caught_exceeding_the_whole():
@@ -65,7 +72,7 @@ def test_a_split_in_floats_would_be_caught_exceeding_the_whole():
 
 @pytest.mark.parametrize("price", [Fraction(0), Fraction(-1, 3)])
 def test_a_price_of_nothing_is_refused(price):
-    for kind in ("laplace", "gaussian", "exponential"):
+    for kind in KINDS:
         with pytest.raises(ValueError, match="positive"):
             priced(kind, price, "zcdp", 1)
 
@@ -87,10 +94,37 @@ def test_costs_are_exact_rationals_of_the_noise_really_drawn(scale, sensitivity)
 
 
 def test_a_person_of_k_rows_needs_k_times_the_noise_of_a_row():
-    row, person = gaussian_within(Fraction(1, 10), 1), gaussian_within(Fraction(1, 10), 25)
+    row, person = (gaussian_within(Fraction(1, 10), squared, "zcdp") for squared in (1, 25))
     assert person.sigma == pytest.approx(5 * row.sigma)
     assert laplace_within(Fraction(1), "pure", 5).scale == 5.0
-    assert gaussian_within(Fraction(1, 10), 2).sigma == pytest.approx(sqrt(2) * row.sigma)
+    assert gaussian_within(Fraction(1, 10), 2, "zcdp").sigma == pytest.approx(sqrt(2) * row.sigma)
+
+
+@given(PRICES, SENSITIVITIES)
+@SETTING
+def test_gaussian_runs_pay_a_little_noise_for_being_discrete_and_never_go_below_a_floor(price, sensitivity):
+    plain, run = (gaussian_within(price, sensitivity, measure).sigma for measure in ("zcdp", "gdp"))
+    assert run > max(plain, 0.77)
+    assert run**2 == pytest.approx((plain**2 + 0.6) / 0.999)
+
+
+def test_gaussian_dp_has_a_cost_for_gaussian_noise_and_choices_alone_and_pure_for_all_but_gaussian_noise():
+    gaussian, choice = GaussianEvent(4.0, 2), ExponentialEvent(4.0, 2)
+    assert gaussian.half_mu_squared == Fraction(2) / (2 * (Fraction("0.999") * 16 - Fraction("0.6")))
+    assert choice.half_mu_squared == Fraction(355, 113) / 16
+    for event in (gaussian, choice):
+        assert (
+            event.half_mu_squared <= cost(event, "gdp") <= event.half_mu_squared * (1 + Fraction(1, 10**15))
+        )
+    for event in (LaplaceEvent(4.0, 2), GaussianEvent(0.77, 1)):
+        with pytest.raises(ValueError, match=r"counts Gaussian noise, .* and choices only"):
+            cost(event, "gdp")
+    with pytest.raises(ValueError, match="Laplace noise is not accounted for"):
+        laplace_within(Fraction(1), "gdp", 1)
+    with pytest.raises(ValueError, match="no cost under pure"):
+        gaussian_within(Fraction(1), 1, "pure")
+    with pytest.raises(ValueError, match="no cost under pure"):
+        cost(gaussian, "pure")
 
 
 def test_the_factor_two_of_the_exponential_mechanism_is_not_dropped():
