@@ -6,64 +6,29 @@ lost answers included, never exceeds the budget the curator was opened with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from copy import copy
 from fractions import Fraction
-from hashlib import sha256
-from typing import Literal, Protocol
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import (
-    Measure,
-    cost,
-    exponential_within,
-    gaussian_within,
-    laplace_within,
-)
-from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.events import Measure, cost
 from dpsynth.curator import noise
-from dpsynth.curator.journal import Entry, Journal, Lost, Question, RecordedEvent
+from dpsynth.curator.asking import WORTHLESS, Asking, Draw
+from dpsynth.curator.counting import ExactCounts, Store
+from dpsynth.curator.distances import Distances, Estimates
+from dpsynth.curator.journal import Journal, Lost, Question, RecordedEvent
+from dpsynth.curator.listing import Listing, selected
+from dpsynth.curator.scores import Scores, public_numbers
 from dpsynth.curator.table import PrivateTable
+from dpsynth.curator.terms import Terms
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
-from dpsynth.errors import BudgetRefused
 
 Counts = NDArray[np.int64]
-
-_WORTHLESS = 1000
-"""A lost question is given up once its price falls to this part of its share."""
-Draw = Callable[[Counts], Counts]
-
-
-class Estimates(Protocol):
-    """Public estimates of marginals, to compare the private table with."""
-
-    def marginal(self, clique: Clique) -> NDArray[np.float64]:
-        """Estimated counts, axes in the clique's order."""
-        ...
-
-    def fingerprint(self) -> str:
-        """A digest that changes whenever an estimate does."""
-        ...
-
-
-@dataclass(frozen=True)
-class Terms:
-    """On what terms a curator answers.
-
-    Attributes:
-        neighbours: relation and unit, which decide every sensitivity.
-        measure: "pure" or "zcdp".
-        budget: total cost allowed, under the measure.
-        noise: "gaussian" or "laplace", for counts.
-    """
-
-    neighbours: Neighbours
-    measure: Measure
-    budget: Fraction
-    noise: Literal["gaussian", "laplace"]
 
 
 class Curator:
@@ -79,32 +44,54 @@ class Curator:
         """
         self._table = table
         self._terms = terms
-        self._journal = journal
-        self._distances: dict[tuple[str, Clique], int] = {}
+        self._asking = Asking(terms, journal)
+        self._counts = ExactCounts(table, Store())
+        self._distances = Distances(self._counts)
+        self._listing = Listing()
+        self._grouping: Grouping | None = None
+        self._ungrouped: Curator | None = None
+
+    def grouped(self, grouping: Grouping) -> Curator:
+        """A door to the same rows with groups for places, that shares journal, budget and counts.
+
+        Sensitivity: a row's group follows from the row's own code by a public rule, so a row still
+        stands in one cell and no sensitivity changes.
+
+        Raises:
+            ValueError: the grouping is not of this table's domain, or this door's is grouped already.
+        """
+        if self._grouping is not None:
+            raise ValueError("a door on groups can't be grouped again")
+        twin = copy(self)
+        twin._grouping, twin._ungrouped = grouping, self
+        twin._table = self._table.recoded(grouping)
+        twin._counts = ExactCounts(
+            twin._table, self._counts.store, frozenset(grouping.groups), grouping.digest
+        )
+        twin._distances = Distances(twin._counts)
+        return twin
 
     @property
     def measure(self) -> Measure:
-        """How costs are counted: "pure" (epsilon) or "zcdp" (rho)."""
+        """How costs are counted: "pure" (epsilon), "zcdp" (rho) or "gdp" (mu^2/2)."""
         return self._terms.measure
 
     @property
     def remaining(self) -> Fraction:
         """What is left of the budget before the next question."""
-        return self._terms.budget - self._spent(self._journal.asked())
+        return self._asking.remaining
 
-    def _spent(self, entries: Iterable[Entry]) -> Fraction:
-        return sum((cost(entry.event, self._terms.measure) for entry in entries), Fraction(0))
+    def cell_error(self, price: Fraction) -> float:
+        """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
+        near = self._terms.neighbours
+        return self._terms.noised(price, near.l1, near.l2_squared).mean_absolute_error
 
     def _ask(
         self, question: Question, event: RecordedEvent, exact: Callable[[], Counts], draw: Draw
     ) -> Counts | Lost:
-        """Refuse what the budget does not allow; otherwise let the journal answer."""
-        if cost(event, self._terms.measure) > self.remaining:
-            raise BudgetRefused(
-                "This release has spent its budget: a question was refused before anything was drawn. "
-                "Start a new release, or give this one more with privacy.epsilon."
-            )
-        return self._journal.answer(question, event, lambda: draw(exact()))
+        if self._grouping is not None:
+            question = {**question, "grouping": self._grouping.digest}
+        return self._asking.ask(question, event, exact, draw)
 
     def count(self, price: Fraction) -> Measurement | None:
         """Number of rows after bounding.
@@ -125,7 +112,7 @@ class Curator:
         Sensitivity: one unit moves a marginal by at most ``neighbours.l1`` in L1 and
         ``neighbours.l2_squared`` in squared L2.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
-        Cost: l2_squared/(2 sigma^2) in rho, or l1/b in epsilon, a clique.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these, a clique.
 
         A question lost to an interruption stays paid for. It is asked again from what is
         left: of the release's budget while it lasts, then of the allowance of the cliques
@@ -138,34 +125,33 @@ class Curator:
         """
         answers: list[Measurement | None] = []
         unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
+        still = list(accumulate(reversed(parts)))[::-1]
         for i, clique in enumerate(cliques):
             answer: Measurement | None = None
             while answer is None:
-                price = min(unspent, self.remaining) * parts[i] / sum(parts[i:])
-                if price <= allowance * parts[i] / sum(parts) / _WORTHLESS:
+                price = min(unspent, self.remaining) * parts[i] / still[i]
+                if price <= allowance * parts[i] / still[0] / WORTHLESS:
                     break
                 answer, paid = self._marginal(clique, price)
                 unspent -= paid if answer is not None else 0
             answers.append(answer)
         return answers
 
+    def singles(
+        self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
+    ) -> list[Measurement | None]:
+        """Noisy counts of each place of each column, on a door on groups too; see ``marginals``."""
+        return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
+
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
         near = self._terms.neighbours
-        event: RecordedEvent
-        draw: Callable[[Counts, float], Counts]
-        if self._terms.noise == "gaussian":
-            event = gaussian_within(price, near.l2_squared)
-            scale, draw = event.sigma, noise.add_gaussian
-        else:
-            event = laplace_within(price, self._terms.measure, near.l1)
-            scale, draw = event.scale, noise.add_laplace
+        noised = self._terms.noised(price, near.l1, near.l2_squared)
         question = {"ask": "marginal", "columns": list(clique)}
-        drawn = self._ask(
-            question, event, lambda: self._table.counts(clique), lambda exact: draw(exact, scale)
-        )
+        drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
+        paid = cost(noised.event, self._terms.measure)
         if isinstance(drawn, Lost):
-            return None, cost(event, self._terms.measure)
-        return Measurement(clique, drawn, self._terms.noise, scale), cost(event, self._terms.measure)
+            return None, paid
+        return Measurement(clique, drawn, noised.kind, noised.scale), paid
 
     def choose(
         self,
@@ -173,54 +159,149 @@ class Curator:
         estimates: Estimates,
         price: Fraction,
         penalties: Sequence[int] = (),
+        weights: Sequence[int] = (),
     ) -> int:
         """Choose the clique whose estimate is far from the truth, by the exponential mechanism.
 
         Score of a clique: L1 distance, in rows, between its exact counts and its estimate
-        rounded to integers, less its penalty.
-        Sensitivity: estimate and penalty are public and fixed, so one unit moves each score
-        by at most ``neighbours.l1``, either way.
+        rounded to integers, less its penalty, times its weight.
+        Sensitivity: estimates, penalties and weights are public and fixed, and one unit moves a
+        distance by at most ``neighbours.l1``, either way; so it moves a score by at most
+        ``neighbours.l1`` times the largest weight.
         Distribution: Pr[i] ~ exp(score_i/scale).
-        Cost: epsilon = 2 l1/scale; rho = epsilon^2/8.
+        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8. A choice that is lost to an
+        interruption is made again from what is left.
 
         Args:
             candidates: cliques to choose from, at least one.
             estimates: public estimates of their marginals.
             price: what the choice may cost.
-            penalties: rows to take off each score; left out: none.
+            penalties: rows to take off each distance, at most 2^40; left out: none.
+            weights: whole numbers from 0 to 2^20; left out: all 1.
 
         Returns:
             The index of the chosen candidate.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
+            ValueError: no candidates, or numbers out of range or not one a candidate.
         """
-        event = exponential_within(price, self._terms.measure, self._terms.neighbours.l1)
+        if not candidates:
+            raise ValueError("a choice needs candidates")
+        pick = self._chooser(candidates, estimates, price, penalties, weights)
+        return pick(np.arange(len(candidates)))
+
+    def choose_in_turn(
+        self,
+        candidates: Sequence[Clique],
+        estimates: Estimates,
+        price: Fraction,
+        most: int,
+        admissible: Callable[[Sequence[int]], NDArray[np.bool_]],
+        penalties: Sequence[int] = (),
+        weights: Sequence[int] = (),
+    ) -> list[int]:
+        """Choose several cliques one after another, each as ``choose`` does, none twice.
+
+        Scores, sensitivity, distribution and cost of each choice are those of ``choose`` among the
+        candidates that may come next. Those follow from the choices before and public facts, so the
+        choices compose like any questions asked in turn; each has noise of its own, and is charged
+        before it is drawn. Distances, and the names of all candidates, are worked out once.
+
+        Args:
+            candidates: as for ``choose``; for all choices, as what follows.
+            estimates: likewise.
+            price: what each choice may cost.
+            most: how many choices to make.
+            admissible: from the indices chosen so far to bool[candidates], which may come next;
+                asked once before each choice. Choosing ends where there are none.
+            penalties: as for ``choose``.
+            weights: likewise.
+
+        Returns:
+            The indices of the chosen candidates, in the order of choice.
+
+        Raises:
+            As for ``choose``; ValueError also where ``admissible`` does not speak of each candidate.
+        """
+        chosen: list[int] = []
+        if most <= 0 or not candidates:
+            return chosen
+        pick = self._chooser(candidates, estimates, price, penalties, weights)
+        while len(chosen) < most:
+            may = np.array(admissible(tuple(chosen)), dtype=np.bool_)
+            if may.shape != (len(candidates),):
+                raise ValueError("whether it may be chosen must be said of each candidate")
+            may[chosen] = False
+            if not may.any():
+                break
+            chosen.append(pick(np.flatnonzero(may)))
+        return chosen
+
+    def _chooser(
+        self,
+        candidates: Sequence[Clique],
+        estimates: Estimates,
+        price: Fraction,
+        penalties: Sequence[int],
+        weights: Sequence[int],
+    ) -> Callable[[NDArray[np.intp]], int]:
+        """What chooses among the candidates at some places, and gives the place of one."""
+        candidates, digest = tuple(candidates), estimates.fingerprint()
+        off, times = public_numbers(len(candidates), penalties, weights)
+        named = self._listing.of(candidates, off, times)
+        scores = Scores(lambda: self._distances.of(candidates, estimates, digest), off, times)
+
+        def pick(at: NDArray[np.intp]) -> int:
+            sensitivity = scores.sensitivity(at, self._terms.neighbours.l1)
+            question = {"ask": "choose", "candidates": selected(named, at), "estimates": digest}
+
+            def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+                event = self._terms.choosing(price, sensitivity)
+                return self._ask(
+                    question,
+                    event,
+                    lambda: scores.of(at),
+                    lambda found: np.array(noise.choose_index(found, event.scale)),
+                ), event.scale
+
+            return int(at[int(self._asking.insist(price, ask)[0])])
+
+        return pick
+
+    def errors(
+        self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
+    ) -> tuple[Counts, float]:
+        """Noisy L1 distances, in rows, between exact counts and estimates rounded to integers.
+
+        Sensitivity: one unit moves each of k distances by at most ``neighbours.l1``, either way,
+        so all of them by at most k l1 in L1 and k l1^2 in squared L2.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a candidate.
+        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these. A question lost to an
+        interruption stays paid for, and is asked again from what is left.
+
+        Args:
+            candidates: cliques; none cost nothing.
+            estimates: public estimates of their marginals.
+            price: what the answer may cost.
+
+        Returns:
+            int64[candidates], and the standard deviation of their noise in rows.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+        """
+        if not candidates:
+            return np.zeros(0, dtype=np.int64), 0.0
+        k, l1 = len(candidates), self._terms.neighbours.l1
         digest = estimates.fingerprint()
-        off = np.array(penalties or [0] * len(candidates), dtype=np.int64)
-        question = {"ask": "choose", "candidates": _names(candidates, off), "estimates": digest}
-        while True:
-            chosen = self._ask(
-                question,
-                event,
-                lambda: self._scores(candidates, estimates, digest) - off,
-                lambda scores: np.array(noise.choose_index(scores, event.scale)),
-            )
-            if not isinstance(chosen, Lost):
-                return int(chosen)
+        question = {"ask": "errors", "candidates": self._listing.of(candidates), "estimates": digest}
 
-    def _scores(self, candidates: Sequence[Clique], estimates: Estimates, digest: str) -> Counts:
-        """L1 distances int64[candidates]; each is computed once for the same estimates."""
-        for clique in candidates:
-            if (digest, clique) not in self._distances:
-                guess = np.rint(estimates.marginal(clique)).astype(np.int64)
-                gap = np.abs(self._table.counts(clique) - guess).sum()
-                self._distances[digest, clique] = int(gap)
-        return np.array([self._distances[digest, c] for c in candidates], dtype=np.int64)
+        def exact() -> Counts:
+            return self._distances.of(candidates, estimates, digest)
 
+        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+            noised = self._terms.noised(price, k * l1, k * l1**2)
+            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
-def _names(candidates: Sequence[Clique], penalties: Counts) -> Mapping[str, object]:
-    """The candidates as a count and a digest: thousands of names would swell the journal."""
-    pairs = zip(candidates, penalties.tolist(), strict=True)
-    listed = "\n".join("\t".join((*clique, str(penalty))) for clique, penalty in pairs)
-    return {"number": len(candidates), "sha256": sha256(listed.encode()).hexdigest()}
+        return self._asking.insist(price, ask)

@@ -57,7 +57,7 @@ def add_gaussian(values: Counts, sigma: float) -> Counts:
     """
     if bulk_noise.pays("gaussian", _positive(sigma), values.size):
         return bulk_noise.add("gaussian", sigma, values)
-    return np.array(_gaussian(sigma)(values.ravel().tolist()), dtype=np.int64).reshape(values.shape)
+    return np.array(_gaussian(sigma)(values.ravel()), dtype=np.int64).reshape(values.shape)
 
 
 def add_laplace(values: Counts, scale: float) -> Counts:
@@ -69,7 +69,7 @@ def add_laplace(values: Counts, scale: float) -> Counts:
     """
     if bulk_noise.pays("laplace", _positive(scale), values.size):
         return bulk_noise.add("laplace", scale, values)
-    return np.array(_laplace(scale)(values.ravel().tolist()), dtype=np.int64).reshape(values.shape)
+    return np.array(_laplace(scale)(values.ravel()), dtype=np.int64).reshape(values.shape)
 
 
 def choose_index(scores: Counts, scale: float) -> int:
@@ -80,4 +80,4 @@ def choose_index(scores: Counts, scale: float) -> int:
     Distribution: report-noisy-max with Gumbel noise, which is the exponential mechanism.
     Cost: epsilon = 2 D/scale, and rho = epsilon^2/8, ``accounting.events.ExponentialEvent``.
     """
-    return int(_gumbel_max(scale)(scores.tolist()))
+    return int(_gumbel_max(scale)(scores))

@@ -18,6 +18,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.bounding import Person, person_codes, rows_kept
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.grouping import Grouping
 
 _CHUNK = 1 << 18
 
@@ -40,14 +41,28 @@ class PrivateTable:
         """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
         cells = self.domain.cells(clique)
         total = np.zeros(cells, dtype=np.int64)
+        # The narrower the cells' numbers, the faster they are made.
+        number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
         for start in range(0, self.rows, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            cell = np.zeros(len(range(*part.indices(self.rows))), dtype=np.int64)
-            for column in clique:
-                cell *= self.domain.sizes[column]
-                cell += self.codes[column][part]
+            stop = min(start + _CHUNK, self.rows)
+            cell = np.zeros(stop - start, dtype=number)
+            for i, column in enumerate(clique):
+                if i > 0:
+                    np.multiply(cell, number.type(self.domain.sizes[column]), out=cell)
+                np.add(cell, self.codes[column][start:stop], out=cell, casting="unsafe")
             total += np.bincount(cell, minlength=cells)
         return total.reshape(self.domain.shape(clique))
+
+    def recoded(self, grouping: Grouping) -> PrivateTable:
+        """The same rows with groups for places.
+
+        Raises:
+            ValueError: the grouping is not of this table's domain.
+        """
+        domain, codes = grouping.coarse(self.domain), dict(self.codes)
+        for column, groups in grouping.groups.items():
+            codes[column] = groups.astype(np.min_scalar_type(domain.sizes[column] - 1))[codes[column]]
+        return PrivateTable(domain, codes, self.rows)
 
 
 def _encode(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:

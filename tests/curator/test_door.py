@@ -1,19 +1,22 @@
 """The door: what is asked never costs more than the budget, whatever is lost on the way."""
 
 from fractions import Fraction
+from math import pi
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import cost
+from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
+from dpsynth.curator.distances import FARTHEST
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Domain
-from dpsynth.errors import BudgetRefused, DpsynthError
+from dpsynth.domain.grouping import Grouping
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 
 DOMAIN = Domain({"a": 3, "b": 2})
 TABLE = PrivateTable(
@@ -48,11 +51,17 @@ class Losing:
         return sum((cost(e.event, measure) for e in self.entries), Fraction(0))
 
 
+FEWER = Grouping({"a": np.array([0, 1, 1])})
+
+
 class Flat:
     """Estimates that are zero everywhere."""
 
+    def __init__(self, grouping=None):
+        self.domain = grouping.coarse(DOMAIN) if grouping else DOMAIN
+
     def marginal(self, clique):
-        return np.zeros(DOMAIN.shape(clique))
+        return np.zeros(self.domain.shape(clique))
 
     def fingerprint(self):
         return "flat"
@@ -67,15 +76,16 @@ def quiet(monkeypatch):
 
 
 def opened(journal, budget, near=NEAR[0], kind="gaussian"):
-    measure = "zcdp" if kind != "pure" else "pure"
-    noise_kind = "gaussian" if kind == "gaussian" else "laplace"
+    measure = kind if kind in {"pure", "gdp"} else "zcdp"
+    noise_kind = "gaussian" if kind in {"gaussian", "gdp"} else "laplace"
     return Curator(TABLE, Terms(near, measure, Fraction(budget), noise_kind), journal), measure
 
 
-KINDS = st.sampled_from(["gaussian", "laplace", "pure"])
+KINDS = st.sampled_from(["gaussian", "laplace", "pure", "gdp"])
 PRICES = st.fractions(Fraction(1, 10**6), 10)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["count", "marginals", "choose"]), st.integers(0, 5), PRICES), max_size=6
+    st.tuples(st.sampled_from(["count", "marginals", "choose", "errors"]), st.integers(0, 5), PRICES),
+    max_size=6,
 )
 
 
@@ -92,6 +102,8 @@ def test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost(
                 curator.count(price)
             elif ask == "marginals":
                 curator.marginals(PAIRS[:number], price)
+            elif ask == "errors":
+                curator.grouped(FEWER).errors(PAIRS[:number], Flat(FEWER), price)
             else:
                 curator.choose(PAIRS, Flat(), price)
         except BudgetRefused:
@@ -186,10 +198,15 @@ def test_every_event_states_the_sensitivity_of_the_relation(near):
     gaussian.choose(PAIRS, Flat(), Fraction(1))
     events = [e.event for e in journal.entries]
     assert events[0].l2_squared == near.l2_squared and events[1].sensitivity == near.l1
+    gaussian.choose(PAIRS, Flat(), Fraction(1), weights=[1, 7, 0, 7, 2])
+    gaussian.errors(PAIRS, Flat(), Fraction(1))
+    assert journal.entries[2].event.sensitivity == 7 * near.l1
+    assert journal.entries[3].event.l2_squared == len(PAIRS) * near.l1**2
     apart = Losing()
     laplace, _ = opened(apart, 10, near, "pure")
     laplace.marginals([("a",)], Fraction(1))
-    assert apart.entries[0].event.l1 == near.l1
+    laplace.errors(PAIRS, Flat(), Fraction(1))
+    assert [e.event.l1 for e in apart.entries] == [near.l1, len(PAIRS) * near.l1]
 
 
 def test_scores_are_l1_distances_between_exact_counts_and_rounded_estimates(monkeypatch):
@@ -204,6 +221,10 @@ def test_scores_are_l1_distances_between_exact_counts_and_rounded_estimates(monk
     assert curator.choose([("a", "b"), ("b",), ("a",)], Guess(), Fraction(1)) == 1
     # counts are [[1, 0], [0, 1], [1, 2]], [2, 3] and [1, 1, 3], and 1.4 is rounded to 1
     assert seen == [[3, 3, 2]]
+    curator.choose([("a", "b"), ("b",), ("a",)], Guess(), Fraction(1), [1, 5, -2], [2, 10, 0])
+    assert seen[1:] == [[4, -20, 0]]
+    distances, _ = curator.errors([("a",), ("b", "a"), ("a",)], Guess(), Fraction(1))
+    assert distances.tolist() == [2, 3, 2]
 
 
 def test_answers_come_in_the_order_and_shape_asked():
@@ -250,3 +271,271 @@ def test_a_replay_with_other_estimates_or_candidates_is_refused(tmp_path):
 def test_the_curator_and_its_table_print_no_cell():
     curator, _ = opened(Losing(), 1)
     assert "array" not in repr(curator) and "array" not in repr(TABLE)
+
+
+class Huge(Flat):
+    """Estimates that no int64 holds."""
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+
+    def marginal(self, clique):
+        return np.full(DOMAIN.shape(clique), self.value)
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, np.inf, -np.inf, np.nan])
+def test_estimates_beyond_all_numbers_give_scores_that_do_not_wrap(monkeypatch, value):
+    seen = []
+    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 0)
+    curator, _ = opened(Losing(), 10)
+    curator.choose(PAIRS[:1], Huge(value), Fraction(1), [-FARTHEST], [1 << 20])
+    assert 0 < curator.errors(PAIRS[:1], Huge(value), Fraction(1))[0][0] <= FARTHEST
+    assert 0 < seen[0][0] <= 1 << 61
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4, 3), (3, 1, 1)])
+def test_an_estimate_of_another_shape_is_refused_rather_than_stretched(shape):
+    class Odd(Flat):
+        def marginal(self, clique):
+            return np.zeros(shape)
+
+    with pytest.raises(ValueError, match="one number for each cell"):
+        opened(Losing(), 10)[0].errors([("a",)], Odd(), Fraction(1))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "numbers"),
+    [
+        ([], {}),
+        (PAIRS, {"penalties": [1]}),
+        (PAIRS, {"weights": [1] * 6}),
+        (PAIRS, {"weights": [1, 1, -1, 1, 1]}),
+        (PAIRS, {"weights": [1, 1, 1, 1, (1 << 20) + 1]}),
+        (PAIRS, {"penalties": [0, 0, 0, 0, -FARTHEST - 1]}),
+    ],
+)
+def test_a_choice_with_numbers_that_would_break_its_sensitivity_is_refused_before_it_is_charged(
+    candidates, numbers
+):
+    journal = Losing()
+    with pytest.raises(ValueError, match=r"candidate"):
+        opened(journal, 10)[0].choose(candidates, Flat(), Fraction(1), **numbers)
+    assert journal.entries == []
+
+
+def test_weights_of_zero_alone_leave_scores_equal_and_the_choice_charged(monkeypatch):
+    seen, journal = [], Losing()
+    monkeypatch.setattr(noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or 2)
+    curator, measure = opened(journal, 10, NEAR[3])
+    assert curator.choose(PAIRS, Flat(), Fraction(1), weights=[0] * 5) == 2
+    assert seen == [[0] * 5] and journal.entries[0].event.sensitivity == NEAR[3].l1
+    assert journal.spent(measure) > 0
+
+
+class Turns:
+    """Candidates may come until a number is chosen; remembers what it was told."""
+
+    def __init__(self, until=10, barred=()):
+        self.until, self.barred, self.told = until, list(barred), []
+
+    def __call__(self, before):
+        self.told.append(list(before))
+        may = np.full(len(PAIRS), len(before) < self.until)
+        may[self.barred] = False
+        return may
+
+
+@given(KINDS, st.integers(-1, 7), st.integers(0, 7), st.sets(st.integers(0, 4)))
+@settings(max_examples=100, deadline=None)
+def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(kind, most, until, barred):
+    journal = Losing()
+    curator, measure = opened(journal, 10, NEAR[1], kind)
+    turns = Turns(until, barred)
+    chosen = curator.choose_in_turn(PAIRS, Flat(), Fraction(1, 8), most, turns, [0, 1, 2, 3, 4])
+    assert len(chosen) == len(set(chosen)) == max(0, min(most, until, 5 - len(barred)))
+    assert not barred & set(chosen)
+    costs = [cost(e.event, measure) for e in journal.entries]
+    assert len(costs) == len(chosen)
+    assert all(Fraction(1, 8) * (1 - Fraction(1, 10**12)) <= c <= Fraction(1, 8) for c in costs)
+    # Asked once before each choice, with all choices before it, and once more where none is left.
+    assert turns.told == [chosen[:i] for i in range(len(chosen) + (most > len(chosen)))]
+
+
+def test_choices_in_turn_have_the_scores_and_the_sensitivity_of_those_that_may_come(monkeypatch):
+    seen, journal = [], Losing()
+    monkeypatch.setattr(
+        noise, "choose_index", lambda scores, scale: seen.append(scores.tolist()) or int(np.argmax(scores))
+    )
+    curator, _ = opened(journal, 10, NEAR[1])
+    weights = [1, 9, 2, 3, 0]
+    chosen = curator.choose_in_turn(
+        PAIRS, Flat(), Fraction(1), 3, Turns(barred=[0]), [0, 0, 1, 0, 0], weights
+    )
+    assert seen == [[45, 8, 15, 0], [8, 15, 0], [8, 0]] and chosen == [1, 3, 2]
+    assert [e.event.sensitivity for e in journal.entries] == [18, 6, 4]
+
+
+def test_a_choice_in_turn_that_is_lost_is_made_again_before_the_next():
+    journal = Losing([False, True])
+    turns = Turns()
+    chosen = opened(journal, 10)[0].choose_in_turn(PAIRS, Flat(), Fraction(1), 3, turns)
+    assert len(chosen) == 3 and len(journal.entries) == 4
+    assert journal.entries[1].question == journal.entries[2].question
+    assert turns.told == [chosen[:i] for i in range(3)]
+
+
+def test_two_turns_among_other_candidates_are_two_questions():
+    journal = Losing()
+    curator, _ = opened(journal, 10)
+    for barred in ([], [4], [3]):
+        curator.choose_in_turn(PAIRS, Flat(), Fraction(1), 1, Turns(barred=barred))
+    curator.choose(PAIRS, Flat(), Fraction(1))
+    names = [e.question["candidates"]["sha256"] for e in journal.entries]
+    assert len(set(names)) == 3 and names[0] == names[3]
+    assert [e.question["candidates"]["number"] for e in journal.entries] == [5, 4, 4, 5]
+
+
+@pytest.mark.parametrize("answer", [True, [True] * 4, [[True] * 5]])
+def test_an_answer_that_does_not_speak_of_each_candidate_is_refused(answer):
+    journal = Losing()
+    with pytest.raises(ValueError, match="each candidate"):
+        opened(journal, 10)[0].choose_in_turn(PAIRS, Flat(), Fraction(1), 1, lambda _: np.array(answer))
+    assert journal.entries == []
+
+
+def test_a_door_on_groups_still_counts_the_single_values_of_a_column():
+    journal = Losing()
+    coarse = opened(journal, 2)[0].grouped(FEWER)
+    answers = coarse.singles(["a", "b"], Fraction(1), [Fraction(3), Fraction(1)])
+    assert [m.clique for m in answers] == [("a",), ("b",)]
+    assert [m.values.tolist() for m in answers] == [[1, 1, 3], [2, 3]]
+    assert [float(cost(e.event, "zcdp")) for e in journal.entries] == pytest.approx([0.75, 0.25])
+    assert coarse.remaining == 2 - journal.spent("zcdp") and "grouping" not in journal.entries[0].question
+    assert [m.values.tolist() for m in opened(Losing(), 1)[0].singles(["b"], Fraction(1))] == [[2, 3]]
+
+
+@pytest.mark.parametrize(("kind", "scale"), [("pure", 16), ("gaussian", 4), ("gdp", (8 * pi) ** 0.5)])
+def test_a_choice_has_the_scale_that_its_price_buys_under_each_measure(kind, scale):
+    journal = Losing()
+    curator, measure = opened(journal, 10, NEAR[1], kind)
+    curator.choose(PAIRS, Flat(), Fraction(1, 2), (), [1, 1, 1, 2, 1])
+    (entry,) = journal.entries
+    assert entry.event == ExponentialEvent(entry.event.scale, 4)
+    assert Fraction(1, 2) * (1 - Fraction(1, 10**12)) <= journal.spent(measure) <= Fraction(1, 2)
+    # Twice the sensitivity over an epsilon of 1/2, of 2, and of the root of 8/pi.
+    assert entry.event.scale == pytest.approx(scale, rel=1e-6)
+
+
+@pytest.mark.parametrize(("measure", "kind"), [("gdp", "laplace"), ("pure", "gaussian")])
+def test_noise_that_a_measure_cannot_count_is_refused_before_the_door_opens(measure, kind):
+    with pytest.raises(ConfigError, match=rf"privacy\.noise {kind}"):
+        Terms(NEAR[0], measure, Fraction(1), kind)
+
+
+@given(KINDS, st.sampled_from(NEAR), st.fractions(Fraction(1, 1000), 1), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_noisy_errors_cost_their_price_whatever_the_number_of_candidates(kind, near, price, number):
+    journal = Losing()
+    curator, measure = opened(journal, 10, near, kind)
+    distances, stddev = curator.errors(PAIRS[:number], Flat(), price)
+    (entry,) = journal.entries
+    assert price * (1 - Fraction(1, 10**12)) <= journal.spent(measure) <= price
+    assert distances.tolist() == [5] * number
+    if hasattr(entry.event, "sigma"):
+        assert stddev == pytest.approx(entry.event.sigma)
+    else:
+        t = np.exp(-1 / entry.event.scale)
+        assert stddev == pytest.approx((2 * t) ** 0.5 / (1 - t))
+
+
+def test_errors_of_no_candidates_ask_nothing():
+    journal = Losing()
+    distances, stddev = opened(journal, 10)[0].errors([], Flat(), Fraction(1))
+    assert distances.shape == (0,) and stddev == 0.0 and journal.entries == []
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", "pure", "gdp"])
+def test_errors_that_are_lost_are_asked_again_from_what_is_left(kind):
+    journal = Losing([True, True])
+    curator, measure = opened(journal, 1, kind=kind)
+    _, stddev = curator.errors(PAIRS, Flat(), Fraction(2, 5))
+    costs = [float(cost(e.event, measure)) for e in journal.entries]
+    assert costs == pytest.approx([0.4, 0.4, 0.2])
+    scale = getattr(journal.entries[-1].event, "sigma", None) or 2**0.5 * journal.entries[-1].event.scale
+    assert stddev == pytest.approx(scale, rel=1e-2)
+    hopeless = Losing([True] * 1000)
+    with pytest.raises(BudgetRefused, match="Interruptions"):
+        opened(hopeless, 1, kind=kind)[0].errors(PAIRS, Flat(), Fraction(2, 5))
+    assert hopeless.spent(measure) <= 1 and len(hopeless.entries) == 3
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", "pure", "gdp"])
+def test_the_error_of_a_cell_is_that_of_the_noise_that_its_price_buys(kind):
+    journal = Losing()
+    curator, _ = opened(journal, 10, NEAR[3], kind)
+    error = curator.cell_error(Fraction(1, 7))
+    (answer,) = curator.marginals([("a",)], Fraction(1, 7))
+    ratio = (2 / np.pi) ** 0.5 if answer.noise == "gaussian" else 2**-0.5
+    assert error == pytest.approx(ratio * answer.stddev, rel=2e-3) and len(journal.entries) == 1
+
+
+def test_a_door_on_groups_counts_groups_and_pays_from_the_same_budget():
+    journal = Losing()
+    fine, _ = opened(journal, 1)
+    coarse = fine.grouped(FEWER)
+    (answer,) = coarse.marginals([("b", "a")], Fraction(1, 4))
+    np.testing.assert_array_equal(answer.values, [[1, 1], [0, 3]])
+    assert coarse.errors([("b", "a")], Flat(FEWER), Fraction(1, 4))[0].tolist() == [5]
+    assert fine.remaining == coarse.remaining == 1 - journal.spent("zcdp") < Fraction(3, 4)
+    np.testing.assert_array_equal(
+        fine.marginals([("b", "a")], Fraction(1, 4))[0].values, TABLE.counts(("b", "a"))
+    )
+    with pytest.raises(BudgetRefused):
+        coarse.choose(PAIRS, Flat(FEWER), Fraction(1, 2))
+    assert [e.question.get("grouping") for e in journal.entries] == [FEWER.digest] * 2 + [None]
+
+
+def test_a_door_is_grouped_once():
+    with pytest.raises(ValueError, match="grouped again"):
+        opened(Losing(), 1)[0].grouped(FEWER).grouped(Grouping({}))
+
+
+def test_a_replay_with_other_groups_is_refused(tmp_path):
+    def asked(grouping):
+        journal = (
+            Journal.open(tmp_path / "j") if (tmp_path / "j").exists() else Journal.create(tmp_path / "j", {})
+        )
+        try:
+            door = opened(journal, 2)[0]
+            return (door.grouped(grouping) if grouping else door).marginals([("b",)], Fraction(1))[0].values
+        finally:
+            journal.close()
+
+    before = asked(FEWER).tolist()
+    assert asked(FEWER).tolist() == before
+    for other in (Grouping({"a": np.array([0, 0, 1])}), Grouping({}), None):
+        with pytest.raises(DpsynthError, match="another question"):
+            asked(other)
+
+
+def test_asking_again_looks_at_no_row_and_with_the_same_estimates_at_no_cell(monkeypatch):
+    rows, cells = [], []
+    counts, marginal = PrivateTable.counts, Flat.marginal
+    monkeypatch.setattr(PrivateTable, "counts", lambda self, c: rows.append(c) or counts(self, c))
+    monkeypatch.setattr(Flat, "marginal", lambda self, c: cells.append(c) or marginal(self, c))
+
+    class Other(Flat):
+        def fingerprint(self):
+            return "other"
+
+    curator, _ = opened(Losing(), 10)
+    curator.choose(PAIRS, Flat(), Fraction(1))
+    assert rows and len(cells) == len(PAIRS)
+    rows.clear()
+    curator.choose(PAIRS[1:], Flat(), Fraction(1), [1] * 4, [2] * 4)
+    curator.errors(PAIRS[::-1], Flat(), Fraction(1))
+    assert len(cells) == len(PAIRS)
+    curator.errors(PAIRS, Other(), Fraction(1))
+    curator.marginals(PAIRS, Fraction(1))
+    assert rows == [] and len(cells) == 2 * len(PAIRS)

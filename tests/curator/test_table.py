@@ -12,6 +12,7 @@ from dpsynth.curator import table as table_module
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Domain
+from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
 
 KEY = b"k" * 32
@@ -115,3 +116,24 @@ def test_codes_of_wide_domains_are_not_cut_to_a_byte():
     wide = Column("n", NumericPlaces((*map(float, range(256)), 255.5), 0, True))
     table = load_table([batch(n=[str(n) for n in range(256)] + [""])], [wide], ROWS, KEY)
     assert wide.size == 257 and table.counts(("n",)).tolist() == [1] * 257
+
+
+def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
+    table = random_table(7, 400)
+    groups = {"wide": np.arange(300) % 7, "c": np.arange(table.domain.sizes["c"]) // 2}
+    coarse = table.recoded(Grouping(groups))
+    assert coarse.rows == table.rows and list(coarse.domain.sizes) == list(table.domain.sizes)
+    assert coarse.codes["wide"].dtype == np.uint8 and coarse.codes["a"] is table.codes["a"]
+    for clique in (("wide",), ("a", "wide"), ("c", "b", "wide"), ("a", "b"), ()):
+        merged = table.counts(clique)
+        for axis, column in enumerate(clique):
+            if column in groups:
+                spread = np.zeros((groups[column].max() + 1, *np.delete(merged.shape, axis)), dtype=np.int64)
+                np.add.at(spread, groups[column], np.moveaxis(merged, axis, 0))
+                merged = np.moveaxis(spread, 0, axis)
+        np.testing.assert_array_equal(coarse.counts(clique), merged)
+
+
+def test_a_grouping_of_another_table_is_refused():
+    with pytest.raises(ValueError, match="other places"):
+        random_table(8, 5).recoded(Grouping({"wide": np.zeros(299, dtype=int)}))

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from guarantee.test_replay_on_neighbours import base_table, spec_for, write
+from guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 from dpsynth import pipeline
 from dpsynth.curator import noise
+from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
 from dpsynth.spec import from_mapping
 
 
 def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:
     """For each draw of a whole release: draws so far, this one included, and charges on disk."""
-    spec = spec_for(
-        write(tmp_path / "x.csv", base_table(random.Random(1))), "add_remove", "person", "gaussian"
-    )
+    table = write(tmp_path / "x.csv", base_table(random.Random(1)))
+    spec = spec_for(table, privacy_of("add_remove", "person", "gaussian"))
     seen: list[tuple[int, int]] = []
 
     def watched(sound):
@@ -59,8 +59,9 @@ def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
     monkeypatch, tmp_path: Path
 ) -> None:
     """An overspend never gets published, wherever it came from."""
-    spec = spec_for(write(tmp_path / "x.csv", base_table(random.Random(2))), "add_remove", "row", "gaussian")
-    monkeypatch.setattr(pipeline.Curator, "_spent", lambda self, entries: 0)
+    table = write(tmp_path / "x.csv", base_table(random.Random(2)))
+    spec = spec_for(table, privacy_of("add_remove", "row", "gaussian"))
+    monkeypatch.setattr(Asking, "_spent", lambda self, entries: 0)
     monkeypatch.setattr(
         pipeline, "measure_singles", lambda c, d, p: [c.count(p.budget) for _ in range(2)] and ()
     )

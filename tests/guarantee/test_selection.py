@@ -8,6 +8,7 @@ from math import log
 
 import numpy as np
 import pytest
+from accounting.laws import least_mu
 from scipy.stats import chisquare
 
 from dpsynth.accounting.events import ExponentialEvent, exponential_within
@@ -37,9 +38,9 @@ def test_choices_sharper_than_charged_for_would_be_seen() -> None:
     assert not frequencies_fit(4.0 / 2, 4.0)
 
 
-def worst_losses(event: ExponentialEvent) -> tuple[float, float]:
-    """Largest log ratio, and largest D_alpha/alpha, over neighbours that move scores either way."""
-    loss, rho = 0.0, 0.0
+def worst_losses(event: ExponentialEvent) -> tuple[float, float, float]:
+    """Largest log ratio, D_alpha/alpha and mu^2/2 over neighbours that move scores either way."""
+    loss, rho, half_mu_squared = 0.0, 0.0, 0.0
     moves = (-event.sensitivity, 0, event.sensitivity)
     for size, spread in product((2, 3, 8), (0, 1, 50)):
         base = np.zeros(size, dtype=np.int64)
@@ -49,21 +50,23 @@ def worst_losses(event: ExponentialEvent) -> tuple[float, float]:
             for one, two in ((base, other), (other, base)):
                 p, q = distribution(one, event.scale), distribution(two, event.scale)
                 loss = max(loss, float(np.log(p / q).max()))
+                half_mu_squared = max(half_mu_squared, float(least_mu(np.log(p), np.log(q))) ** 2 / 2)
                 for alpha in (1.01, 1.5, 2.0, 4.0, 16.0, 64.0, 500.0):
                     terms = alpha * np.log(p) + (1 - alpha) * np.log(q)
                     peak = terms.max()
                     divergence = (peak + log(np.exp(terms - peak).sum())) / (alpha - 1)
                     rho = max(rho, divergence / alpha)
-    return loss, rho
+    return loss, rho, half_mu_squared
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 5, 10])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
 def test_no_neighbour_loses_more_than_the_event_charges(sensitivity: int, epsilon: Fraction) -> None:
     event = exponential_within(epsilon, "pure", sensitivity)
-    loss, rho = worst_losses(event)
+    loss, rho, half_mu_squared = worst_losses(event)
     assert loss <= float(event.epsilon) * (1 + 1e-9)
     assert rho <= float(event.rho) * (1 + 1e-9)
+    assert half_mu_squared <= float(event.half_mu_squared) * (1 + 1e-9)
     # And the charge is no idle one: some neighbour comes close to it.
     assert loss > 0.75 * float(event.epsilon)
 
@@ -78,6 +81,7 @@ class Monotone(ExponentialEvent):
 
 def test_a_dropped_factor_of_two_would_be_caught() -> None:
     faulty = Monotone(10.0, 1)
-    loss, rho = worst_losses(faulty)
+    loss, rho, half_mu_squared = worst_losses(faulty)
     assert loss > float(faulty.epsilon)
     assert rho > float(faulty.rho)
+    assert half_mu_squared > float(faulty.half_mu_squared)

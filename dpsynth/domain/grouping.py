@@ -1,0 +1,63 @@
+"""Groups of values: columns whose rarer values are counted together.
+
+Invariant: a grouping is public. It is made from answers that were paid for or from the config,
+never from looking at the table, and a row's group depends on that row's own value alone: whoever
+counts groups counts each row in one cell, as before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Domain
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Which group each place of a column belongs to.
+
+    Attributes:
+        groups: column to integers[places], the group of each place, numbered from 0 without a
+            gap; only columns that have merged places.
+
+    Raises:
+        ValueError: a column's groups are not numbered from 0 without a gap.
+
+    >>> few = Grouping({"city": np.array([0, 1, 1])})
+    >>> few.coarse(Domain({"sex": 2, "city": 3})).sizes
+    {'sex': 2, 'city': 2}
+    """
+
+    groups: Mapping[str, NDArray[np.integer]]
+
+    def __post_init__(self) -> None:
+        """Reject numbers that are no groups."""
+        for column, groups in self.groups.items():
+            whole = groups.ndim == 1 and groups.size > 0 and np.issubdtype(groups.dtype, np.integer)
+            if not whole or not np.array_equal(np.unique(groups), np.arange(groups.max() + 1)):
+                raise ValueError(f"the groups of column {column} must be numbered from 0 without a gap")
+
+    def coarse(self, domain: Domain) -> Domain:
+        """The domain with groups for places: the same columns in the same order.
+
+        Raises:
+            ValueError: the domain lacks a grouped column, or it has another number of places.
+        """
+        for column, groups in self.groups.items():
+            if domain.sizes.get(column) != groups.size:
+                raise ValueError(f"column {column} has other places than its grouping")
+        sizes = {c: int(self.groups[c].max()) + 1 for c in self.groups}
+        return Domain({c: sizes.get(c, size) for c, size in domain.sizes.items()})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the columns and their groups, whatever order the columns stand in."""
+        listed = {column: groups.tolist() for column, groups in self.groups.items()}
+        return sha256(json.dumps(listed, sort_keys=True).encode()).hexdigest()

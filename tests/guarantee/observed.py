@@ -1,0 +1,83 @@
+"""What a curator was asked and would have answered exactly, and how two tables differ in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.curator import Curator
+
+
+@dataclass
+class Asked:
+    """One question as the curator met it: what it would have answered exactly, and its event."""
+
+    question: Any
+    event: Any
+    exact: np.ndarray
+
+
+@dataclass
+class Transcript:
+    """All that one run on one table asked and was told."""
+
+    release_id: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
+
+
+class ObservedCurator(Curator):
+    """A curator that notes each question with its exact answer, for the test's eyes only.
+
+    So does any door on groups that comes of it.
+    """
+
+    transcript: ClassVar[Transcript]
+
+    def _ask(self, question, event, exact, draw):
+        self.transcript.asked.append(Asked(question, event, np.array(exact())))
+        answer = super()._ask(question, event, exact, draw)
+        self.transcript.told.append(np.array(answer).tolist())
+        return answer
+
+    def count(self, price: Fraction):
+        answer = super().count(price)
+        self.transcript.told.append(("count", int(answer.values)))
+        return answer
+
+
+def excess(before: Transcript, after: Transcript) -> list[str]:
+    """What the neighbour gave away, or by how much a measured sensitivity exceeds the declared."""
+    found = []
+    if [a.question for a in before.asked] != [a.question for a in after.asked]:
+        found.append("questions differ")
+    if before.told != after.told:
+        found.append("something was told that no journalled answer covers")
+    for one, two in zip(before.asked, after.asked, strict=False):
+        if one.event != two.event:
+            found.append("charges differ")
+        gap = np.abs(one.exact - two.exact)
+        match one.event:
+            case GaussianEvent(l2_squared=bound):
+                measured = int(np.sum(gap**2))
+            case LaplaceEvent(l1=bound):
+                measured = int(np.sum(gap))
+            case ExponentialEvent(sensitivity=bound):
+                measured = int(np.max(gap))
+        if measured > bound:
+            found.append(f"{one.question}: sensitivity {measured}, declared {bound}")
+    return found
+
+
+def sensitivities(before: Transcript, after: Transcript) -> Sequence[int]:
+    """Measured L1 change of each marginal, in order."""
+    return [
+        int(np.abs(a.exact - b.exact).sum())
+        for a, b in zip(before.asked, after.asked, strict=True)
+        if a.question["ask"] == "marginal"
+    ]

@@ -1,0 +1,123 @@
+"""All small tables over two binary columns, all their neighbours, and what a curator says of them exactly.
+
+Every number comes from the curator's own code: its noise is taken away, and the integers that it
+was to be drawn upon are looked at in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from dpsynth.accounting.events import cost
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Curator, Entry, Terms, noise
+from dpsynth.curator.table import PrivateTable
+from dpsynth.domain.domain import Clique, Domain
+
+DOMAIN = Domain({"a": 2, "b": 2})
+CELLS = 4
+MOST_ROWS = 3
+
+Table = tuple[int, ...]
+"""The cell of each row, ascending."""
+
+NEIGHBOURS = [
+    Neighbours("add_remove"),
+    Neighbours("replace_one"),
+    Neighbours("add_remove", "who", 2),
+    Neighbours("replace_one", "who", 2),
+]
+
+
+def tables() -> list[Table]:
+    return [t for n in range(MOST_ROWS + 1) for t in combinations_with_replacement(range(CELLS), n)]
+
+
+def neighbours_of(table: Table, near: Neighbours) -> Iterator[Table]:
+    """The tables, up to a size, that one unit makes of a table.
+
+    An added or removed unit is any rows within its bound, an exchanged one leaves with any and
+    comes with any; under replace-one of rows, with one for one.
+    """
+    units = [u for n in range(near.max_rows + 1) for u in combinations_with_replacement(range(CELLS), n)]
+    for leaving in units:
+        rest = list(table)
+        if any(leaving.count(cell) > table.count(cell) for cell in leaving):
+            continue
+        for cell in leaving:
+            rest.remove(cell)
+        for coming in units:
+            if near.relation == "add_remove" and leaving and coming:
+                continue
+            if near.rows_public and len(leaving) != len(coming):
+                continue
+            if len(rest) + len(coming) <= MOST_ROWS:
+                yield tuple(sorted([*rest, *coming]))
+
+
+@dataclass
+class Notes:
+    """A journal that keeps entries in memory."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def asked(self):
+        return iter(self.entries)
+
+    def answer(self, question, event, draw):
+        self.entries.append(Entry(question, event))
+        self.entries[-1].outcome = draw()
+        return self.entries[-1].outcome
+
+    def charged(self, measure: str) -> Fraction:
+        return sum((cost(e.event, measure) for e in self.entries), Fraction(0))
+
+
+class Guess:
+    """Estimates from a table of them."""
+
+    def __init__(self, **marginals: list[int]) -> None:
+        self._marginals = marginals
+
+    def marginal(self, clique: Clique) -> np.ndarray:
+        return np.array(self._marginals["".join(clique)], dtype=float).reshape(DOMAIN.shape(clique))
+
+    def fingerprint(self) -> str:
+        return repr(self._marginals)
+
+
+LOPSIDED = Guess(a=[9, 0], b=[0, 900], ab=[0, 0, 0, 3])
+"""Far from every small table; a row in cell 3 moves the distance of a up and that of b down."""
+LEVEL = Guess(a=[9, 0], b=[0, 9], ab=[0, 0, 0, 3])
+"""Likewise, with distances that differ by little."""
+
+
+def curator_on(table: Table, near: Neighbours, measure: str, kind: str) -> tuple[Curator, Notes]:
+    """A curator before a table, with its journal."""
+    cells = np.array(table, dtype=np.uint8)
+    codes = {"a": cells // 2, "b": cells % 2}
+    notes = Notes()
+    terms = Terms(near, measure, Fraction(100), kind)
+    return Curator(PrivateTable(DOMAIN, codes, len(table)), terms, notes), notes
+
+
+def drawn_upon(monkeypatch, ask: Callable[[], object]) -> list[np.ndarray]:
+    """The integers that noise was to be drawn upon during an ask; the last candidate is always chosen."""
+    seen: list[np.ndarray] = []
+
+    def noted(values, scale):
+        del scale
+        seen.append(np.array(values))
+        return values
+
+    with monkeypatch.context() as patch:
+        patch.setattr(noise, "choose_index", lambda values, scale: len(noted(values, scale)) - 1)
+        patch.setattr(noise, "add_gaussian", noted)
+        patch.setattr(noise, "add_laplace", noted)
+        ask()
+    return seen

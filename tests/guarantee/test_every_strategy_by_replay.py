@@ -1,0 +1,135 @@
+"""Whole releases with every strategy: nothing but answers depends on rows, and all that was planned is spent.
+
+What a journal holds is added up again here, under each neighbour relation, unit and kind of noise.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import pytest
+from guarantee.observed import excess
+from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
+
+from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.events import cost
+from dpsynth.curator import Curator, Journal
+from dpsynth.curator.asking import Asking
+from dpsynth.errors import DpsynthError
+from dpsynth.spec import Spec
+from dpsynth.spec.plan import Plan, make_plan, neighbours_of
+from dpsynth.structure import STRATEGIES, strategy_of
+
+METHODS = [*sorted(STRATEGIES), "fixed"]
+TERMS = {
+    "rows come and go, Gaussian": privacy_of("add_remove", "row", "gaussian", accountant="gdp"),
+    "rows exchanged, Gaussian": privacy_of("replace_one", "row", "gaussian", accountant="gdp"),
+    "persons come and go, Gaussian": privacy_of("add_remove", "person", "gaussian"),
+    "persons exchanged, Gaussian": privacy_of("replace_one", "person", "gaussian", accountant="zcdp"),
+    "rows come and go, pure": privacy_of("add_remove", "row", "laplace"),
+    "persons exchanged, pure": privacy_of("replace_one", "person", "laplace"),
+    "rows exchanged, Laplace with delta": privacy_of("replace_one", "row", "laplace", delta=1e-6),
+}
+# One that has only Gaussian noise says so before anything is asked: see tests/spec/test_refusals.py.
+ALL = [(m, t) for m, t in product(METHODS, TERMS) if (m, TERMS[t]["noise"]) != ("aim_gdp", "laplace")]
+WIDE = ("auto", "mst")
+"""These get ten columns; auto asks for the distances of all pairs of four, and chooses nothing."""
+CHOOSING = ("auto", "mst", "aim")
+"""These always make choices then; privbayes and one_shot, if the budget and the noise let them."""
+
+
+def journal_of(tmp_path: Path) -> Journal:
+    (path,) = tmp_path.glob("out/replay/.*.partial/private/journal.jsonl")
+    journal = Journal.open(path)
+    journal.close()
+    return journal
+
+
+def plan_of(spec: Spec) -> Plan:
+    return make_plan(spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
+
+
+def findings(spec: Spec, journal: Journal) -> list[str]:
+    """What a journal holds that its plan does not say, or the other way round."""
+    plan, entries = plan_of(spec), journal.entries
+    spent = sum((cost(e.event, plan.measure) for e in entries), Fraction(0))
+    found = []
+    if spent > plan.budget:
+        found.append("more was spent than planned")
+    if spent < Fraction(99, 100) * plan.budget:
+        found.append("less was spent than planned")
+    guarantee = compose([e.event for e in entries], plan.measure, plan.delta, neighbours_of(spec))
+    if not 0.98 * float(plan.epsilon) <= guarantee.epsilon <= plan.epsilon:
+        found.append("epsilon is another")
+    asked = [e.question for e in entries]
+    if sum(q["ask"] == "choose" for q in asked) > plan.outlined.choices:
+        found.append("more choices than planned")
+    if sum(q["candidates"]["number"] for q in asked if q["ask"] == "errors") > plan.outlined.errors:
+        found.append("more distances than planned")
+    return found
+
+
+@pytest.mark.parametrize(("method", "terms"), ALL)
+def test_what_the_journal_holds_composes_to_the_planned_budget_and_to_nearly_all_of_it(
+    tmp_path: Path, method: str, terms: str
+) -> None:
+    _, _, spec, _ = recorded(tmp_path, TERMS[terms], method, wide=method in WIDE)
+    assert spec.structure.method == method
+    journal = journal_of(tmp_path)
+    assert findings(spec, journal) == []
+    assert method not in CHOOSING or "choose" in {e.question["ask"] for e in journal.entries}
+
+
+REPLAYED = [(m, t) for i, (m, t) in enumerate(ALL) if m in {"auto", "fixed"} or i % 3 == 0]
+
+
+@pytest.mark.parametrize(("method", "terms"), REPLAYED)
+def test_every_strategy_asks_the_same_of_a_neighbour(tmp_path: Path, method: str, terms: str) -> None:
+    privacy = TERMS[terms]
+    rng, rows, spec, record = recorded(tmp_path, privacy, method, wide=method in WIDE)
+    for _ in range(4):
+        changed = neighbour(rows, str(privacy["neighbours"]), "person" if "unit" in privacy else "row", rng)
+        assert excess(record, on_neighbour(tmp_path, spec, record, changed)) == []
+
+
+# Planted faults.
+
+
+def found_with(tmp_path: Path, method: str, terms: str = "rows come and go, Gaussian") -> list[str]:
+    _, _, spec, _ = recorded(tmp_path, TERMS[terms], method, wide=method in WIDE)
+    return findings(spec, journal_of(tmp_path))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
+    sound = Curator.marginals
+
+    def sparing(self, cliques, allowance, weights=()):
+        return sound(self, cliques, allowance * Fraction(9, 10), weights)
+
+    monkeypatch.setattr(Curator, "marginals", sparing)
+    assert "less was spent than planned" in found_with(tmp_path, method)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "independent"])
+def test_a_budget_that_is_spent_twice_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
+    sound = Asking._spent
+    monkeypatch.setattr(Asking, "_spent", lambda self, entries: sound(self, entries) / 2)
+    assert "more was spent than planned" in found_with(tmp_path, method)
+
+
+@pytest.mark.parametrize("terms", ["rows come and go, Gaussian", "rows come and go, pure"])
+def test_a_strategy_that_looks_at_rows_is_caught(tmp_path: Path, monkeypatch, terms: str) -> None:
+    sound = Curator.choose_in_turn
+
+    def nosy(self, candidates, estimates, price, most, admissible, penalties=(), weights=()):
+        fewer = most - self._table.rows % 2
+        return sound(self, candidates, estimates, price, fewer, admissible, penalties, weights)
+
+    monkeypatch.setattr(Curator, "choose_in_turn", nosy)
+    rng, rows, spec, record = recorded(tmp_path, TERMS[terms], "auto", wide=True)
+    with pytest.raises(DpsynthError, match="another question"):
+        for _ in range(6):
+            on_neighbour(tmp_path, spec, record, neighbour(rows, "add_remove", "row", rng))

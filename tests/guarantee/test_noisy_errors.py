@@ -1,0 +1,111 @@
+"""Noisy distances: their sensitivity over all neighbours of small tables, and their noise (hazards 7, 8)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from guarantee.small_tables import (
+    LEVEL,
+    LOPSIDED,
+    NEIGHBOURS,
+    Guess,
+    curator_on,
+    drawn_upon,
+    neighbours_of,
+    tables,
+)
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Terms, noise
+from dpsynth.domain.domain import Clique
+
+CANDIDATES: list[Clique] = [("a",), ("b",), ("a", "b"), ("b",)]
+KINDS = [("zcdp", "gaussian"), ("gdp", "gaussian"), ("pure", "laplace"), ("zcdp", "laplace")]
+
+
+def excesses(monkeypatch, near: Neighbours, measure: str, kind: str, estimates: Guess) -> list[float]:
+    """Measured sensitivity over the declared one, in the metric of the noise, for each pair of neighbours."""
+    exact, declared = {}, 0
+    for table in tables():
+        curator, notes = curator_on(table, near, measure, kind)
+        (exact[table],) = drawn_upon(
+            monkeypatch, lambda c=curator: c.errors(CANDIDATES, estimates, Fraction(1, 10))
+        )
+        (entry,) = notes.entries
+        declared = entry.event.l2_squared if kind == "gaussian" else entry.event.l1
+    power = 2 if kind == "gaussian" else 1
+    return [
+        float((np.abs(exact[t] - exact[n]) ** power).sum() / declared)
+        for t in exact
+        for n in neighbours_of(t, near)
+    ]
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+@pytest.mark.parametrize("estimates", [LOPSIDED, LEVEL], ids=["lopsided", "level"])
+def test_no_neighbour_of_any_small_table_moves_the_distances_further_than_declared_and_some_move_them_so_far(
+    monkeypatch, near, measure, kind, estimates
+):
+    assert max(excesses(monkeypatch, near, measure, kind, estimates)) == 1
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
+def test_distances_declared_to_move_like_one_marginal_are_caught(monkeypatch, near):
+    sound = Terms.noised
+
+    def one_marginal(self, price, l1, l2_squared):
+        return sound(self, price, self.neighbours.l1, self.neighbours.l2_squared)
+
+    monkeypatch.setattr(Terms, "noised", one_marginal)
+    for measure, kind in KINDS:
+        assert max(excesses(monkeypatch, near, measure, kind, LEVEL)) > 1
+
+
+def test_a_squared_l2_of_marginals_taken_for_that_of_distances_is_caught(monkeypatch):
+    """Under replace-one a marginal moves by 2 in squared L2, and a distance by 2, that is 4."""
+    sound = Terms.noised
+
+    def squared_of_marginals(self, price, l1, l2_squared):
+        return sound(self, price, l1, len(CANDIDATES) * self.neighbours.l2_squared)
+
+    monkeypatch.setattr(Terms, "noised", squared_of_marginals)
+    assert max(excesses(monkeypatch, NEIGHBOURS[1], "zcdp", "gaussian", LEVEL)) > 1
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS[1:], ids=lambda n: f"{n.relation} {n.unit}")
+def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(monkeypatch, near):
+    monkeypatch.setattr(Neighbours, "l1", 1)
+    assert max(excesses(monkeypatch, near, "zcdp", "gaussian", LEVEL)) > 1
+
+
+# The noise that distances really get, against what is charged and what a strategy is told.
+
+MANY = 4000
+
+
+def spread(measure: str, kind: str) -> tuple[float, float]:
+    """Empirical standard deviation over what the charge claims, and over what was told."""
+    near, price = NEIGHBOURS[3], Fraction(10)
+    curator, notes = curator_on((0, 1, 3), near, measure, kind)
+    answer, told = curator.errors([("a",)] * MANY, LEVEL, price)
+    exact = 9 - 2 + 1
+    event = notes.entries[0].event
+    claimed = event.sigma if kind == "gaussian" else event.scale * 2**0.5
+    found = float(np.sqrt(np.mean((answer - exact) ** 2.0)))
+    return found / claimed, found / told
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_distances_get_the_noise_that_is_charged_for_and_told(measure, kind):
+    assert all(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_distances_with_0_7_of_their_noise_would_be_caught(monkeypatch, measure, kind):
+    name = f"add_{kind}"
+    sound = getattr(noise, name)
+    monkeypatch.setattr(noise, name, lambda values, scale: sound(values, 0.7 * scale))
+    assert not any(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
