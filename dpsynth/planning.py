@@ -11,7 +11,7 @@ from typing import Any
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.spec import Spec
 from dpsynth.spec.plan import Plan, make_plan
-from dpsynth.structure import STRATEGIES
+from dpsynth.structure import strategy_of
 
 
 def forecast(spec: Spec) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def forecast(spec: Spec) -> dict[str, Any]:
     Raises:
         ConfigError: the plan can't be made, or the ledger can't be read.
     """
-    plan = make_plan(spec, STRATEGIES[spec.structure.method])
+    plan = make_plan(spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
     return {
         "release": spec.release,
         "dataset": spec.ledger.dataset,
@@ -71,11 +71,13 @@ def describe(facts: dict[str, Any]) -> None:
         f"Guarantee asked for: ε = {facts['epsilon']:g}, δ = {facts['delta']:g} for {facts['unit']} "
         f"({facts['neighbours']}); the number of rows is {rows}."
     )
+    rounds = facts["rounds"]
     console.print(
-        f"Budget: {facts['budget']:.6g} of {facts['accounting']}; structure: {facts['structure']}.\n"
+        f"Budget: {facts['budget']:.6g} of {facts['accounting']}; structure: {facts['structure']}"
+        f"{f' in {rounds} rounds' if rounds > 1 else ''}.\n"
     )
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("step", "share", "answers", "mechanism", "noise scale", "error of a cell"):
+    for name in ("step", "share", "answers", "mechanism", "noise scale", "expected error"):
         table.add_column(name, justify="left" if name in {"step", "mechanism"} else "right", no_wrap=True)
     for step in facts["steps"]:
         error = step["expected_error"]
@@ -88,9 +90,9 @@ def describe(facts: dict[str, Any]) -> None:
             "" if error is None else f"±{error:.3g}",
         )
     console.print(table)
-    console.print("Scales and errors are in rows. Sensitivities:")
-    for step in facts["steps"]:
-        console.print(f"  {step['step']}: {step['sensitivity']}.")
+    console.print("Scales and errors are in rows, of a cell or a distance on average. Sensitivities:")
+    for line in dict.fromkeys(f"  {step['step']}: {step['sensitivity']}." for step in facts["steps"]):
+        console.print(line)
     if facts["wanted_pairs"]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
         console.print(f"Measured for the statistics asked for: {pairs}.")
@@ -102,8 +104,12 @@ def describe(facts: dict[str, Any]) -> None:
     )
     if not ledger["allowed"]:
         console.print("[bold]The ledger would refuse this release.[/bold]")
+    rough = facts["rough_forecast"]
     console.print(
         f"Model: at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB. "
+        f"Roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB of memory, and for each million "
+        f"rows {rough['seconds_per_million_rows']:,.0f} s and {rough['megabytes_per_million_rows']:,.0f} MB "
+        "more. "
         "No data was read."
     )
     for note in facts["notes"]:

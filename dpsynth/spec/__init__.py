@@ -3,10 +3,11 @@
 Reads the configuration and nothing else; no private data can reach this room.
 """
 
-from dpsynth.spec.grammar import Source, Spec, Structure
+from dpsynth.spec.grammar import Source, Spec
 from dpsynth.spec.loading import from_mapping, load
 from dpsynth.spec.privacy import Cap, Ledger, Person, Privacy, Row, Split
 from dpsynth.spec.publication import Crosstab, Mean, Publish, Sample
+from dpsynth.spec.structure import Structure
 
 __all__ = [
     "Cap",

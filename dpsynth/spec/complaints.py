@@ -14,14 +14,17 @@ from dpsynth.spec.yaml_reader import Document, KeyPath
 
 SHOWN = 4
 
-_NEEDED = {
+_SECTIONS_NEEDED = {
     "source": "say where the table is, such as source: {path: data/table.csv}",
     "privacy": "say what to protect, such as privacy: {epsilon: 1.0}",
     "columns": "declare each column, such as age: {type: integer, min: 0, max: 110}",
+}
+_NEEDED = {
     "epsilon": "give a number above 0; 0.1 to 5 is usual",
     "column": "name the column that says whose row it is",
     "max_rows": "give the most rows of one person that are used, such as 4",
     "one_way": "give the share of the single columns, such as 0.3",
+    "columns": "list two or more, such as columns: [age, sex]",
     "crosstab": "list columns, such as crosstab: [age, sex]",
 }
 _WORDS = {
@@ -94,6 +97,7 @@ def _sentence(path: KeyPath, detail: ErrorDetails) -> str:
     if detail["type"] == REFUSED:
         return f"{key} {context['words']}."
     if detail["type"] == "missing":
-        needed = _NEEDED.get(str(path[-1]) if path else "", "")
+        known = _SECTIONS_NEEDED if len(path) == 1 else _NEEDED
+        needed = known.get(str(path[-1]) if path else "", "")
         return f"{key} is missing{': ' if needed else ''}{needed}."
     return f"{key} {_WORDS.get(detail['type'], 'is not what is expected here')}."

@@ -7,22 +7,25 @@ are touched, and a Spec that exists is one that can be run: what isn't built yet
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from hashlib import sha256
+from math import prod
 from pathlib import PurePath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from dpsynth.domain.column import Column
+from dpsynth.domain.workload import Workload
 from dpsynth.spec.columns import ColumnSpec, column_of
 from dpsynth.spec.numeric_columns import MAX_PLACES
 from dpsynth.spec.privacy import Ledger, Person, Privacy
-from dpsynth.spec.publication import Format, Publish, Sample, Schedule, Workload
-from dpsynth.spec.scalars import Choice, Text, Whole
+from dpsynth.spec.publication import Format, Publish, Sample, Schedule
+from dpsynth.spec.scalars import Choice, Text
 from dpsynth.spec.section import Later, Section, default_unstated, nearest, refused
+from dpsynth.spec.structure import UNCHOSEN, Structure
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
@@ -30,8 +33,6 @@ LOUD_EPSILON = 10
 LOUD_DELTA = Decimal("1e-4")
 
 _ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
-_METHODS = ("independent", "mst")
-_LATER_METHODS = ("privbayes", "aim", "aim_gdp", "one_shot", "fixed", "auto")
 
 
 class Source(Section):
@@ -64,25 +65,6 @@ class Source(Section):
         if self.format is None:
             raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
         return self
-
-
-class Structure(Section):
-    """How the marginals to measure are chosen."""
-
-    method: Annotated[Literal["independent", "mst"], Choice(_METHODS, later=_LATER_METHODS)] = Field(
-        default="mst",
-        description="independent: single columns. mst: a tree of pairs. Others: not yet supported.",
-    )
-    workload: Later[Workload] = Field(
-        default=None, description="Not yet supported. Which marginals matter most."
-    )
-    max_model_mb: Later[Annotated[int, Whole(at_least="1", at_most="1000000")]] = Field(
-        default=None, description="Not yet supported. Largest model in megabytes."
-    )
-
-    @classmethod
-    def _written_out(cls, values: object) -> object:
-        return {"method": values} if isinstance(values, str) else values
 
 
 _RELEASE_WORDS = (
@@ -128,10 +110,8 @@ class Spec(Section):
     def _sound(self) -> Self:
         columns = self._sizes_checked()
         self._statistics_checked(columns)
-        split, method = self.privacy.split, self.structure.method
-        if split is not None and method == "mst" and not (split.structure and split.marginals):
-            key = "marginals" if split.structure else "structure"
-            raise refused(f"must be above 0 with structure.method {method}", "privacy", "split", key)
+        self._structure_checked(columns)
+        self._privacy_suits_the_method()
         return self
 
     def _sizes_checked(self) -> dict[str, Column]:
@@ -151,30 +131,65 @@ class Spec(Section):
             if column.size > MAX_PLACES + 2:
                 words = f"has {column.size:,} possible values; use fewer, at most {MAX_PLACES:,}"
                 raise refused(words, "columns", name)
-        widest = sorted(columns.values(), key=lambda column: column.size)[-2:]
-        if self.structure.method != "independent" and len(widest) == 2:
-            cells = widest[0].size * widest[1].size
-            if cells > MAX_CELLS:
-                words = (
-                    f"has {cells:,} cells with '{widest[0].name}'; use fewer bins, for at most {MAX_CELLS:,}"
-                )
-                raise refused(words, "columns", widest[1].name)
         return columns
 
     def _statistics_checked(self, columns: Mapping[str, Column]) -> None:
         for i, statistic in enumerate(self.publish.statistics):
             path = ("publish", "statistics", i)
-            cells = 1
             for name in statistic.columns:
-                if name not in columns:
-                    guess = nearest(name, columns)
-                    raise refused(f"names '{name}', which is not among columns{guess}", *path)
-                cells *= columns[name].size
-            if cells > MAX_CELLS:
-                raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
+                _known(name, columns, *path)
+            _countable(statistic.columns, columns, *path)
             mean = getattr(statistic, "mean", None)
             if mean is not None and columns[mean].centres is None:
                 raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
+
+    def _structure_checked(self, columns: Mapping[str, Column]) -> None:
+        structure = self.structure
+        for name, path in structure.named():
+            _known(name, columns, "structure", *path)
+        for i, clique in enumerate(structure.cliques or ()):
+            _countable(clique, columns, "structure", "cliques", i)
+        ways = None if structure.workload is None else structure.workload.ways
+        if ways is not None and ways > len(columns):
+            words = f"must be at most {len(columns)}, the number of columns"
+            raise refused(words, "structure", "workload", "ways")
+
+    def _privacy_suits_the_method(self) -> None:
+        privacy, method = self.privacy, self.structure.method
+        if method == "aim_gdp" and privacy.noise != "gaussian":
+            raise refused(
+                "aim_gdp needs Gaussian noise, whose exact accounting is what it is for: give privacy.delta, "
+                "such as 1e-9, and leave out noise: laplace; or use method: aim",
+                "structure",
+                "method",
+            )
+        if privacy.split is None:
+            return
+        used = {
+            "structure": method not in UNCHOSEN,
+            "marginals": method != "independent",
+        }
+        for key, needed in used.items():
+            share = getattr(privacy.split, key)
+            if needed and not share:
+                raise refused(f"must be above 0 with structure.method {method}", "privacy", "split", key)
+            if share and not needed:
+                words = f"must be 0 with structure.method {method}, which {UNCHOSEN[method]}"
+                raise refused(words, "privacy", "split", key)
+
+    def workload(self) -> Workload:
+        """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
+        names, asked = tuple(self.columns), self.structure.workload
+        if asked is None:
+            return Workload(names)
+        return Workload(
+            names,
+            asked.ways,
+            tuple((m.columns, m.weight) for m in asked.marginals),
+            tuple(asked.weights.items()),
+            asked.targets,
+            asked.target_weight,
+        )
 
     def table_columns(self) -> tuple[Column, ...]:
         """The declared columns as the domain's, in the order of the configuration."""
@@ -222,6 +237,17 @@ class Spec(Section):
         }
         text = json.dumps(questions, sort_keys=True, separators=(",", ":"), default=_canonical)
         return sha256(text.encode("ascii")).hexdigest()
+
+
+def _known(name: str, columns: Collection[str], *path: str | int) -> None:
+    if name not in columns:
+        raise refused(f"names '{name}', which is not among columns{nearest(name, columns)}", *path)
+
+
+def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str | int) -> None:
+    cells = prod(columns[name].size for name in clique)
+    if cells > MAX_CELLS:
+        raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
 
 
 def _canonical(value: object) -> str:

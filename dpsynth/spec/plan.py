@@ -7,86 +7,31 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Literal, Protocol
 
-from dpsynth.accounting.accountants import budget_of, zcdp_epsilon
-from dpsynth.accounting.events import (
-    Measure,
-    exponential_within,
-    gaussian_within,
-    laplace_within,
-)
+from dpsynth.accounting.accountants import budget_of, epsilon_of
+from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.domain.column import domain_of
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import mean_absolute_error
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import noise_variance
 from dpsynth.errors import ConfigError
+from dpsynth.spec.forecast import Forecast, cells_within, forecast_of
 from dpsynth.spec.grammar import Spec
+from dpsynth.spec.outline import Outline, Outlined, Shares
 from dpsynth.spec.privacy import Person
+from dpsynth.spec.steps import Noise, PlannedStep, Spending
+from dpsynth.spec.structure import UNCHOSEN
 
-MAX_MODEL_CELLS = 50_000_000
+CELL_BYTES = 8
 
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of the budget by step; together at most 1. The last step takes what is left."""
-
-    one_way: Fraction
-    structure: Fraction
-    marginals: Fraction
-
-
-class Outline(Protocol):
-    """What a plan must know of a structure strategy."""
-
-    @property
-    def name(self) -> str:
-        """The name in the config."""
-        ...
-
-    @property
-    def shares(self) -> Shares:
-        """Default split of the budget."""
-        ...
-
-    def choices(self, columns: int, wanted: int) -> int:
-        """How many private choices it makes for so many columns and wanted pairs."""
-        ...
-
-    def cliques(self, columns: int) -> int:
-        """How many cliques it will have measured."""
-        ...
-
-
-@dataclass(frozen=True)
-class PlannedStep:
-    """One step that spends.
-
-    Attributes:
-        step: "one_way", "structure" or "marginals".
-        share: its share of the whole budget.
-        questions: how many answers it asks for.
-        mechanism: the mechanism's name.
-        sensitivity: in words, with its value.
-        scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. Where
-            answers differ, that of an answer with an average share.
-        cost: epsilon under pure accounting or rho under zCDP, of all answers together.
-        expected_error: mean absolute error of one cell in rows; None for choices.
-        scale_of: scale of each answer by name, where answers differ.
-    """
-
-    step: str
-    share: float
-    questions: int
-    mechanism: str
-    sensitivity: str
-    scale: float
-    cost: float
-    expected_error: float | None
-    scale_of: Mapping[str, float] = field(default_factory=dict)
+_ACCOUNTING: Mapping[Measure, str] = {
+    "pure": "sequential (epsilon)",
+    "zcdp": "zCDP (rho)",
+    "gdp": "Gaussian DP (mu^2/2)",
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +40,7 @@ class Plan:
 
     Attributes:
         neighbours: relation and unit.
-        measure: how losses are added up, "pure" or "zcdp".
+        measure: how losses are added up: "pure", "zcdp" or "gdp".
         budget: what may be spent under the measure, rounded down.
         epsilon: as asked for.
         delta: as asked for; None under pure epsilon-DP.
@@ -103,8 +48,12 @@ class Plan:
         shares: the split in force.
         structure: the strategy's name.
         wanted: pairs to measure whatever is chosen.
-        steps: the spending steps, in order.
-        model_cells: most cells that the model can have.
+        outlined: what the strategy will do.
+        steps: the spending steps, in order; the last one takes what is left.
+        max_cells: most cells that the strategy may let the model's junction tree have.
+        model_cells: most cells that it can come to; at most ``max_cells``.
+        merged_below: rows; values of a column that fewer rows have, by noisy counts, are merged.
+        forecast: time and memory, roughly.
     """
 
     neighbours: Neighbours
@@ -112,23 +61,21 @@ class Plan:
     budget: Fraction
     epsilon: Fraction
     delta: Fraction | None
-    noise: Literal["gaussian", "laplace"]
+    noise: Noise
     shares: Shares
     structure: str
     wanted: tuple[Clique, ...]
+    outlined: Outlined
     steps: tuple[PlannedStep, ...]
+    max_cells: int
     model_cells: int
+    merged_below: float
+    forecast: Forecast
 
     @property
     def spent_delta(self) -> Fraction:
         """The delta that the release takes from the ledger: 0 under pure accounting."""
         return Fraction(0) if self.measure == "pure" or self.delta is None else self.delta
-
-    @property
-    def cell_error(self) -> float:
-        """Expected absolute error, in rows, of a cell of the last counted marginals."""
-        errors = [s.expected_error for s in self.steps if s.expected_error is not None]
-        return errors[-1]
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
@@ -137,30 +84,29 @@ class Plan:
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
             "unit": self.neighbours.unit,
-            "accounting": "zCDP (rho)" if self.measure == "zcdp" else "sequential (epsilon)",
+            "accounting": _ACCOUNTING[self.measure],
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(self._epsilon_of_budget()),
+            "epsilon_of_budget": float(epsilon_of(self.measure, self.budget, self.delta)),
             "noise": f"discrete {self.noise.capitalize()}",
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
             "wanted_pairs": [list(pair) for pair in self.wanted],
+            "rounds": self.outlined.rounds,
             "steps": [asdict(s) for s in self.steps],
+            "merged_below_rows": round(self.merged_below, 1),
+            "model_cells_allowed": self.max_cells,
             "model_cells_at_most": self.model_cells,
-            "model_megabytes_at_most": round(self.model_cells * 8 / 1e6, 3),
+            "model_megabytes_at_most": round(self.model_cells * CELL_BYTES / 1e6, 3),
+            "rough_forecast": {key: round(value, 1) for key, value in asdict(self.forecast).items()},
         }
-
-    def _epsilon_of_budget(self) -> Fraction:
-        if self.measure == "pure" or self.delta is None:
-            return self.budget
-        return zcdp_epsilon(self.budget, self.delta)
 
 
 def wanted_pairs(spec: Spec) -> tuple[Clique, ...]:
     """Pairs of columns that a requested statistic is about, as far as they make no cycle.
 
-    A strategy that measures a tree measures these first, so that the statistics someone
-    asked for rest on answers of their own. They are named in the config, hence public.
+    A strategy that measures pairs measures these whatever it chooses, so that the statistics
+    someone asked for rest on answers of their own. They are named in the config, hence public.
     """
     part = {name: i for i, name in enumerate(spec.columns)}
     found: list[Clique] = []
@@ -181,26 +127,6 @@ def neighbours_of(spec: Spec) -> Neighbours:
     return Neighbours(spec.privacy.neighbours)
 
 
-def _measure(spec: Spec) -> Measure:
-    pure = spec.privacy.delta is None or spec.privacy.accountant == "sequential"
-    return "pure" if pure else "zcdp"
-
-
-def _shares(spec: Spec, outline: Outline) -> Shares:
-    split = spec.privacy.split
-    if split is None:
-        return outline.shares
-    return Shares(Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals))
-
-
-def _largest_model(domain: Domain, outline: Outline) -> int:
-    """Cells of the largest pairs that a tree can hold, or of all columns on their own."""
-    sizes = sorted(domain.sizes.values(), reverse=True)
-    pairs = outline.cliques(len(sizes))
-    largest = sizes[0] * sum(sizes[1 : pairs + 1]) if pairs else 0
-    return max(largest, sum(sizes))
-
-
 def make_plan(spec: Spec, outline: Outline) -> Plan:
     """Work out the plan of a release.
 
@@ -209,112 +135,108 @@ def make_plan(spec: Spec, outline: Outline) -> Plan:
         outline: the structure strategy that it names.
 
     Raises:
-        ConfigError: the model could grow beyond what fits in memory, or delta and epsilon
-            leave no budget.
+        ConfigError: the model can't be kept as small as it must be, the accountant doesn't
+            suit the strategy, or delta and epsilon leave no budget.
     """
-    near, measure = neighbours_of(spec), _measure(spec)
+    near, noise = neighbours_of(spec), spec.privacy.noise
+    domain, wanted = domain_of(spec.table_columns()), wanted_pairs(spec)
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
-    budget = budget_of(measure, epsilon, delta)
-    if budget <= 0:
+    planned = [
+        (spending, outlined, spending.steps(_shares(spec, outlined), outlined, domain))
+        for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
+        if (budget := budget_of(measure, epsilon, delta)) > 0
+        for spending in [Spending(budget, measure, near, noise)]
+    ]
+    if not planned:
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    domain = domain_of(spec.table_columns())
-    cells = _largest_model(domain, outline)
-    if cells > MAX_MODEL_CELLS:
-        raise ConfigError(
-            f"The model could need {cells:,} cells, and {MAX_MODEL_CELLS:,} are allowed. Give the largest "
-            "columns fewer bins or values under columns, or use structure.method independent."
-        )
-    shares, wanted, noise = _shares(spec, outline), wanted_pairs(spec), spec.privacy.noise
-    steps = _steps(shares, budget, measure, near, noise, domain, outline, len(wanted))
-    return Plan(near, measure, budget, epsilon, delta, noise, shares, outline.name, wanted, steps, cells)
+    spending, outlined, steps = min(planned, key=lambda way: way[2][-1].scale)
+    allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
+    return Plan(
+        neighbours=near,
+        measure=spending.measure,
+        budget=spending.budget,
+        epsilon=epsilon,
+        delta=delta,
+        noise=noise,
+        shares=_shares(spec, outlined),
+        structure=outline.name,
+        wanted=wanted,
+        outlined=outlined,
+        steps=steps,
+        max_cells=allowed,
+        model_cells=cells,
+        merged_below=_merged_below(spec, outlined, steps[-1]),
+        forecast=forecast_of(
+            len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
+        ),
+    )
 
 
-def one_way_weights(domain: Domain, near: Neighbours) -> dict[Clique, Fraction]:
-    """The one-way questions, the total first unless it is public, with their shares' weights.
+def _merged_below(spec: Spec, outlined: Outlined, last: PlannedStep) -> float:
+    """Rows that a value must have to stand out of a marginal's noise."""
+    if not outlined.cliques:
+        return 0.0
+    return float(spec.structure.merge_rare) * sqrt(noise_variance(spec.privacy.noise, last.scale))
 
-    Weights grow with the number of cells as n^(2/3), which makes the expected L1 error,
-    summed over all columns, least for Gaussian noise within a given rho.
+
+def _shares(spec: Spec, outlined: Outlined) -> Shares:
+    split = spec.privacy.split
+    if split is None:
+        return outlined.shares
+    return Shares(Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals))
+
+
+def _measures(
+    spec: Spec, outline: Outline, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
+) -> list[tuple[Measure, Outlined]]:
+    """The measures that may be in force, with what the strategy does under each.
+
+    More than one only where the choice is free: Gaussian accounting has less noise unless that
+    is so small that it matters that numbers are whole, a sigma of about 3 rows.
     """
-    asked: list[Clique] = [] if near.rows_public else [()]
-    asked += [(c,) for c in domain.columns]
-    return {clique: Fraction(domain.cells(clique) ** (2 / 3)) for clique in asked}
+    privacy = spec.privacy
+
+    def under(measure: Measure) -> Outlined:
+        return outline.outline(sizes, wanted, measure, privacy.noise)
+
+    if privacy.delta is None or privacy.accountant == "sequential":
+        return [("pure", under("pure"))]
+    if privacy.noise == "laplace" or privacy.accountant == "zcdp":
+        return [("zcdp", under("zcdp"))]
+    if privacy.accountant == "gdp":
+        return [("gdp", under("gdp"))]
+    return [("gdp", under("gdp")), ("zcdp", under("zcdp"))]
 
 
-def _steps(
-    shares: Shares,
-    budget: Fraction,
-    measure: Measure,
-    near: Neighbours,
-    noise: Literal["gaussian", "laplace"],
-    domain: Domain,
-    outline: Outline,
-    wanted: int,
-) -> tuple[PlannedStep, ...]:
-    columns = len(domain.columns)
-    pairs, choices = outline.cliques(columns), outline.choices(columns, wanted)
-    counted = _Counted(measure, near, noise)
-    weights = one_way_weights(domain, near)
-    one_way = shares.one_way if pairs else Fraction(1)
-    singles = counted.step("one_way", one_way, budget * one_way, len(weights))
-    whole = sum(weights.values())
-    each = {
-        clique[0] if clique else "(total)": counted.scale(budget * one_way * weight / whole)
-        for clique, weight in weights.items()
-    }
-    found = [replace(singles, scale_of=each)]
-    if choices:
-        price = budget * shares.structure
-        scale = exponential_within(price / choices, measure, near.l1).scale
-        sensitivity = f"L1 distance of counts moves by at most {near.l1}"
-        found.append(
-            PlannedStep(
-                "structure",
-                float(shares.structure),
-                choices,
-                "exponential mechanism",
-                sensitivity,
-                scale,
-                float(price),
-                None,
-            )
+def _model(
+    spec: Spec, outline: Outline, outlined: Outlined, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
+) -> tuple[int, int]:
+    """Cells that the model may have, and those that it can come to."""
+    structure = spec.structure
+    allowed = outline.max_cells
+    if structure.max_model_mb is not None:
+        allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
+    given = _least_cells(sizes, wanted if outlined.cliques else ())
+    # Where nothing is chosen there is nothing to leave out either.
+    needed = max(given, outlined.cells) if outline.name in UNCHOSEN else given
+    if needed > allowed:
+        raise ConfigError(
+            f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
+            f"and for the pairs of publish.statistics or structure.cliques; {allowed:,} are allowed. "
+            "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
         )
-    if pairs:
-        rest = 1 - shares.one_way - (shares.structure if choices else 0)
-        found.append(counted.step("marginals", rest, budget * rest, pairs))
-    return tuple(found)
+    if structure.max_seconds is not None:
+        hinted = cells_within(float(structure.max_seconds), len(sizes), outlined.rounds + 1)
+        allowed = max(needed, min(allowed, hinted))
+    return allowed, max(needed, min(allowed, outlined.cells))
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """How counts are noised."""
-
-    measure: Measure
-    near: Neighbours
-    noise: Literal["gaussian", "laplace"]
-
-    def scale(self, price: Fraction) -> float:
-        if self.noise == "gaussian":
-            return gaussian_within(price, self.near.l2_squared).sigma
-        return laplace_within(price, self.measure, self.near.l1).scale
-
-    def step(self, name: str, share: Fraction, price: Fraction, questions: int) -> PlannedStep:
-        """A step of equally priced answers."""
-        scale = self.scale(price / questions)
-        if self.noise == "gaussian":
-            sensitivity = f"L2 distance of counts at most {sqrt(self.near.l2_squared):.6g}"
-        else:
-            sensitivity = f"L1 distance of counts at most {self.near.l1}"
-        return PlannedStep(
-            name,
-            float(share),
-            questions,
-            f"discrete {self.noise.capitalize()}",
-            sensitivity,
-            scale,
-            float(price),
-            mean_absolute_error(self.noise, scale),
-        )
+def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
+    """Cells of a model of the wanted pairs, which make no cycle, and of the columns in none."""
+    paired = {c for pair in wanted for c in pair}
+    alone = sum(size for column, size in sizes.items() if column not in paired)
+    return alone + sum(sizes[a] * sizes[b] for a, b in wanted)

@@ -15,7 +15,7 @@ from dpsynth.spec.section import Section, default_unstated, refused
 
 Noise = Literal["gaussian", "laplace"]
 Neighbours = Literal["add_remove", "replace_one"]
-Accountant = Literal["auto", "sequential", "zcdp"]
+Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
@@ -108,9 +108,12 @@ class Privacy(Section):
         default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
     )
     accountant: Annotated[
-        Accountant, Choice(("auto", "sequential", "zcdp"), later=("advanced", "rdp", "pld"))
+        Accountant, Choice(("auto", "sequential", "zcdp", "gdp"), later=("advanced", "rdp", "pld"))
     ] = Field(
-        default="auto", description="How losses are added up. advanced, rdp and pld: not yet supported."
+        default="auto",
+        description="How losses are added up. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
+        "choices. auto: sequential without delta, zcdp with laplace noise, else gdp or zcdp, whichever needs "
+        "less noise. advanced, rdp and pld: not yet supported.",
     )
     split: Split | None = Field(
         default=None, description="Shares of the budget by step. Left out: the plan's."
@@ -125,12 +128,20 @@ class Privacy(Section):
     def _sound(self) -> Self:
         if self.noise == "gaussian" and self.delta is None:
             raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
-        if self.accountant == "zcdp" and self.delta is None:
+        if self.accountant in ("zcdp", "gdp") and self.delta is None:
             raise refused(
-                "is missing: accountant zcdp needs it, such as 1e-9. Or use accountant: sequential", "delta"
+                f"is missing: accountant {self.accountant} needs it, such as 1e-9. "
+                "Or use accountant: sequential",
+                "delta",
+            )
+        if self.accountant == "gdp" and self.noise == "laplace":
+            raise refused(
+                "must be zcdp, sequential or auto with laplace noise; gdp needs gaussian", "accountant"
             )
         if self.accountant == "sequential" and self.noise == "gaussian":
-            raise refused("must be zcdp or auto with gaussian noise; sequential needs laplace", "accountant")
+            raise refused(
+                "must be zcdp, gdp or auto with gaussian noise; sequential needs laplace", "accountant"
+            )
         return self
 
 

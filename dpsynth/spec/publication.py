@@ -5,22 +5,15 @@ All of it is made from noisy answers; none of it costs any budget.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from dpsynth.spec.scalars import Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole
-from dpsynth.spec.section import Later, Section, nearest, not_yet, refused
+from dpsynth.spec.scalars import Checked, Choice, ColumnName, JsonSchema, Text, Whole
+from dpsynth.spec.section import Later, Section, nearest, not_yet, refused, unrepeated
 
 Format = Literal["csv", "parquet"]
 _FORMATS: tuple[Format, ...] = ("csv", "parquet")
-
-
-def _distinct(names: tuple[str, ...], key: str) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise refused(f"repeats '{name}'", key, i)
 
 
 class Crosstab(Section):
@@ -30,7 +23,7 @@ class Crosstab(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        _distinct(self.crosstab, "crosstab")
+        unrepeated(self.crosstab, "crosstab")
         return self
 
     @property
@@ -128,7 +121,7 @@ class Publish(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        _distinct(self.formats, "formats")
+        unrepeated(self.formats, "formats")
         for i, statistic in enumerate(self.statistics):
             if statistic in self.statistics[:i]:
                 raise refused("is listed twice", "statistics", i)
@@ -157,17 +150,6 @@ class Sample(Section):
     )
     seed: Annotated[int, Whole(at_least="0", at_most=str(2**63 - 1))] | None = Field(
         default=None, description="Makes sampling from the model repeatable. It never reaches the noise."
-    )
-
-
-class Workload(Section):
-    """Which marginals should come out well. Not yet supported."""
-
-    ways: Annotated[int, Whole(at_least="1", at_most="4")] = Field(
-        default=2, description="Columns a marginal."
-    )
-    weights: dict[str, Annotated[Decimal, Number(above="0")]] = Field(
-        default={}, description="Importance of columns."
     )
 
 

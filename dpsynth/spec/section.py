@@ -6,7 +6,7 @@ one it does know; a key or value that is known but not built yet is refused as s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Annotated, TypeVar
 
@@ -43,6 +43,21 @@ def nearest(word: object, known: Collection[str]) -> str:
     """
     close = get_close_matches(str(word).casefold(), {k.casefold(): k for k in known}, n=1, cutoff=0.6)
     return f" (did you mean '{next(k for k in known if k.casefold() == close[0])}'?)" if close else ""
+
+
+def unrepeated(items: Iterable[object], *path: str | int) -> None:
+    """Refuse a list in which something stands twice, at the place of its second mention.
+
+    Args:
+        items: names, or sets of names where order doesn't matter.
+        path: keys from the value being validated down to the list.
+    """
+    seen: set[object] = set()
+    for i, item in enumerate(items):
+        if item in seen:
+            words = f"repeats '{item}'" if isinstance(item, str) else "has the columns of one before it"
+            raise refused(words, *path, i)
+        seen.add(item)
 
 
 def _not_built(value: T | None) -> T | None:

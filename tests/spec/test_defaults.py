@@ -1,10 +1,12 @@
 """What is left out has a stated default, and what is given is kept exactly."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from pydantic import ValidationError
 
+from dpsynth.domain.workload import Workload
 from dpsynth.spec import Crosstab, Mean, Person, Row, from_mapping
 
 SPLIT = "epsilon: 1.0, delta: 1.0e-9, split: {one_way: 0.1, structure: 0.2, marginals: 0.7}"
@@ -21,7 +23,9 @@ def test_every_default_is_the_documented_one(load_with):
     assert spec.privacy.unit.max_rows == 1
     assert (spec.ledger.url, spec.ledger.dataset) == ("sqlite:///ledger.db", "small")
     assert (spec.ledger.cap.epsilon, spec.ledger.cap.delta) == (10, Decimal("1e-5"))
-    assert spec.structure.method == "mst"
+    assert spec.structure.method == "auto"
+    assert (spec.structure.workload, spec.structure.cliques, spec.structure.merge_rare) == (None, None, 3)
+    assert (spec.structure.max_model_mb, spec.structure.max_seconds) == (None, None)
     assert (spec.sample.rows, spec.sample.seed) == ("same", None)
     assert spec.publish.formats == ("csv", "parquet")
     assert spec.publish.statistics == ()
@@ -83,6 +87,31 @@ def test_structure_may_be_a_word(load_with):
     assert load_with("structure: independent\n").structure.method == "independent"
 
 
+def test_a_workload_is_what_was_written_with_the_stated_defaults(load_with):
+    names = ("age", "sex", "income", "member")
+
+    def workload(text):
+        return load_with(f"structure: {{workload: {text}}}\n").workload()
+
+    assert load_with().workload() == workload("{}") == Workload(names)
+    assert load_with().workload().widest == 3
+    assert workload("{ways: 2}") == Workload(names, 2)
+    listed = workload("{marginals: [{columns: [age, sex]}, {columns: [sex, age, income], weight: 0.5}]}")
+    pair, triple = (("age", "sex"), 1), (("sex", "age", "income"), Fraction(1, 2))
+    assert listed == Workload(names, None, (pair, triple))
+    assert listed.weight(("age", "member")) == 0
+    weighted = workload("{ways: 2, weights: {sex: 3}, targets: [income]}")
+    assert weighted == Workload(names, 2, (), (("sex", 3),), ("income",), 4)
+    assert workload("{targets: [income], target_weight: 2}") == Workload(
+        names, targets=("income",), target_weight=2
+    )
+
+
+def test_a_table_of_one_column_has_a_workload_of_it(load_text):
+    spec = load_text("source: {path: t.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: boolean}\n")
+    assert spec.workload().widest == 1
+
+
 def test_the_source_can_be_replaced(load_with):
     assert load_with(source="/data/Other.PARQUET").source.format == "parquet"
     spec = load_with(replace=("{path: data/table.csv}", "{path: a.txt, format: csv}"), source="b.txt")
@@ -127,7 +156,8 @@ def test_epsilon_ten_is_no_warning(load_with):
         (None, "release: small\n"),
         (None, "ledger: {url: 'sqlite:///other.db', cap: {epsilon: 99}}\n"),
         (None, "publish: {formats: [csv], statistics: [{mean: age}]}\nsample: {rows: 10, seed: 4}\n"),
-        (None, "structure: {method: mst}\n"),
+        (None, "structure: {method: auto}\n"),
+        (None, "structure: {method: auto, merge_rare: 3.0}\n"),
     ],
 )
 def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace, added):
@@ -150,11 +180,26 @@ def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace,
         (("  member: {type: boolean}\n", ""), ""),
         (("  member: {type: boolean}\n", "  Member: {type: boolean}\n"), ""),
         (None, "structure: independent\n"),
+        (None, "structure: mst\n"),
+        (None, "structure: aim\n"),
+        (None, "structure: {method: fixed, cliques: [[age, sex]]}\n"),
+        (None, "structure: {workload: {ways: 2}}\n"),
+        (None, "structure: {workload: {weights: {age: 2}}}\n"),
+        (None, "structure: {workload: {targets: [age]}}\n"),
+        (None, "structure: {max_model_mb: 3}\n"),
+        (None, "structure: {max_seconds: 3}\n"),
+        (None, "structure: {merge_rare: 0}\n"),
         (None, "ledger: {dataset: other}\n"),
     ],
 )
 def test_the_fingerprint_tells_other_questions_apart(load_with, replace, added):
     assert load_with(added, replace).fingerprint() != load_with().fingerprint()
+
+
+def test_the_fingerprint_tells_listed_cliques_apart(load_with):
+    texts = ["[[age, sex]]", "[[age, income]]", "[[age, sex], [age, income]]"]
+    prints = [load_with(f"structure: {{method: fixed, cliques: {t}}}\n").fingerprint() for t in texts]
+    assert len(set(prints)) == 3
 
 
 def test_the_order_of_columns_is_part_of_the_fingerprint():

@@ -5,26 +5,32 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from spec.outlines import Alone, Outline
 
-from dpsynth.accounting.accountants import zcdp_epsilon
+from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.events import (
     ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
     cost,
+    exponential_within,
     gaussian_within,
     laplace_within,
 )
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.domain.column import domain_of
+from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
-from dpsynth.planning import forecast
-from dpsynth.spec.plan import make_plan, neighbours_of, one_way_weights, wanted_pairs
-from dpsynth.structure import STRATEGIES
+from dpsynth.spec.forecast import LEAST_CELLS, cells_within, forecast_of
+from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.spec.plan import make_plan, neighbours_of, wanted_pairs
+from dpsynth.spec.steps import Spending, one_way_weights
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
 PRIVACIES = [
     "epsilon: 1.0",
     "epsilon: 0.1, delta: 1.0e-9",
+    "epsilon: 1, delta: 1.0e-9, accountant: zcdp",
     "epsilon: 3, delta: 1.0e-6, noise: laplace",
     "epsilon: 1, delta: 1.0e-6, noise: laplace, accountant: sequential",
 ]
@@ -34,7 +40,7 @@ UNITS = [
     ", unit: {column: id, max_rows: 3}",
     ", neighbours: replace_one, unit: {column: id, max_rows: 3}",
 ]
-METHODS = ["", "structure: independent\n", "SPLIT"]
+MANNERS = ["choices", "distances", "both", "none", "independent", "SPLIT"]
 SPLIT = ", split: {one_way: 0.3, structure: 0.1, marginals: 0.4}"
 STATISTICS = (
     "publish: {statistics: [{crosstab: [sex, age]}, {mean: income, by: member}, {mean: age, by: sex}]}\n"
@@ -45,20 +51,22 @@ STATISTICS = (
 def plan_of(load_with):
     """The plan and spec of the small configuration with its privacy section and more replaced."""
 
-    def made(privacy=EPSILON, added=""):
+    def made(privacy=EPSILON, added="", outline=None):
         spec = load_with(added, replace=(EPSILON, privacy))
-        return make_plan(spec, STRATEGIES[spec.structure.method]), spec
+        return make_plan(spec, outline or Outline()), spec
 
     return made
 
 
-@pytest.fixture(params=product(PRIVACIES, UNITS, METHODS), ids=lambda p: "".join(p) or "default")
+@pytest.fixture(params=product(PRIVACIES, UNITS, MANNERS), ids=" ".join)
 def any_plan(request, plan_of):
-    """Plans under every kind of privacy, unit and structure."""
-    privacy, unit, method = request.param
-    if method == "SPLIT":
+    """Plans under every kind of privacy, unit and strategy."""
+    privacy, unit, manner = request.param
+    if manner == "SPLIT":
         return plan_of(privacy + unit + SPLIT)
-    return plan_of(privacy + unit, method)
+    if manner == "independent":
+        return plan_of(privacy + unit, "structure: independent\n", Alone())
+    return plan_of(privacy + unit, outline=Outline(manner=manner))
 
 
 def crosstabs(*pairs):
@@ -66,20 +74,21 @@ def crosstabs(*pairs):
     return f"publish: {{statistics: [{requests}]}}\n"
 
 
-def event_of(plan, mechanism, scale):
+def event_of(plan, step, scale):
     near = plan.neighbours
+    squared = near.l1**2 if step.step == "structure" else near.l2_squared
     return {
-        "discrete Gaussian": lambda: GaussianEvent(scale, near.l2_squared),
+        "discrete Gaussian": lambda: GaussianEvent(scale, squared),
         "discrete Laplace": lambda: LaplaceEvent(scale, near.l1),
         "exponential mechanism": lambda: ExponentialEvent(scale, near.l1),
-    }[mechanism]()
+    }[step.mechanism]()
 
 
 def costs(plan, step):
     """What the answers of a step cost at the scales that the plan states."""
     scales = list(step.scale_of.values()) or [step.scale] * step.questions
     assert len(scales) == step.questions
-    return [cost(event_of(plan, step.mechanism, s), plan.measure) for s in scales]
+    return [cost(event_of(plan, step, s), plan.measure) for s in scales]
 
 
 def test_the_stated_scales_cost_what_the_plan_says_and_together_at_most_the_budget(any_plan):
@@ -96,7 +105,7 @@ def test_the_budget_implies_no_more_than_the_epsilon_asked_for(any_plan):
     plan, spec = any_plan
     asked = Fraction(spec.privacy.epsilon)
     assert plan.epsilon == asked
-    implied = plan.budget if plan.measure == "pure" else zcdp_epsilon(plan.budget, plan.delta)
+    implied = epsilon_of(plan.measure, plan.budget, plan.delta)
     assert asked * (1 - Fraction(1, 10**9)) <= implied <= asked
     assert plan.spent_delta == (0 if plan.measure == "pure" else Fraction(spec.privacy.delta))
 
@@ -107,7 +116,7 @@ def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
     assert isinstance(shares.one_way, Fraction)
     assert shares.one_way + shares.structure + shares.marginals <= 1
     if spec.privacy.split is not None:
-        assert shares.one_way == Fraction(3, 10) and shares.structure == Fraction(1, 10)
+        assert shares == Shares(Fraction(3, 10), Fraction(1, 10), Fraction(4, 10))
     assert sum(step.share for step in plan.steps) == pytest.approx(1.0)
 
 
@@ -118,7 +127,8 @@ def test_each_column_is_asked_once_and_the_total_only_where_it_is_private(any_pl
     names = [] if near.rows_public else ["(total)"]
     assert singles.step == "one_way" and list(singles.scale_of) == [*names, *spec.columns]
     assert singles.questions == len(names) + 4
-    expected = ["one_way"] if plan.structure == "independent" else ["one_way", "structure", "marginals"]
+    chosen = ["structure"] * ((plan.outlined.choices > 0) + (plan.outlined.errors > 0))
+    expected = ["one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0)]
     assert [s.step for s in plan.steps] == expected
 
 
@@ -132,6 +142,46 @@ def test_the_split_of_the_one_way_share_sums_to_no_more_than_the_share(any_plan)
         assert price * (1 - Fraction(1, 10**12)) <= spent <= price
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 20, 61, 113, 200])
+def test_prices_of_any_number_of_columns_sum_to_the_budget_and_not_a_digit_more(columns):
+    budget = Fraction(0.18507)
+    domain = Domain({f"c{i}": 2 + i * i % 97 for i in range(columns)})
+    near = Neighbours("add_remove")
+    shares = Shares(Fraction(1, 3), Fraction(1, 7), Fraction(1, 2))
+    outlined = Outlined(1, columns // 2, columns // 3, columns - 1, 10, shares)
+    for measure, noise in (("zcdp", "gaussian"), ("gdp", "gaussian"), ("pure", "laplace")):
+        steps = Spending(budget, measure, near, noise).steps(shares, outlined, domain)
+        plan = Terms(near, measure)
+        spent = sum((sum(costs(plan, s), Fraction(0)) for s in steps), Fraction(0))
+        assert budget * (1 - Fraction(1, 10**11)) <= spent <= budget
+        assert float(sum(Fraction(s.cost) for s in steps)) == pytest.approx(float(budget), rel=1e-12)
+
+
+class Terms:
+    """As much of a plan as the cost of a step depends on."""
+
+    def __init__(self, near, measure):
+        self.neighbours, self.measure = near, measure
+
+
+def test_the_measured_step_takes_what_a_split_leaves_over(plan_of):
+    plan, _ = plan_of(EPSILON + SPLIT)
+    assert [s.share for s in plan.steps] == pytest.approx([0.3, 0.1, 0.6])
+    plan, _ = plan_of(EPSILON + SPLIT, crosstabs("age, sex", "age, income", "age, member"))
+    assert [s.share for s in plan.steps] == pytest.approx([0.3, 0.7])
+
+
+def test_choices_and_distances_share_a_step_as_the_strategy_says(plan_of):
+    plan, _ = plan_of("epsilon: 1.0", outline=Outline(manner="both"))
+    _, choices, distances, _ = plan.steps
+    assert (choices.step, distances.step) == ("structure", "structure")
+    assert (choices.questions, distances.questions) == (3, 6)
+    assert choices.share + distances.share == pytest.approx(0.1)
+    assert choices.cost == pytest.approx(distances.cost)
+    assert choices.scale > exponential_within(plan.budget / 20, plan.measure, 1).scale
+    assert choices.expected_error is None and distances.expected_error > 0
+
+
 def test_a_plan_is_plain_json_that_says_what_it_is_made_of(any_plan):
     plan, _ = any_plan
     facts = plan.to_json()
@@ -140,38 +190,82 @@ def test_a_plan_is_plain_json_that_says_what_it_is_made_of(any_plan):
     assert facts["epsilon_of_budget"] <= facts["epsilon"] * (1 + 1e-12)
     assert facts["unit"] == plan.neighbours.unit and facts["neighbours"] == plan.neighbours.relation
     assert len(facts["steps"]) == len(plan.steps)
+    assert facts["rounds"] == plan.outlined.rounds
+    assert facts["model_megabytes_at_most"] * 1e6 == pytest.approx(plan.model_cells * 8, abs=500)
 
 
-def test_noise_and_measure_follow_the_config(plan_of):
-    def kinds(privacy):
-        plan, _ = plan_of(privacy)
-        return plan.measure, plan.noise, {s.mechanism for s in plan.steps}
+def test_noise_and_measure_follow_the_config_and_the_strategy(plan_of):
+    def kinds(privacy, manner):
+        plan, _ = plan_of(privacy, outline=Outline(manner=manner))
+        return plan.measure, {s.mechanism for s in plan.steps}
 
-    choice = "exponential mechanism"
-    assert kinds(PRIVACIES[0]) == ("pure", "laplace", {"discrete Laplace", choice})
-    assert kinds(PRIVACIES[1]) == ("zcdp", "gaussian", {"discrete Gaussian", choice})
-    assert kinds(PRIVACIES[2]) == ("zcdp", "laplace", {"discrete Laplace", choice})
-    assert kinds(PRIVACIES[3]) == ("pure", "laplace", {"discrete Laplace", choice})
+    choice, gaussian, laplace = "exponential mechanism", "discrete Gaussian", "discrete Laplace"
+    pure, free, zcdp, with_delta, sequential = PRIVACIES
+    assert kinds(pure, "choices") == ("pure", {laplace, choice})
+    assert kinds(sequential, "both") == ("pure", {laplace, choice})
+    for manner, mechanisms in (
+        ("choices", {gaussian, choice}),
+        ("both", {gaussian, choice}),
+        ("distances", {gaussian}),
+        ("none", {gaussian}),
+    ):
+        assert kinds(free, manner) == ("gdp", mechanisms)
+        assert kinds(free + ", accountant: gdp", manner) == ("gdp", mechanisms)
+        assert kinds(zcdp, manner) == ("zcdp", mechanisms)
+    assert kinds(with_delta, "choices") == ("zcdp", {laplace, choice})
+    assert kinds(with_delta, "distances") == ("zcdp", {laplace})
+
+
+def test_a_strategy_is_outlined_under_the_measure_in_force(plan_of):
+    for privacy, manner in product(PRIVACIES, ["choices", "distances"]):
+        outline = Outline(manner=manner)
+        plan, spec = plan_of(privacy, STATISTICS, outline)
+        sizes = domain_of(spec.table_columns()).sizes
+        assert (sizes, plan.wanted, plan.measure, plan.noise) in outline.asked
+        assert plan.outlined == outline.outline(sizes, plan.wanted, plan.measure, plan.noise)
+
+
+@pytest.mark.parametrize("manner", ["choices", "distances", "both", "none"])
+def test_gaussian_accounting_allows_less_noise_for_the_same_guarantee(plan_of, manner):
+    gdp, zcdp = (
+        plan_of(f"{EPSILON}, accountant: {a}", outline=Outline(manner=manner))[0] for a in ("gdp", "zcdp")
+    )
+    for a, b in zip(gdp.steps, zcdp.steps, strict=True):
+        # A choice counts more under Gaussian DP, and so is a little less sharp at the same share.
+        assert (a.scale < b.scale) == (a.mechanism == "discrete Gaussian")
+
+
+@pytest.mark.parametrize("manner", ["choices", "distances", "both"])
+def test_the_accountant_is_the_one_with_less_noise_in_the_last_step_where_it_may_be_chosen(plan_of, manner):
+    for epsilon, measure in (("0.1", "gdp"), ("1", "gdp"), ("1000", "zcdp")):
+        privacy = f"epsilon: {epsilon}, delta: 1.0e-9"
+        free, _ = plan_of(privacy, outline=Outline(manner=manner))
+        assert free.measure == measure
+        forced = [
+            plan_of(f"{privacy}, accountant: {a}", outline=Outline(manner=manner))[0].steps[-1].scale
+            for a in ("gdp", "zcdp")
+        ]
+        assert free.steps[-1].scale == min(forced)
 
 
 def test_a_person_of_k_rows_has_k_times_the_noise_of_a_row(plan_of):
-    row, _ = plan_of("epsilon: 1.0")
-    person, _ = plan_of("epsilon: 1.0, unit: {column: id, max_rows: 3}")
-    for one, three in zip(row.steps, person.steps, strict=True):
-        assert three.scale == pytest.approx(3 * one.scale)
+    for manner in ("choices", "distances"):
+        row, _ = plan_of("epsilon: 1.0", outline=Outline(manner=manner))
+        person, _ = plan_of("epsilon: 1.0, unit: {column: id, max_rows: 3}", outline=Outline(manner=manner))
+        for one, three in zip(row.steps, person.steps, strict=True):
+            assert three.scale == pytest.approx(3 * one.scale)
 
 
 def test_the_expected_error_is_that_of_the_noise_at_the_stated_scale(plan_of):
-    for privacy in PRIVACIES[:2]:
-        plan, _ = plan_of(privacy)
+    for privacy, manner in product(PRIVACIES[:3], ["choices", "distances"]):
+        plan, _ = plan_of(privacy, outline=Outline(manner=manner))
         for step in plan.steps:
             if step.expected_error is None:
-                assert step.step == "structure"
+                assert step.mechanism == "exponential mechanism"
             elif plan.noise == "gaussian":
                 assert step.expected_error == pytest.approx(0.79788 * step.scale, rel=1e-3)
             else:
                 assert step.expected_error == pytest.approx(step.scale, rel=0.02)
-        assert plan.cell_error == plan.steps[-1].expected_error
 
 
 def test_requested_pairs_are_measured_as_far_as_they_make_no_cycle_and_cost_no_choice(plan_of):
@@ -194,19 +288,9 @@ def test_when_every_pair_is_requested_the_structures_share_goes_to_the_marginals
 
 def test_a_table_of_one_column_gives_it_the_whole_budget(load_text):
     spec = load_text("source: {path: t.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: boolean}\n")
-    plan = make_plan(spec, STRATEGIES["mst"])
+    plan = make_plan(spec, Outline())
     assert [s.step for s in plan.steps] == ["one_way"] and plan.steps[0].share == 1.0
-
-
-def test_planning_reads_no_table_and_makes_no_file(plan_of, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plan, spec = plan_of(added="ledger: {url: 'sqlite:///spent.db', dataset: d}\n")
-    assert not (tmp_path / spec.source.path).exists()
-    before = sorted(p.name for p in tmp_path.rglob("*"))
-    facts = forecast(spec)
-    assert sorted(p.name for p in tmp_path.rglob("*")) == before
-    assert facts["budget"] == plan.to_json()["budget"] and facts["ledger"]["allowed"]
-    json.dumps(facts, allow_nan=False)
+    assert plan.steps[0].cost == 1.0
 
 
 def test_planning_twice_gives_the_same_plan(plan_of):
@@ -214,25 +298,88 @@ def test_planning_twice_gives_the_same_plan(plan_of):
 
 
 WIDE = "columns:\n" + "".join(f"  c{i}: {{type: integer, min: 0, max: 2999, bins: 3000}}\n" for i in range(8))
+HEAD = f"source: {{path: t.csv}}\nprivacy: {{epsilon: 1}}\n{WIDE}"
+ALONE = 8 * 3001
 
 
-def test_a_model_too_large_for_memory_is_refused_and_without_pairs_it_is_not(load_text):
-    text = f"source: {{path: t.csv}}\nprivacy: {{epsilon: 1}}\n{WIDE}"
-    with pytest.raises(ConfigError, match=r"63,042,007 cells, and 50,000,000 are allowed"):
-        make_plan(load_text(text), STRATEGIES["mst"])
-    plan = make_plan(load_text(text + "structure: independent\n"), STRATEGIES["independent"])
-    assert plan.model_cells == 8 * 3001
+def test_a_strategy_that_chooses_keeps_a_wide_table_within_the_bound(load_text):
+    plan = make_plan(load_text(HEAD), Outline())
+    assert plan.outlined.cells == 3001 * 7 * 3001
+    assert plan.max_cells == plan.model_cells == Outline.max_cells
+    assert make_plan(load_text(HEAD), Outline(max_cells=10**9)).model_cells == plan.outlined.cells
 
 
-def test_the_model_never_has_more_cells_than_the_plan_allows_for(plan_of):
-    plan, spec = plan_of()
-    sizes = domain_of(spec.table_columns()).sizes
-    trees = [
-        [("age", "sex"), ("age", "income"), ("age", "member")],
-        [("age", "income"), ("income", "sex"), ("sex", "member")],
-    ]
-    for tree in trees:
-        assert sum(sizes[a] * sizes[b] for a, b in tree) <= plan.model_cells
+@pytest.mark.parametrize(("megabytes", "cells"), [("1", 125_000), ("0.2", 25_000), ("1000", 63_042_007)])
+def test_a_bound_in_megabytes_replaces_the_strategys_own(load_text, megabytes, cells):
+    plan = make_plan(load_text(HEAD + f"structure: {{method: mst, max_model_mb: {megabytes}}}\n"), Outline())
+    assert plan.model_cells == cells <= plan.max_cells
+    assert plan.max_cells == int(float(megabytes) * 1e6 / 8)
+    assert plan.to_json()["model_megabytes_at_most"] <= float(megabytes)
+
+
+def test_a_bound_that_not_even_the_single_columns_fit_in_is_refused(load_text):
+    tight = "structure: {method: mst, max_model_mb: 0.19}\n"
+    with pytest.raises(ConfigError, match=r"needs 24,008 cells \(0\.2 MB\).*23,750 are allowed"):
+        make_plan(load_text(HEAD + tight), Outline())
+
+
+def test_requested_pairs_that_do_not_fit_in_the_bound_are_refused_and_never_left_out(load_text):
+    asked = "publish: {statistics: [{crosstab: [c0, c1]}]}\n"
+    both = 3001 * 3001 + 6 * 3001
+    with pytest.raises(ConfigError, match=rf"needs {both:,} cells"):
+        make_plan(load_text(HEAD + asked), Outline(max_cells=both - 1))
+    assert make_plan(load_text(HEAD + asked), Outline(max_cells=both)).model_cells == both
+
+
+def test_what_measures_no_pairs_needs_no_room_for_requested_ones(load_text):
+    asked = "publish: {statistics: [{crosstab: [c0, c1]}]}\nstructure: independent\n"
+    plan = make_plan(load_text(HEAD + asked), Alone(max_cells=ALONE))
+    assert plan.model_cells == ALONE
+
+
+def test_listed_cliques_that_do_not_fit_in_the_bound_are_refused(load_text):
+    fixed = HEAD + "structure: {method: fixed, cliques: [[c0, c1]], max_model_mb: 80}\n"
+    with pytest.raises(ConfigError, match=r"structure\.cliques; 10,000,000 are allowed"):
+        make_plan(load_text(fixed), Outline(name="fixed", manner="none"))
+
+
+def test_a_hint_of_seconds_keeps_the_model_small_but_never_below_what_is_needed(load_text):
+    def planned(text, **options):
+        return make_plan(load_text(HEAD + text), Outline(**options))
+
+    long = planned("structure: {method: mst, max_seconds: 100000}\n")
+    assert long.max_cells == Outline.max_cells
+    short = planned("structure: {method: mst, max_seconds: 3}\n")
+    assert LEAST_CELLS < short.max_cells < Outline.max_cells
+    assert short.forecast.seconds <= 3
+    assert planned("structure: {method: mst, max_seconds: 1}\n").max_cells == LEAST_CELLS
+    assert planned("structure: {method: mst, max_seconds: 3}\n", rounds=5).max_cells < short.max_cells
+    asked = "publish: {statistics: [{crosstab: [c0, c1]}]}\nstructure: {method: mst, max_seconds: 1}\n"
+    assert planned(asked).max_cells == 3001 * 3001 + 6 * 3001
+    tight = planned("structure: {method: mst, max_seconds: 3, max_model_mb: 0.2}\n")
+    assert tight.max_cells == 25_000
+
+
+def test_the_largest_model_within_some_seconds_is_forecast_to_take_no_longer():
+    for columns, fits, seconds in product([1, 15, 200], [1, 4, 30], [2, 10, 500]):
+        cells = cells_within(seconds, columns, fits)
+        assert cells >= LEAST_CELLS
+        if cells > LEAST_CELLS:
+            assert forecast_of(columns, cells, fits, chooses=True).seconds <= seconds
+            assert forecast_of(columns, cells * 1.01, fits, chooses=True).seconds > seconds
+
+
+def test_a_forecast_grows_with_columns_cells_and_fits_and_states_what_rows_add(plan_of):
+    base = forecast_of(10, 10**6, 2, chooses=True)
+    assert forecast_of(20, 10**6, 2, chooses=True).seconds > base.seconds
+    assert forecast_of(10, 10**7, 2, chooses=True).megabytes > base.megabytes
+    assert forecast_of(10, 10**6, 5, chooses=True).seconds > base.seconds
+    assert forecast_of(10, 10**6, 2, chooses=False).seconds_per_million_rows < base.seconds_per_million_rows
+    said = plan_of()[0].to_json()["rough_forecast"]
+    assert set(said) == {
+        "seconds", "megabytes", "seconds_per_million_rows", "megabytes_per_million_rows",
+    }  # fmt: skip
+    assert min(said.values()) > 0
 
 
 def test_an_epsilon_and_delta_that_leave_nothing_are_refused_in_words(plan_of, monkeypatch):
@@ -242,8 +389,11 @@ def test_an_epsilon_and_delta_that_leave_nothing_are_refused_in_words(plan_of, m
 
 
 def test_more_noise_is_planned_rather_than_less(plan_of):
-    plan, _ = plan_of()
-    (marginals,) = (s for s in plan.steps if s.step == "marginals")
-    price = plan.budget * plan.shares.marginals / marginals.questions
-    least = {"gaussian": gaussian_within(price, 1).sigma, "laplace": laplace_within(price, "zcdp", 1).scale}
-    assert marginals.scale >= least[plan.noise]
+    for privacy in PRIVACIES:
+        plan, _ = plan_of(privacy)
+        (marginals,) = (s for s in plan.steps if s.step == "marginals")
+        price = plan.budget * plan.shares.marginals / marginals.questions
+        if plan.noise == "gaussian":
+            assert marginals.scale >= gaussian_within(price, 1, plan.measure).sigma
+        else:
+            assert marginals.scale >= laplace_within(price, plan.measure, 1).scale

@@ -34,7 +34,14 @@ REPLACED = [
         "privacy.noise must be gaussian or laplace (did you mean 'gau",
     ),
     (EPSILON, "epsilon: 1, accountant: zcdp", 2, "privacy.delta is missing: accountant zcdp needs it"),
-    (EPSILON, f"{EPSILON}, accountant: sequential", 2, "privacy.accountant must be zcdp or auto"),
+    (EPSILON, "epsilon: 1, accountant: gdp", 2, "privacy.delta is missing: accountant gdp needs it"),
+    (EPSILON, f"{EPSILON}, accountant: sequential", 2, "privacy.accountant must be zcdp, gdp or auto"),
+    (
+        EPSILON,
+        f"{EPSILON}, noise: laplace, accountant: gdp",
+        2,
+        "privacy.accountant must be zcdp, sequential",
+    ),
     (EPSILON, "epsilon: 1, neighbours: bounded", 2, "privacy.neighbours must be add_remove or replace_one"),
     (EPSILON, "epsilon: 1, neighbors: add_remove", 2, "did you mean 'neighbours'?)"),
     (EPSILON, "epsilon: 1, unit: person", 2, "privacy.unit must be row, or a mapping"),
@@ -65,6 +72,12 @@ REPLACED = [
         "epsilon: 1, split: {one_way: 0.9, marginals: 0.1}",
         2,
         "privacy.split.structure must be above",
+    ),
+    (
+        EPSILON,
+        "epsilon: 1, split: {one_way: 0.9, structure: 0.1}",
+        2,
+        "privacy.split.marginals must be above 0 with structure.method",
     ),
     (EPSILON, "epsilon: 1, split: {one_way: 1.5}", 2, "privacy.split.one_way must be a number of at least 0"),
     (EPSILON, "epsilon: 1, split: 0.5", 2, "privacy.split must be a mapping"),
@@ -191,8 +204,109 @@ ADDED = [
         "ledger.cap.delta must be a number of at least 0 and below 1",
     ),
     ("ledger: {cap: 3}", 8, "ledger.cap must be a mapping"),
-    ("structure: {method: mts}", 8, "structure.method must be independent or mst (did you mean 'mst'?)"),
+    (
+        "structure: {method: mts}",
+        8,
+        "structure.method must be independent, mst, privbayes, aim, aim_gdp, one_shot, fixed or auto "
+        "(did you mean 'mst'?)",
+    ),
     ("structure: [mst]", 8, "structure must be a mapping"),
+    ("structure: {max_model_mb: 0}", 8, "structure.max_model_mb must be a number of at least 0.001"),
+    ("structure: {max_model_mb: 80MB}", 8, "structure.max_model_mb must be a number"),
+    ("structure: {max_seconds: 0.5}", 8, "structure.max_seconds must be a number of at least 1"),
+    ("structure: {merge_rare: -1}", 8, "structure.merge_rare must be a number of at least 0"),
+    ("structure: {merge_rare: true}", 8, "structure.merge_rare must be a number"),
+    ("structure: {method: fixed}", 8, "structure.cliques are missing: method fixed needs them, such as [["),
+    ("structure: {method: mst, cliques: [[age, sex]]}", 8, "structure.cliques are for method: fixed only"),
+    ("structure: {method: fixed, cliques: []}", 8, "structure.cliques must not be an empty list"),
+    ("structure: {method: fixed, cliques: age}", 8, "structure.cliques must be a list"),
+    ("structure: {method: fixed, cliques: [age]}", 8, "structure.cliques[0] must be a list"),
+    ("structure: {method: fixed, cliques: [[]]}", 8, "structure.cliques[0] must list at least two columns"),
+    (
+        "structure:\n  method: fixed\n  cliques:\n    - [age, sex]\n    - [age]",
+        12,
+        "structure.cliques[1] must list at least two columns; single columns are always measured",
+    ),
+    ("structure: {method: fixed, cliques: [[age, age]]}", 8, "structure.cliques[0][1] repeats 'age'"),
+    (
+        "structure: {method: fixed, cliques: [[age, sex], [sex, age]]}",
+        8,
+        "structure.cliques[1] has the columns of one before it",
+    ),
+    (
+        "structure: {method: fixed, cliques: [[age, sx]]}",
+        8,
+        "structure.cliques[0][1] names 'sx', which is not among columns (did you mean 'sex'?)",
+    ),
+    ("structure: {workload: 3}", 8, "structure.workload must be a mapping"),
+    (
+        "structure: {workload: {way: 3}}",
+        8,
+        "structure.workload.way is not a known key (did you mean 'ways'?)",
+    ),
+    ("structure: {workload: {ways: 1}}", 8, "structure.workload.ways must be a whole number of at least 2"),
+    ("structure: {workload: {ways: 7}}", 8, "structure.workload.ways must be a whole number"),
+    (
+        "structure: {workload: {ways: 5}}",
+        8,
+        "structure.workload.ways must be at most 4, the number of columns",
+    ),
+    (
+        "structure: {workload: {weights: {sx: 2}}}",
+        8,
+        "structure.workload.weights.sx names 'sx', which is not",
+    ),
+    ("structure: {workload: {weights: {sex: 0}}}", 8, "structure.workload.weights.sex must be a number of"),
+    ("structure: {workload: {weights: [sex]}}", 8, "structure.workload.weights must be a mapping"),
+    ("structure: {workload: {targets: [inc]}}", 8, "structure.workload.targets[0] names 'inc', which is not"),
+    ("structure: {workload: {targets: [sex, sex]}}", 8, "structure.workload.targets[1] repeats 'sex'"),
+    ("structure: {workload: {targets: sex}}", 8, "structure.workload.targets must be a list"),
+    ("structure: {workload: {target_weight: 2}}", 8, "structure.workload.target_weight has no use without"),
+    (
+        "structure: {workload: {targets: [sex], target_weight: 0.5}}",
+        8,
+        "structure.workload.target_weight must be a number of at least 1",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [age]}]}}",
+        8,
+        "structure.workload.marginals[0].columns must list at least two columns",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [a, b, c, d, e, f, g]}]}}",
+        8,
+        "structure.workload.marginals[0].columns lists too many",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [age, age]}]}}",
+        8,
+        "structure.workload.marginals[0].columns[1] repeats 'age'",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [age, sx]}]}}",
+        8,
+        "structure.workload.marginals[0].columns[1] names 'sx', which is not among columns",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [age, sex]}, {columns: [sex, age], weight: 2}]}}",
+        8,
+        "structure.workload.marginals[1] has the columns of one before it",
+    ),
+    (
+        "structure: {workload: {marginals: [{columns: [age, sex], weight: -1}]}}",
+        8,
+        "structure.workload.marginals[0].weight must be a number of at least",
+    ),
+    (
+        "structure: {workload: {marginals: [{weight: 1}]}}",
+        8,
+        "structure.workload.marginals[0].columns is missing: list two or more",
+    ),
+    (
+        "structure: {method: independent, workload: {ways: 2}}",
+        8,
+        "structure.workload has no use with method independent",
+    ),
     ("sample: {rows: all}", 8, "sample.rows must be a whole number"),
     ("sample: {rows: 0}", 8, "sample.rows must be a whole number"),
     ("sample: {seed: -1}", 8, "sample.seed must be a whole number"),
@@ -248,10 +362,6 @@ LATER = [
     ),
     ("columns", "columns:\n  c: {type: ordered, values: [a, b]}", "columns.c (ordered columns)"),
     ("", "constraints: [\"age < 15 implies married == 'no'\"]", "constraints"),
-    ("", "structure: {method: aim}", "structure.method (aim)"),
-    ("", "structure: {method: privbayes}", "structure.method (privbayes)"),
-    ("", "structure: {workload: {ways: 3, weights: {income: 2}}}", "structure.workload"),
-    ("", "structure: {max_model_mb: 80}", "structure.max_model_mb"),
     (
         "",
         "publish: {statistics: [{model: logistic_regression, target: sex}]}",
@@ -310,12 +420,52 @@ def test_private_discovery_has_no_share_yet(load_with):
 
 
 def test_parts_not_built_yet_are_still_validated(load_with):
-    assert "structure.workload.ways must be a whole number" in message_of(
-        load_with, "structure: {workload: {ways: many}}"
-    )
     assert "schedule.cron must be five cron fields" in message_of(
         load_with, "schedule: {cron: daily, timezone: UTC}"
     )
+
+
+@pytest.mark.parametrize("privacy", ["epsilon: 1", "epsilon: 1, delta: 1e-9, noise: laplace"])
+def test_gaussian_accounting_without_gaussian_noise_is_refused_with_the_reason(load_with, privacy):
+    message = message_of(load_with, "structure: aim_gdp\n", replace=(EPSILON, privacy))
+    assert "structure.method aim_gdp needs Gaussian noise" in message
+    assert "privacy.delta" in message and "method: aim" in message
+    load_with("structure: aim_gdp\n")
+
+
+@pytest.mark.parametrize(
+    ("structure", "split", "words"),
+    [
+        (
+            "independent",
+            "one_way: 0.5, structure: 0.5",
+            "split.structure must be 0 with structure.method ind",
+        ),
+        (
+            "independent",
+            "one_way: 0.5, marginals: 0.5",
+            "split.marginals must be 0 with structure.method ind",
+        ),
+        (
+            "{method: fixed, cliques: [[age, sex]]}",
+            "one_way: 0.3, structure: 0.1, marginals: 0.6",
+            "split.structure must be 0 with structure.method fixed, which measures the cliques that",
+        ),
+        ("{method: fixed, cliques: [[age, sex]]}", "one_way: 1", "split.marginals must be above 0 with"),
+    ],
+)
+def test_a_share_for_a_step_that_a_method_does_not_have_is_refused(load_with, structure, split, words):
+    privacy = f"{EPSILON}, split: {{{split}}}"
+    assert words in message_of(load_with, f"structure: {structure}\n", replace=(EPSILON, privacy))
+
+
+def test_shares_of_the_steps_that_a_method_has_are_accepted(load_with):
+    for structure, split in [
+        ("independent", "one_way: 0.9"),
+        ("{method: fixed, cliques: [[age, sex]]}", "one_way: 0.3, marginals: 0.7"),
+        ("one_shot", "one_way: 0.3, structure: 0.1, marginals: 0.6"),
+    ]:
+        load_with(f"structure: {structure}\n", replace=(EPSILON, f"{EPSILON}, split: {{{split}}}"))
 
 
 def test_several_problems_are_told_in_the_order_of_the_file(load_with):
@@ -338,14 +488,16 @@ def test_many_problems_are_cut_short(load_text):
     assert len(message) < 1000
 
 
-def test_wide_tables_of_counts_are_refused_before_they_are_asked_for(load_text):
-    head = "source: {path: a.csv}\nprivacy: {epsilon: 1}\n"
-    wide = "".join(f"  {name}: {{type: number, min: 0, max: 1, bins: 5000}}\n" for name in "ab")
-    head += "columns:\n"
-    assert "25,010,001 cells with 'a'" in message_of(load_text, head + wide)
-    load_text(head + wide + "structure: {method: independent}\n")
+def test_tables_of_too_many_cells_are_refused_where_they_are_asked_for_and_only_there(load_text):
+    columns = "".join(f"  {name}: {{type: number, min: 0, max: 1, bins: 5000}}\n" for name in "ab")
+    wide = f"source: {{path: a.csv}}\nprivacy: {{epsilon: 1}}\ncolumns:\n{columns}"
+    for method in ("independent", "mst", "auto"):
+        load_text(wide + f"structure: {method}\n")
     assert "publish.statistics[0] has 25,010,001 cells" in message_of(
-        load_text, head + wide + "structure: independent\npublish: {statistics: [{crosstab: [a, b]}]}\n"
+        load_text, wide + "structure: independent\npublish: {statistics: [{crosstab: [a, b]}]}\n"
+    )
+    assert "structure.cliques[0] has 25,010,001 cells; at most 10,000,000 are allowed" in message_of(
+        load_text, wide + "structure: {method: fixed, cliques: [[a, b]]}\n"
     )
 
 

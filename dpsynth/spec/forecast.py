@@ -1,0 +1,73 @@
+"""A rough forecast of what a release takes in time and memory.
+
+Both are linear in the number of columns, the model's cells and the rows of the table. Rows are
+private, so what they add is stated for each million. The rates are those of one ordinary
+core on tables of 15 to 200 columns; expect a factor of two either way.
+
+Invariant: public, and never used to decide what is asked after the table was opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+START_SECONDS = 1.0
+"""Imports, the ledger, the journal, and writing the bundle."""
+FIT_SECONDS = 0.1
+FIT_COLUMN_SECONDS = 0.01
+FIT_CELL_SECONDS = 2.5e-7
+"""One fit of the model: begun, for each column, for each cell."""
+ROWS_COLUMN_SECONDS = 0.2
+ROWS_PAIR_SECONDS = 0.003
+"""For each million rows: reading and writing a column, counting a pair of columns to choose by."""
+
+START_MEGABYTES = 280.0
+CELL_MEGABYTES = 3e-5
+ROWS_COLUMN_MEGABYTES = 50.0
+"""For each million rows and column: texts, codes, and synthetic rows, at the peak."""
+
+LEAST_CELLS = 100_000
+"""A model of so few cells is never too slow, whatever the hint."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a release will take, roughly.
+
+    Attributes:
+        seconds, megabytes: without rows.
+        seconds_per_million_rows, megabytes_per_million_rows: what rows add.
+    """
+
+    seconds: float
+    megabytes: float
+    seconds_per_million_rows: float
+    megabytes_per_million_rows: float
+
+
+def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Forecast:
+    """Time and memory of a release.
+
+    Args:
+        columns: of the table.
+        cells: of the model.
+        fits: how many times it is fitted.
+        chooses: whether pairs of columns are compared with the table.
+    """
+    fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
+    pairs = columns * (columns - 1) / 2 if chooses else 0
+    return Forecast(
+        seconds=START_SECONDS + fits * fit,
+        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells,
+        seconds_per_million_rows=ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * pairs,
+        megabytes_per_million_rows=ROWS_COLUMN_MEGABYTES * columns,
+    )
+
+
+def cells_within(seconds: float, columns: int, fits: int) -> int:
+    """Largest model that is forecast to be fitted so many times within some seconds.
+
+    At least ``LEAST_CELLS``: a hint too short for anything still gets a model.
+    """
+    left = (seconds - START_SECONDS) / fits - FIT_SECONDS - FIT_COLUMN_SECONDS * columns
+    return max(LEAST_CELLS, int(left / FIT_CELL_SECONDS))

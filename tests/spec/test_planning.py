@@ -1,0 +1,76 @@
+"""What `plan` says of a release: all of the plan and the ledger, in words and as JSON, from no table."""
+
+import json
+
+import pytest
+
+from dpsynth.planning import describe, forecast
+from dpsynth.spec.plan import make_plan
+from dpsynth.structure import STRATEGIES
+
+LEDGER = "ledger: {url: 'sqlite:///spent.db', dataset: d}\n"
+
+
+@pytest.fixture
+def facts_of(load_with, tmp_path, monkeypatch):
+    """The forecast of the small configuration with lines added, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def made(added="", replace=None):
+        return forecast(load_with(LEDGER + added, replace))
+
+    return made
+
+
+def test_planning_reads_no_table_and_makes_no_file(load_with, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = load_with(LEDGER)
+    assert not (tmp_path / spec.source.path).exists()
+    before = sorted(p.name for p in tmp_path.rglob("*"))
+    facts = forecast(spec)
+    assert sorted(p.name for p in tmp_path.rglob("*")) == before
+    assert facts["ledger"]["allowed"]
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    plan = make_plan(spec, STRATEGIES[spec.structure.method])
+    assert {key: facts[key] for key in plan.to_json()} == plan.to_json()
+
+
+@pytest.mark.parametrize("method", [*STRATEGIES, "fixed"])
+def test_every_method_has_a_plan_that_spends_the_whole_budget(facts_of, method):
+    listed = ", cliques: [[age, sex]]" if method == "fixed" else ""
+    facts = facts_of(f"structure: {{method: {method}{listed}}}\n")
+    assert facts["structure"] == method
+    assert sum(step["cost"] for step in facts["steps"]) == pytest.approx(facts["budget"], rel=1e-9)
+
+
+def test_every_fact_of_a_plan_is_printed_for_people(facts_of, capsys):
+    facts = facts_of("structure: mst\npublish: {statistics: [{crosstab: [age, sex]}]}\n")
+    describe(facts)
+    said = capsys.readouterr().out
+    for step in facts["steps"]:
+        assert step["step"] in said and step["mechanism"] in said and step["sensitivity"] in said
+        assert f"{step['share']:.0%}" in said
+    rough = facts["rough_forecast"]
+    for words in (
+        f"Budget: {facts['budget']:.6g} of {facts['accounting']}; structure: mst",
+        "age with sex",
+        f"at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB",
+        f"Roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB of memory",
+        f"million rows {rough['seconds_per_million_rows']:,.0f} s",
+    ):
+        assert words in said
+
+
+def test_rounds_are_told_where_there_is_more_than_one(facts_of, capsys):
+    facts = facts_of("structure: mst\n")
+    describe({**facts, "rounds": 1})
+    assert "rounds" not in capsys.readouterr().out
+    describe({**facts, "rounds": 7})
+    assert "structure: mst in 7 rounds." in capsys.readouterr().out
+
+
+def test_one_sensitivity_is_told_once_for_choices_and_distances_of_a_step(facts_of, capsys):
+    facts = facts_of("structure: mst\n")
+    structure = next(s for s in facts["steps"] if s["step"] == "structure")
+    describe({**facts, "steps": [*facts["steps"], structure]})
+    assert capsys.readouterr().out.count(structure["sensitivity"]) == 1
