@@ -60,6 +60,8 @@ class Measurement:
         scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
         query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
             each answer, such as prefix sums or merged bins; None where every cell was counted.
+        summed: int64, shape of the values: how many noisy counts each value is the sum of, each
+            with noise of its own; None where that is one.
     """
 
     clique: Clique
@@ -67,13 +69,25 @@ class Measurement:
     noise: str
     scale: float
     query: NDArray[np.float64] | None = None
+    summed: NDArray[np.int64] | None = None
 
     @property
     def variance(self) -> float:
-        """Variance of each value's noise, in rows squared."""
+        """Variance of one noisy count's noise, in rows squared; see ``variances`` for sums of them."""
         return noise_variance(self.noise, self.scale)
 
     @property
     def stddev(self) -> float:
-        """Standard deviation of each value's noise, in rows."""
+        """Standard deviation of one noisy count's noise, in rows."""
         return sqrt(self.variance)
+
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """Variance of each value's noise, float64, shape of the values."""
+        counts = np.ones(self.values.shape) if self.summed is None else self.summed
+        return self.variance * np.asarray(counts, dtype=np.float64)
+
+    @property
+    def variance_of_sum(self) -> float:
+        """Variance of the sum of all values' noise, in rows squared."""
+        return self.variance * (self.values.size if self.summed is None else int(self.summed.sum()))

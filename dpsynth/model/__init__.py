@@ -6,14 +6,17 @@ from dpsynth.model.bootstrap import refits
 from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.estimation import Fit, estimate
 from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
+from dpsynth.model.targets import estimated_total
 from dpsynth.model.triangulation import TreeSize, Triangulation
 
 __all__ = [
+    "Expansion",
     "Fit",
     "ImpossibleEvidence",
     "JunctionTree",
@@ -24,6 +27,7 @@ __all__ = [
     "Triangulation",
     "answers",
     "estimate",
+    "estimated_total",
     "junction_tree",
     "load",
     "refits",

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.domain import Clique, Domain, subsets
 from dpsynth.model.factor import Array
 from dpsynth.model.targets import Target
+from dpsynth.model.unlike_sums import UnlikeSums
 from dpsynth.model.views import Views
 
 Positions = NDArray[np.intp]
@@ -61,7 +62,7 @@ class _Layout:
     """Positions, gathered target by target: sums of target t over subset s follow each other."""
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        held = Counter(s for t in targets if t.query is None for s in _agreed(t.clique))
+        held = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
         self.sources: list[_Source] = []
         self.into: list[list[Positions]] = []
         self.lower: list[list[tuple[float, Positions]]] = []
@@ -70,7 +71,7 @@ class _Layout:
         self.sums = self.width = self.distinct = start = 0
         for target in targets:
             end = start + target.values.size
-            shared = [s for s in _agreed(target.clique) if held[s] > 1] if target.query is None else []
+            shared = [s for s in _agreed(target.clique) if held[s] > 1] if target.alike else []
             if shared:
                 first: dict[Clique, int] = {}
                 for subset in shared:
@@ -137,8 +138,16 @@ def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: 
     ]
 
 
+def _unlike(target: Target) -> bool:
+    """Whether the answers are one column's counts, of several variances."""
+    return target.query is None and not target.alike and len(target.clique) == 1
+
+
 class Consistency:
-    """The projection for a fixed set of targets; linear queries are left as they are."""
+    """The projection for a fixed set of targets.
+
+    Queries are left alone, and so are several columns' counts of unlike variances.
+    """
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
         """Find which residuals are shared, and where each cell counts."""
@@ -156,11 +165,17 @@ class Consistency:
             )
             for j in range(len(self._lower))
         ]
-        self._precision = np.bincount(self._kind, weights=self._weight, minlength=self._distinct)
+        precision = np.bincount(self._kind, weights=self._weight, minlength=self._distinct)
+        self._precision = precision.astype(np.float64)
+        ends = np.cumsum([t.values.size for t in targets])
+        unlike = [
+            (t, slice(end - t.values.size, end)) for t, end in zip(targets, ends, strict=True) if _unlike(t)
+        ]
+        self._unlike = UnlikeSums(domain, unlike, layout.kinds, self._precision) if unlike else None
 
     def project(self, answers: Array) -> Array:
         """The nearest consistent answers, all targets' cells in one vector."""
-        if not self._sources:
+        if not self._sources and self._unlike is None:
             return answers
         sources = np.empty(self._width)
         for source in self._sources:
@@ -178,11 +193,14 @@ class Consistency:
         means = (
             np.bincount(self._kind, weights=self._weight * own, minlength=self._distinct) / self._precision
         )
+        projected = answers.copy()
+        if self._unlike is not None:
+            means, cells, counts = self._unlike.join(means, answers)
+            projected[cells] = counts
         sums[:-1] = self._share * (means[self._kind] - own)
         changes = np.zeros(self._width)
         for positions in self._into:
             changes += sums[positions]
-        projected = answers.copy()
         for source in self._sources:
             change = changes[source.place]
             if source.views is not None:

@@ -44,21 +44,26 @@ class LeastSquares:
     """Estimates of every marginal that lies inside a measured clique."""
 
     def __init__(self, domain: Domain, measurements: Sequence[Measurement]) -> None:
-        """Combine full marginals, queries aside; an exact public count counts as free of error."""
+        """Combine full marginals; an exact public count counts as free of error.
+
+        Queries are left out, and so are marginals whose values have unlike variances.
+        """
         self._domain = domain
         sums: dict[Clique, tuple[Array, float]] = {}
         exact: dict[Clique, Array] = {}
         for m in measurements:
-            if m.query is not None:
+            summed = 1 if m.summed is None else int(m.summed.flat[0])
+            if m.query is not None or (m.summed is not None and (m.summed != summed).any()):
                 continue
+            variance = summed * m.variance
             clique = domain.canonical(m.clique)
             values = sum_to(m.values.astype(np.float64), m.clique, clique)
             for subset in subsets(clique):
                 residual = _centred(sum_to(values, clique, subset))
-                if m.variance == 0:
+                if variance == 0:
                     exact[subset] = residual
                     continue
-                weight = domain.cells(subset) / (m.variance * domain.cells(clique))
+                weight = domain.cells(subset) / (variance * domain.cells(clique))
                 before, known = sums.get(subset, (np.zeros(residual.shape), 0.0))
                 sums[subset] = before + weight * residual, known + weight
         self._residuals = {s: Residual(v / w, 1.0 / w) for s, (v, w) in sums.items()}

@@ -56,7 +56,7 @@ class Likelihood:
         self._ends = np.cumsum([t.values.size for t in targets])[:-1]
         self._consistency = Consistency(tree.domain, targets)
         self.variances = np.concatenate(
-            [np.full(t.values.size, t.variance) for t in targets] or [np.zeros(0)]
+            [np.broadcast_to(t.variance, t.values.size) for t in targets] or [np.zeros(0)]
         )
         noisy = np.concatenate([t.values for t in targets] or [np.zeros(0)])
         self.values = self._consistency.project(noisy)

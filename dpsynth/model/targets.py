@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 
 import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model.factor import Array, sum_to
+
+_LEAST = 1e-6
+"""Least variance that a whole number is fitted with; less noise than that is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,28 +26,33 @@ class Target:
     Attributes:
         clique: columns, in the order of the cells' axes.
         values: float64[answers], noisy counts.
-        variance: of each of them.
+        variance: of each of them; float64[answers] where they differ, as those of sums do.
         query: float64[answers, cells], or None where the answers are the cells themselves.
     """
 
     clique: Clique
     values: Array
-    variance: float
+    variance: float | Array
     query: Array | None = None
+
+    @property
+    def alike(self) -> bool:
+        """Whether the answers are the cells themselves, all of one variance."""
+        return self.query is None and np.ndim(self.variance) == 0
 
 
 def estimated_total(measurements: Sequence[Measurement]) -> float:
     """Number of rows: the public one if there is one, else the minimum-variance estimate.
 
-    Each full marginal's sum has variance cells x variance. At least 1, so that proportions
-    are defined for an empty table too.
+    The variance of a full marginal's sum is the sum of its values' variances. At least 1, so that
+    proportions are defined for an empty table too.
     """
     full = [m for m in measurements if m.query is None]
     public = [float(m.values.sum()) for m in full if m.noise == "none"]
     if public:
         return max(1.0, public[0])
     sums = np.array([float(m.values.sum()) for m in full])
-    weights = np.array([1.0 / (m.values.size * m.variance) for m in full])
+    weights = np.array([1.0 / max(m.variance_of_sum, _LEAST) for m in full])
     return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
 
 
@@ -55,7 +63,7 @@ def targets(measurements: Sequence[Measurement], order: Mapping[str, int]) -> tu
         measurements: noisy marginals or queries on them.
         order: rank of each column; cells' axes follow it.
     """
-    sums: dict[Clique, tuple[Array, float]] = {}
+    sums: dict[Clique, tuple[Array, float | Array]] = {}
     queries: list[Target] = []
     for m in measurements:
         if not m.clique or m.noise == "none":
@@ -64,11 +72,14 @@ def targets(measurements: Sequence[Measurement], order: Mapping[str, int]) -> tu
         if m.query is not None:
             turned = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
             matrix = turned.reshape(len(m.query), -1).astype(np.float64)
-            queries.append(Target(clique, m.values.astype(np.float64), m.variance, matrix))
+            queries.append(Target(clique, m.values.astype(np.float64), max(m.variance, _LEAST), matrix))
             continue
         values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
+        precision: float | Array = 1.0 / max(m.variance, _LEAST)
+        if m.summed is not None:
+            precision = 1.0 / np.maximum(sum_to(m.variances, m.clique, clique).reshape(-1), _LEAST)
         before, weight = sums.get(clique, (np.zeros(values.size), 0.0))
-        sums[clique] = before + values / m.variance, weight + 1.0 / m.variance
+        sums[clique] = before + values * precision, weight + precision
     full = [
         Target(clique, weighted / precision, 1.0 / precision)
         for clique, (weighted, precision) in sums.items()
@@ -84,23 +95,25 @@ def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> 
     """
     guesses: dict[Clique, Array] = {}
     for column, size in domain.sizes.items():
-        weighted, precision = np.zeros(size), 0.0
+        weighted, precision = np.zeros(size), np.zeros(size)
         for target in found:
             if target.query is None and column in target.clique:
-                share = 1.0 / (target.variance * target.values.size / size)
-                counts = target.values.reshape(domain.shape(target.clique))
+                shape = domain.shape(target.clique)
+                variances = np.broadcast_to(target.variance, target.values.shape).reshape(shape)
+                share = 1.0 / sum_to(variances, target.clique, (column,))
+                counts = target.values.reshape(shape)
                 weighted += share * sum_to(counts, target.clique, (column,))
                 precision += share
-        if precision == 0:
+        if not precision.any():
             guesses[(column,)] = np.full(size, -log(size))
             continue
-        floor = min(sqrt(1.0 / precision) / 4, 0.1 * rows / size)
-        kept = np.maximum(_on_simplex(weighted / precision, rows), floor)
+        floor = np.minimum(np.sqrt(1.0 / precision) / 4, 0.1 * rows / size)
+        kept = np.maximum(on_simplex(weighted / precision, rows), floor)
         guesses[(column,)] = np.log(kept / kept.sum())
     return guesses
 
 
-def _on_simplex(values: Array, total: float) -> Array:
+def on_simplex(values: Array, total: float) -> Array:
     """The nearest non-negative array with a given sum (Held, Wolfe and Crowder 1974)."""
     falling = np.sort(values)[::-1]
     over = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)

@@ -23,6 +23,18 @@ def random_targets(rng):
     ]
 
 
+def some_unlike(domain, targets, rng):
+    """The targets, and counts of some columns with unlike variances, one and the same column once."""
+    taken = {t.clique for t in targets}
+    unlike = [
+        Target((c,), rng.normal(0, 9, size), rng.uniform(0.1, 30, size))
+        for c, size in domain.sizes.items()
+        if (c,) not in taken and rng.random() < 0.7
+    ]
+    mixed = [*targets, *unlike]
+    return [mixed[i] for i in rng.permutation(len(mixed))]
+
+
 def counting(domain, targets):
     """Matrix from the joint's cells to all targets' cells, or to their queries' answers."""
     values, cells = codes(domain), domain.cells(domain.columns)
@@ -44,7 +56,8 @@ def nearest(matrix, answers, variances):
 
 def together(targets):
     values = np.concatenate([t.values for t in targets] or [np.zeros(0)])
-    return values, np.concatenate([np.full(t.values.size, t.variance) for t in targets] or [np.zeros(0)])
+    spread = [np.broadcast_to(t.variance, t.values.size) for t in targets]
+    return values, np.concatenate(spread or [np.zeros(0)])
 
 
 @pytest.mark.parametrize("many", [0, 20, 60, 1 << 15])
@@ -62,6 +75,43 @@ def test_projected_answers_are_the_nearest_that_some_table_has(monkeypatch, many
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=f"{seed}")
         changed += not np.allclose(found, values)
     assert changed > 60
+
+
+@pytest.mark.parametrize("many", [0, 1 << 15])
+def test_counts_of_unlike_variances_are_projected_as_the_dense_algebra_does(monkeypatch, many):
+    """Of columns that other targets hold, and of columns that none does."""
+    monkeypatch.setattr(consistency, "_MANY", many)
+    held = lone = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        domain, targets = random_targets(rng)
+        others = [t for t in targets if 1 < len(t.clique) <= consistency._FEW]
+        targets = some_unlike(domain, others, rng)
+        values, variances = together(targets)
+        projection = Consistency(domain, targets)
+        found = projection.project(values)
+        expected = nearest(counting(domain, targets), values, variances)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8, err_msg=f"{seed}")
+        np.testing.assert_allclose(projection.project(found), found, rtol=0, atol=1e-9)
+        columns = {c for t in others for c in t.clique}
+        unlike = [t for t in targets if not t.alike]
+        held += any(set(t.clique) <= columns for t in unlike)
+        lone += any(not set(t.clique) <= columns for t in unlike)
+    assert held > 40 and lone > 40
+
+
+def test_counts_of_unlike_variances_weigh_by_them():
+    """The planted fault: one variance for all, the mean of them."""
+    domain = Domain({"a": 3, "b": 2})
+    unlike = Target(("a",), np.array([9.0, 4.0, 2.0]), np.array([1.0, 20.0, 1.0]))
+    pair = Target(("a", "b"), np.arange(6.0), 2.0)
+    right = Consistency(domain, [unlike, pair]).project(together([unlike, pair])[0])
+    even = Target(("a",), unlike.values, float(np.mean(unlike.variance)))
+    wrong = Consistency(domain, [even, pair]).project(together([even, pair])[0])
+    np.testing.assert_allclose(right[:3], right[3:].reshape(3, 2).sum(axis=1))
+    # The pair's sums, 1, 5 and 9, have variances of 4.
+    np.testing.assert_allclose(right[:3], [(9 + 1 / 4) / 1.25, (4 / 20 + 5 / 4) / 0.3, (2 + 9 / 4) / 1.25])
+    assert np.abs(right - wrong).max() > 0.5
 
 
 def test_projecting_twice_is_projecting_once_and_consistent_answers_stay():

@@ -5,6 +5,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
+from dpsynth.model import estimate
 from dpsynth.model.targets import Target, estimated_total, one_way_logarithms, targets
 
 RANK = {"b": 0, "a": 1, "c": 2}
@@ -103,3 +104,13 @@ def test_guesses_are_the_nearest_counts_that_are_not_negative():
         shift = (values - guess)[kept]
         np.testing.assert_allclose(shift, shift[0], atol=1e-3)
         assert (values[~kept] <= shift[0] + 1e-3).all()
+
+
+def test_counts_with_next_to_no_noise_can_be_fitted():
+    """Laplace noise of a huge epsilon has a variance of 0 in doubles."""
+    domain = Domain({"a": 2, "b": 2})
+    exact = Measurement(("a",), np.array([30, 10]), "laplace", 1e-4)
+    rough = Measurement(("a", "b"), np.array([[12, 14], [9, 4]]), "laplace", 2.0)
+    assert exact.variance == 0
+    model = estimate(domain, [exact, rough]).model
+    assert np.allclose(model.marginal(("a",)), [30, 10], atol=0.01)

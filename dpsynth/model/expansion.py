@@ -1,0 +1,172 @@
+"""From values to groups and back: a model of merged values becomes one of the values themselves.
+
+Values of a column that were merged into groups (see ``domain.grouping``) are fitted as groups. What
+the one-way answers say of each value in a group is not lost by that: sums of them are what the
+groups are fitted to, and within a group, rows are spread over the values as the same answers
+say. Within its group a value is independent of all other columns.
+
+Invariant: every marginal over groups of the model that comes out is that of the model that went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model.factor import Array, sum_in_order
+from dpsynth.model.junction_tree import Edge, JunctionTree
+from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.smoothing import smoothed
+from dpsynth.model.targets import on_simplex
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """What turns a model of groups into one of values.
+
+    Attributes:
+        domain: the columns and all their values.
+        grouping: the columns that have groups.
+        singles: the total and the one-way answers, over ``domain``; no queries. Several of one
+            column count by their precision.
+    """
+
+    domain: Domain
+    grouping: Grouping
+    singles: tuple[Measurement, ...]
+
+    @cached_property
+    def coarse(self) -> Domain:
+        """The same columns with groups for values."""
+        return self.grouping.coarse(self.domain)
+
+    @property
+    def cells(self) -> int:
+        """Cells that the model of values has more than that of groups: groups times values of each column."""
+        return sum(self._cells(column) for column in self.grouping.groups)
+
+    def _cells(self, column: str) -> int:
+        return self.coarse.sizes[column] * self.domain.sizes[column]
+
+    def within(self, cells: int) -> Expansion:
+        """The expansion of as many grouped columns, those of fewest cells first, as so many cells hold."""
+        kept: dict[str, NDArray[np.integer]] = {}
+        for column in sorted(self.grouping.groups, key=self._cells):
+            cells -= self._cells(column)
+            if cells >= 0:
+                kept[column] = self.grouping.groups[column]
+        return self if len(kept) == len(self.grouping.groups) else replace(self, grouping=Grouping(kept))
+
+    @cached_property
+    def sums(self) -> tuple[Measurement, ...]:
+        """The one-way answers over groups: sums of noisy counts, as many times as noisy."""
+        return tuple(self._summed(m) for m in self.singles)
+
+    def _summed(self, measurement: Measurement) -> Measurement:
+        if not any(c in self.grouping.groups for c in measurement.clique):
+            return measurement
+        values, summed = measurement.values, measurement.summed
+        counts = np.ones(values.shape, dtype=np.int64) if summed is None else summed
+        for axis, column in enumerate(measurement.clique):
+            if column in self.grouping.groups:
+                groups, size = self.grouping.groups[column], self.coarse.sizes[column]
+                values, counts = (_added(a, axis, groups, size) for a in (values, counts))
+        return replace(measurement, values=values, summed=counts)
+
+    def direct(self, answers: Iterable[Measurement]) -> tuple[Measurement, ...]:
+        """What is known of values themselves: the one-way answers, and sums of other answers over groups.
+
+        A sum over all groups of a column is a sum over all of its values. So an answer over
+        groups says of the columns without groups what an answer over those alone would, with
+        the noise of as many cells as were summed.
+
+        Args:
+            answers: noisy marginals over the coarse domain.
+        """
+        return (*self.singles, *(self._without_groups(m) for m in answers))
+
+    def _without_groups(self, measurement: Measurement) -> Measurement:
+        merged = [i for i, c in enumerate(measurement.clique) if c in self.grouping.groups]
+        if not merged or measurement.query is not None:
+            return measurement
+        kept = tuple(c for i, c in enumerate(measurement.clique) if i not in merged)
+        counts = measurement.summed
+        counts = np.ones(measurement.values.shape, dtype=np.int64) if counts is None else counts
+        sums = (np.asarray(a.sum(axis=tuple(merged))) for a in (measurement.values, counts))
+        return Measurement(kept, next(sums), measurement.noise, measurement.scale, summed=next(sums))
+
+    def model(self, of_groups: MarkovRandomField) -> MarkovRandomField:
+        """The model of values: each merged column hangs on its groups by a clique of the two.
+
+        Groups stand under a name of their own, such as "age (groups)", just before the column.
+        A group's rows are spread over its values as is nearest to their smoothed noisy counts, none
+        below zero.
+        """
+        if not self.grouping.groups:
+            return of_groups
+        names = _names(self.domain, self.grouping.groups)
+        sizes: dict[str, int] = {}
+        for column, size in self.domain.sizes.items():
+            if column in names:
+                sizes[names[column]] = self.coarse.sizes[column]
+            sizes[column] = size
+        tree, beliefs = of_groups.tree, list(of_groups.beliefs)
+        cliques = [tuple(names.get(c, c) for c in clique) for clique in tree.cliques]
+        edges = [Edge(e.child, e.parent, tuple(names.get(c, c) for c in e.separator)) for e in tree.edges]
+        for column, name in names.items():
+            home = tree.home((column,))
+            assert home is not None
+            rows = sum_in_order(of_groups.beliefs[home], tree.cliques[home], (column,))
+            edges.append(Edge(len(cliques), home, (name,)))
+            cliques.append((name, column))
+            beliefs.append(self._spread(column, rows))
+        expanded = JunctionTree(Domain(sizes), tuple(cliques), tuple(edges))
+        return MarkovRandomField(expanded, tuple(beliefs), of_groups.total)
+
+    def _spread(self, column: str, rows: Array) -> Array:
+        """Each group's rows over its values, float64[groups, values]."""
+        counts = _counts(self.singles, column, self.domain.sizes[column])
+        groups = self.grouping.groups[column]
+        found = np.zeros((rows.size, groups.size))
+        for group, count in enumerate(rows.tolist()):
+            values = np.flatnonzero(groups == group)
+            # A group of nobody is spread as one row would be.
+            shares = on_simplex(counts[values], max(count, 1.0))
+            found[group, values] = shares * (count / shares.sum())
+        return found
+
+
+def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+    """Integers summed along an axis into groups."""
+    turned = np.moveaxis(values, axis, 0)
+    found = np.zeros((size, *turned.shape[1:]), dtype=np.int64)
+    np.add.at(found, groups, turned)
+    return np.moveaxis(found, 0, axis)
+
+
+def _counts(singles: Sequence[Measurement], column: str, size: int) -> Array:
+    """Counts of a column's values, noisy ones by precision and smoothed; 0 where there are none."""
+    found, precision = np.zeros(size), 0.0
+    for m in singles:
+        if m.clique == (column,):
+            found += m.values / m.variance
+            precision += 1.0 / m.variance
+    return smoothed(found / precision, 1.0 / precision) if precision else found
+
+
+def _names(domain: Domain, columns: Iterable[str]) -> dict[str, str]:
+    """A name for each column's groups that no column has."""
+    found: dict[str, str] = {}
+    for column in domain.canonical(columns):
+        name, number = f"{column} (groups)", 2
+        while name in domain.sizes or name in found.values():
+            name, number = f"{column} (groups {number})", number + 1
+        found[column] = name
+    return found
