@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.spec.plan import Shares
-from dpsynth.structure.strategy import Chooser, Estimates
+from dpsynth.accounting.events import Measure
+from dpsynth.domain.domain import Clique
+from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.structure.strategy import Door, Problem, Selection
 
 
 class Independent:
-    """Measures nothing beyond the one-way marginals, and gives them the whole budget."""
+    """Measures nothing beyond the one-way marginals, which have the whole budget."""
 
     name = "independent"
-    shares = Shares(Fraction(1), Fraction(0), Fraction(0))
+    max_cells = 50_000_000
 
-    def choices(self, columns: int, wanted: int) -> int:
-        """None."""
-        del columns, wanted
-        return 0
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> Outlined:
+        """Nothing is asked."""
+        del wanted, measure, noise
+        whole = Shares(Fraction(1), Fraction(0), Fraction(0))
+        return Outlined(0, 0, 0, 0, sum(sizes.values()), whole)
 
-    def cliques(self, columns: int) -> int:
-        """None."""
-        del columns
-        return 0
-
-    def select(
-        self,
-        chooser: Chooser,
-        domain: Domain,
-        estimates: Estimates,
-        allowance: Fraction,
-        cell_error: float,
-        wanted: Sequence[Clique],
-    ) -> tuple[Clique, ...]:
+    def select(self, door: Door, problem: Problem) -> Selection:
         """No cliques, wanted or not, at no cost."""
-        del chooser, domain, estimates, allowance, cell_error, wanted
-        return ()
+        del door
+        return Selection((), (), problem.start)

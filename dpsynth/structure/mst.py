@@ -4,60 +4,99 @@ Kruskal's algorithm with a private choice a step: among the pairs that would joi
 parts of the tree, the exponential mechanism picks one whose counts lie far, in L1 distance,
 from what the one-way marginals would have under independence. From each distance the error
 that measuring the pair would bring is taken off (as AIM does, McKenna et al. 2022): a pair
-of thousands of cells has to earn its noise. That penalty is public, so the sensitivity of a
-score stays that of the distance. Pairs that requested statistics are about join the tree
-before any choice: they are named in the config, and cost no choice.
+of thousands of cells has to earn its noise. Penalties and weights are public, so the
+sensitivity of a score stays that of the distance, times the largest weight. Pairs that requested
+statistics are about join the tree before any choice: they are named in the config, and cost no
+choice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.spec.plan import Shares
-from dpsynth.structure.strategy import Chooser, Estimates
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events import Measure
+from dpsynth.domain.domain import Clique
+from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.structure.allocation import UNASKED, measured
+from dpsynth.structure.candidates import penalty, whole_weights
+from dpsynth.structure.parts import Parts, Places
+from dpsynth.structure.strategy import Door, Problem, Selection
+
+_SHARES = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
+
+
+class _Forest:
+    """Columns joined without a cycle. Its junction tree is its pairs and its lone columns.
+
+    Columns are places here, and all pairs are looked at together: a choice is made among thousands.
+    """
+
+    def __init__(self, sizes: NDArray[np.int64], edges: Iterable[tuple[int, int]]) -> None:
+        self._sizes = sizes
+        self._alone = sizes.copy()
+        self._parts = Parts(len(sizes))
+        self._cells = int(sizes.sum())
+        for a, b in edges:
+            self._cells += int(sizes[a] * sizes[b] - self._alone[a] - self._alone[b])
+            self._alone[[a, b]] = 0
+            self._parts.join(a, b)
+
+    def open(self, a: Places, b: Places, max_cells: int) -> NDArray[np.bool_]:
+        """For each pair of columns whether it joins two parts within so many cells."""
+        grown = self._cells + self._sizes[a] * self._sizes[b] - self._alone[a] - self._alone[b]
+        return self._parts.apart(a, b) & (grown <= max_cells)
 
 
 class MaximumSpanningTree:
-    """d - 1 pairs of d columns: wanted pairs first, the others each at an equal price."""
+    """d - 1 pairs of d columns: wanted pairs first, the others each chosen at an equal price.
+
+    A pair's score counts as much as the pair does in the workload. Fewer pairs are measured where
+    ``max_cells`` leaves none to choose.
+    """
 
     name = "mst"
-    shares = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
+    max_cells = 50_000_000
 
-    def choices(self, columns: int, wanted: int) -> int:
-        """One an edge that is not wanted anyway."""
-        return max(0, columns - 1 - wanted)
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> Outlined:
+        """A choice for each edge that is not wanted anyway."""
+        del measure, noise
+        descending = sorted(sizes.values(), reverse=True)
+        edges = len(descending) - 1
+        # A tree of edges to the largest column has the most cells.
+        cells = max(descending[0] * sum(descending[1:]), sum(descending))
+        chosen = edges - len(wanted)
+        return Outlined(1, max(chosen, 0), 0, max(edges, 1), cells, _SHARES)
 
-    def cliques(self, columns: int) -> int:
-        """The edges of a spanning tree."""
-        return max(0, columns - 1)
+    def select(self, door: Door, problem: Problem) -> Selection:
+        """The edges of the tree: those wanted, then those chosen, measured together."""
+        names, wanted = problem.domain.columns, problem.wanted
+        choices = len(names) - 1 - len(wanted)
+        if choices < 1:
+            return measured(door, problem, wanted)
+        place = {c: i for i, c in enumerate(names)}
+        sizes = np.array(problem.domain.shape(names), dtype=np.int64)
+        a, b = np.triu_indices(len(names), 1)
+        known = [(place[p], place[q]) for p, q in wanted]
 
-    def select(
-        self,
-        chooser: Chooser,
-        domain: Domain,
-        estimates: Estimates,
-        allowance: Fraction,
-        cell_error: float,
-        wanted: Sequence[Clique],
-    ) -> tuple[Clique, ...]:
-        """The edges of the tree: those wanted, then those chosen, in that order."""
-        part = {column: i for i, column in enumerate(domain.columns)}
-        edges: list[Clique] = []
+        def admissible(chosen: Sequence[int]) -> NDArray[np.bool_]:
+            forest = _Forest(sizes, [*known, *((int(a[i]), int(b[i])) for i in chosen)])
+            return forest.open(a, b, problem.max_cells)
 
-        def join(a: str, b: str) -> None:
-            edges.append((a, b))
-            joined, absorbed = part[a], part[b]
-            for column, p in part.items():
-                part[column] = joined if p == absorbed else p
-
-        for a, b in wanted:
-            join(a, b)
-        choices = self.choices(len(part), len(wanted))
-        for _ in range(choices):
-            candidates = [(a, b) for a, b in combinations(domain.columns, 2) if part[a] != part[b]]
-            penalties = [round(cell_error * domain.cells(pair)) for pair in candidates]
-            join(*candidates[chooser.choose(candidates, estimates, allowance / choices, penalties)])
-        return tuple(edges)
+        pairs = [(names[i], names[j]) for i, j in zip(a.tolist(), b.tolist(), strict=True)]
+        error = door.cell_error((door.remaining - problem.structure) / (len(names) - 1))
+        found = door.choose_in_turn(
+            pairs,
+            problem.start.model,
+            problem.structure / choices,
+            choices,
+            admissible,
+            [penalty(error, cells) for cells in (sizes[a] * sizes[b]).tolist()],
+            whole_weights(np.maximum(problem.workload.pair_weights()[a, b], UNASKED)),
+        )
+        return measured(door, problem, [*wanted, *(pairs[i] for i in found)])

@@ -1,0 +1,121 @@
+"""AIM with Gaussian noise only: rounds that compare noisy distances of a few best candidates.
+
+In place of the exponential mechanism, so that the whole run is one Gaussian mechanism and its
+loss is added up without conversion. The noise of k distances asked together grows with sqrt(k),
+so all candidates are asked about once, at the start. From then on each distance is foretold: a
+model that moved by m since a distance of e was told is still at least e - m away (triangle
+inequality), and about that much if it moved towards the truth. Only the few candidates whose foretold
+scores are best are asked about anew in a round, and the best of those is measured. Scores
+are those of ``aim``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from dpsynth.accounting.events import Measure
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.workload import Workload
+from dpsynth.errors import ConfigError
+from dpsynth.model.factor import Array
+from dpsynth.spec.outline import Outlined
+from dpsynth.structure.candidates import closure, most_cells
+from dpsynth.structure.rounds import MOST_CANDIDATES, SHARES, Candidate, Run, in_rounds, most_rounds
+from dpsynth.structure.strategy import Door, Problem, Selection
+
+_AT_START = Fraction(1, 2)
+"""The part of the price of choosing that the first look at all candidates costs."""
+_FEW = 4
+_CELLS_A_BATCH = 1 << 22
+
+
+class AimGdp:
+    """As many rounds as the budget is worth, each with a few noisy distances and one marginal."""
+
+    name = "aim_gdp"
+    max_cells = 2_000_000
+
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> Outlined:
+        """Rounds as of ``aim``; distances of all marginals of up to three columns, then of a few a round.
+
+        Raises:
+            ConfigError: the noise is not Gaussian.
+        """
+        if noise != "gaussian":
+            raise ConfigError(
+                "structure.method aim_gdp has Gaussian noise only, and this release is to have Laplace "
+                "noise. Use method aim, which works with either, or set privacy.delta and privacy.noise "
+                "gaussian."
+            )
+        rounds = most_rounds(measure, len(sizes))
+        first = len(closure(Workload(tuple(sizes)), MOST_CANDIDATES))
+        cells = most_cells(sizes.values())
+        asked, cliques = first + _FEW * rounds, rounds // 2 + len(wanted)
+        return Outlined(rounds, 0, asked, cliques, cells, SHARES)
+
+    def select(self, door: Door, problem: Problem) -> Selection:
+        """The wanted pairs, then a clique a round."""
+        return in_rounds(door, problem, _NoisyDistances)
+
+
+class _NoisyDistances:
+    """What was told of each candidate's distance, and from which marginal of which model."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._first = run.fit.model
+        cheapest = run.door.cell_error(run.door.remaining)
+        asked = [
+            c
+            for c in run.closure
+            if run.problem.domain.cells(c) * cheapest < 2 * self._first.total
+            and run.problem.domain.cells(c) <= run.problem.max_cells
+        ]
+        told, _ = run.door.errors(asked, self._first, run.problem.structure * _AT_START)
+        self._told = dict(zip(asked, told.tolist(), strict=True))
+        self._from: dict[Clique, Array] = {}
+
+    def __call__(self, candidates: Sequence[Candidate], price: Fraction) -> int:
+        foretold = self._foretold([c.clique for c in candidates])
+        scores = [c.weight * (foretold[c.clique] - c.penalty) for c in candidates]
+        few = np.argsort(scores, kind="stable")[::-1][:_FEW].tolist()
+        model = self._run.fit.model
+        cliques = [candidates[i].clique for i in few]
+        told, _ = self._run.door.errors(cliques, model, price)
+        self._told |= dict(zip(cliques, told.tolist(), strict=True))
+        self._from |= model.marginals(cliques)
+        best = max(
+            zip(few, told.tolist(), strict=True),
+            key=lambda at: candidates[at[0]].weight * (at[1] - candidates[at[0]].penalty),
+        )
+        return best[0]
+
+    def _foretold(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
+        """Distances expected of the model now, in rows."""
+        found: dict[Clique, float] = {}
+        for batch in self._batches(cliques):
+            now = self._run.fit.model.marginals(batch)
+            then = self._first.marginals([c for c in batch if c not in self._from]) | self._from
+            for c in batch:
+                moved = float(np.abs(now[c] - then[c]).sum())
+                found[c] = max(self._told.get(c, 0) - moved, 0.0)
+        return found
+
+    def _batches(self, cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
+        """Cliques of so few cells together that their marginals may be held at once, or one."""
+        batch: list[Clique] = []
+        cells = 0
+        for clique in cliques:
+            size = self._run.problem.domain.cells(clique)
+            if batch and cells + size > _CELLS_A_BATCH:
+                yield batch
+                batch, cells = [], 0
+            batch.append(clique)
+            cells += size
+        if batch:
+            yield batch

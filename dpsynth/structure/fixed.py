@@ -1,0 +1,48 @@
+"""Fixed: the cliques that the config lists, and nothing chosen.
+
+For a user who knows what the table is for. Nothing is spent on structure.
+Invariant: what is measured follows from the config alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from dpsynth.accounting.events import Measure
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.model import Triangulation
+from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.structure.allocation import measured
+from dpsynth.structure.strategy import Door, Problem, Selection
+
+_SHARES = Shares(Fraction(1, 4), Fraction(0), Fraction(3, 4))
+
+
+class Fixed:
+    """The listed cliques and the wanted pairs, measured once, each at its part."""
+
+    name = "fixed"
+    max_cells = 50_000_000
+
+    def __init__(self, cliques: Iterable[Clique]) -> None:
+        """Take the cliques as they were listed."""
+        self._listed = tuple(tuple(c) for c in cliques)
+
+    def _cliques(self, domain: Domain, wanted: Iterable[Clique]) -> list[Clique]:
+        """Wanted pairs and listed cliques, columns in table order, each once."""
+        return list(dict.fromkeys(domain.canonical(c) for c in (*wanted, *self._listed)))
+
+    def outline(
+        self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
+    ) -> Outlined:
+        """The cells are those of the junction tree that a fit would make."""
+        del measure, noise
+        domain = Domain(sizes)
+        cliques = self._cliques(domain, wanted)
+        cells = Triangulation.of(domain, cliques).cells
+        return Outlined(1, 0, 0, len(cliques), cells, _SHARES)
+
+    def select(self, door: Door, problem: Problem) -> Selection:
+        """Measure them."""
+        return measured(door, problem, self._cliques(problem.domain, problem.wanted))

@@ -1,0 +1,69 @@
+"""Rare values: which values of a column are measured together with others, as one group.
+
+A value that few rows have shows up in a marginal as cells that hold less than their noise. One
+group of all of them costs one line of cells in place of many, and what was learnt of each from
+its own column is kept: after the fit, a group's rows are spread over its values by these.
+
+Invariant: public arithmetic on noisy answers that are paid for already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model.smoothing import smoothed
+
+_PLAIN = 2
+"""A column of so few places is left as it is."""
+
+
+def rare_groups(
+    domain: Domain, singles: Sequence[Measurement], least: float, keep: Collection[str] = ()
+) -> Grouping:
+    """Put the rare values of each column in one group.
+
+    A value is rare that fewer than ``least`` rows have, by its noisy count smoothed over its
+    neighbours (``model.smoothing``). Where all values are rare, two runs of neighbours are
+    left, of about the same count.
+
+    Args:
+        domain: the columns.
+        singles: one-way answers over it; a column without one is left as it is, and so are
+            columns whose answer is exact.
+        least: rows; 0 or less merges nothing.
+        keep: columns never merged.
+    """
+    found: dict[str, NDArray[np.intp]] = {}
+    for m in singles:
+        if len(m.clique) != 1 or m.query is not None or m.variance == 0 or least <= 0:
+            continue
+        (column,) = m.clique
+        if column not in keep and domain.sizes[column] > _PLAIN:
+            groups = _groups(smoothed(m.values.astype(np.float64), m.variance), least)
+            if groups.max() + 1 < groups.size:
+                found[column] = groups
+    return Grouping(found)
+
+
+def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Group of each place, numbered by their first places, from counts and the least that stands."""
+    rare = counts < least
+    if rare.all():
+        return _halves(np.maximum(counts, 0))
+    if not rare.any():
+        return np.arange(counts.size)
+    first = np.where(rare, rare.argmax(), np.arange(counts.size))
+    return np.unique(first, return_inverse=True)[1].astype(np.intp)
+
+
+def _halves(counts: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Two runs of neighbours, none empty, of about the same sum."""
+    reach = np.cumsum(counts[:-1])
+    last = int(np.abs(2 * reach - counts.sum()).argmin()) if counts.any() else counts.size // 2 - 1
+    return (np.arange(counts.size) > last).astype(np.intp)

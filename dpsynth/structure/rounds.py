@@ -1,0 +1,160 @@
+"""Adaptive rounds: one clique at a time, each against the model of what was measured before.
+
+The frame of AIM (McKenna et al. 2022), whatever way a clique is picked. Rounds begin small;
+where a measurement moved the model by no more than its own noise, there was nothing left to
+learn at that price, and the noise of the next rounds is half as large. The model may grow with
+the part of the budget that was spent.
+
+Invariant: the last round takes all that remains, and none measures a clique with which the
+fit's junction tree would have more than ``max_cells`` cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from dpsynth.accounting.events import Measure
+from dpsynth.domain.domain import Clique, subsets
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model import Fit, Triangulation, estimate
+from dpsynth.spec.outline import Shares
+from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
+from dpsynth.structure.strategy import Door, Problem, Selection
+
+_ROUNDS_A_COLUMN: Mapping[Measure, int] = {"zcdp": 4, "gdp": 4, "pure": 1}
+"""Rounds that the budget would do for at the first price. In pure epsilon twice the price halves
+the noise, where in rho it takes four times the price; so there are fewer and dearer ones."""
+_HALVING: Mapping[Measure, int] = {"zcdp": 4, "gdp": 4, "pure": 2}
+"""By how much a price grows to halve the noise."""
+MOST_CANDIDATES = 10_000
+SHARES = Shares(Fraction(5, 20), Fraction(2, 20), Fraction(13, 20))
+_TOLERANCE = 0.1
+"""Of a round's fit; the last one, of all answers, is made elsewhere with care."""
+
+
+def most_rounds(measure: Measure, columns: int) -> int:
+    """Rounds that are made if no price ever has to grow."""
+    return _ROUNDS_A_COLUMN[measure] * columns
+
+
+@dataclass
+class Run:
+    """A selection under way.
+
+    Attributes:
+        door, problem: what is asked of whom.
+        closure: all cliques that may be measured.
+        fit: the model of what has been measured so far.
+        cliques, answers: what was measured, in order.
+    """
+
+    door: Door
+    problem: Problem
+    closure: Sequence[Clique]
+    fit: Fit
+    cliques: list[Clique] = field(default_factory=list)
+    answers: list[Measurement | None] = field(default_factory=list)
+
+    def measure(self, cliques: Sequence[Clique], price: Fraction) -> bool:
+        """Have cliques measured at a price for all of them; whether anything was answered."""
+        found = self.door.marginals(cliques, price)
+        self.cliques += cliques
+        self.answers += found
+        return any(m is not None for m in found)
+
+    def refit(self) -> None:
+        """Fit the model to all answers so far, from where it stands."""
+        known = [*self.problem.singles, *(m for m in self.answers if m is not None)]
+        self.fit = estimate(self.problem.domain, known, start=self.fit, tolerance=_TOLERANCE)
+
+    def tree_with(self, *cliques: Clique) -> Triangulation:
+        """The triangulation that a fit finds for what was measured, and for these."""
+        return Triangulation.of(self.problem.domain, [*self.cliques, *cliques])
+
+    def part_within(self, clique: Clique, bound: int) -> tuple[Clique, Triangulation]:
+        """The most columns of a clique with which the tree keeps to a bound, and that tree.
+
+        ``fitting`` adds cliques to a tree at hand; a fit makes its own, now and then a larger one.
+        """
+        for part in reversed(list(subsets(clique))):
+            tree = self.tree_with(part)
+            if tree.cells <= bound or len(part) == 1:
+                return part, tree
+        raise ValueError("a clique of no columns")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A clique that a round may measure.
+
+    Attributes:
+        clique: its columns.
+        weight: what a row of its distance counts.
+        penalty: the error, in rows, that measuring it would bring.
+    """
+
+    clique: Clique
+    weight: int
+    penalty: int
+
+
+class Pick(Protocol):
+    """How a round finds its clique."""
+
+    def __call__(self, candidates: Sequence[Candidate], price: Fraction) -> int:
+        """Index of a candidate of high weight x (distance - penalty); may cost the price."""
+        ...
+
+
+def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> Selection:
+    """Choose and measure in rounds until nothing is left.
+
+    Args:
+        door: the curator's answers.
+        problem: what is to be solved; wanted pairs are measured before the first round.
+        picking: makes the way to pick, once the wanted pairs are known; may spend a part of
+            ``problem.structure``.
+    """
+    domain, total, wanted = problem.domain, door.remaining, problem.wanted
+    columns = len(domain.columns)
+    run = Run(door, problem, closure(problem.workload, MOST_CANDIDATES), problem.start)
+    if wanted and run.measure(
+        wanted, (total - problem.structure) * Fraction(len(wanted), len(wanted) + columns)
+    ):
+        run.refit()
+    before = door.remaining
+    pick = picking(run)
+    budget = door.remaining
+    if not (run.closure and budget > 0):
+        return Selection(tuple(run.cliques), tuple(run.answers), run.fit)
+    share = max(problem.structure - (before - budget), Fraction(0)) / budget
+
+    cells = {c: domain.cells(c) for c in run.closure}
+    weight = dict(zip(run.closure, whole_weights(overlap(problem.workload, run.closure)), strict=True))
+    tree = run.tree_with()
+    spend, last = budget / most_rounds(door.measure, columns), False
+    while not last:
+        left = door.remaining
+        last = left < 2 * spend
+        spend = left if last else spend
+        price = spend * (1 - share)
+        error = door.cell_error(price)
+        bound = max(tree.cells, int(problem.max_cells * (1 - (left - spend) / total)))
+        # A distance is at most the rows on both sides: what can't earn its noise need not be looked at.
+        worth = [c for c in run.closure if error * cells[c] < 2 * run.fit.model.total]
+        allowed = fitting(tree, worth, bound) or fitting(tree, run.closure, bound)
+        candidates = [Candidate(c, weight[c], penalty(error, cells[c])) for c in allowed]
+        chosen = candidates[pick(candidates, spend * share)].clique
+        clique, tree = run.part_within(chosen, max(tree.cells, problem.max_cells))
+        guess = run.fit.model.marginal(clique)
+        if not run.measure([clique], door.remaining if last else price) or last:
+            continue
+        run.refit()
+        if np.abs(run.fit.model.marginal(clique) - guess).sum() <= error * domain.cells(clique):
+            spend *= _HALVING[door.measure]
+    return Selection(tuple(run.cliques), tuple(run.answers), run.fit)

@@ -1,0 +1,186 @@
+"""What every strategy promises, whatever the noise says: its budget, its bound, what was wanted."""
+
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structure.fake_door import FakeDoor, problem_of
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.workload import Workload
+from dpsynth.errors import ConfigError
+from dpsynth.model import Triangulation
+from dpsynth.spec.structure import Method
+from dpsynth.structure import STRATEGIES, strategy_of
+
+CHOOSING = ["mst", "privbayes", "aim", "aim_gdp", "one_shot"]
+TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+BUDGET = {"zcdp": Fraction(1, 50), "gdp": Fraction(1, 50), "pure": Fraction(2)}
+
+
+def allowed(method, measure, noise):
+    """Whether a plan would let a strategy run on these terms."""
+    domain = Domain({"a": 2, "b": 2, "c": 2, "d": 2})
+    try:
+        strategy_of(method, [("a", "b")]).outline(domain.sizes, (), measure, noise)
+    except ConfigError:
+        return False
+    return True
+
+
+RUNS = [(m, *terms) for m in CHOOSING for terms in TERMS if allowed(m, *terms)]
+
+
+def forest(columns, draw):
+    """Some pairs without a cycle."""
+    part = {c: c for c in columns}
+    found = []
+    for a, b in combinations(columns, 2):
+        if part[a] != part[b] and draw(st.integers(0, 3)) == 0:
+            found.append((a, b))
+            part = {c: part[a] if p == part[b] else p for c, p in part.items()}
+    return tuple(found)
+
+
+@st.composite
+def situations(draw):
+    """A table's domain, wanted pairs, a bound that the single columns keep, terms and a seed."""
+    columns = [f"c{i}" for i in range(draw(st.integers(1, 6)))]
+    domain = Domain({c: draw(st.integers(1, 6)) for c in columns})
+    wanted = forest(columns, draw)
+    least = Triangulation.of(domain, wanted).cells
+    bound = least + draw(st.integers(0, 2 * prod(domain.sizes.values())))
+    method, measure, noise = draw(st.sampled_from(RUNS))
+    targets = draw(st.sampled_from([(), (columns[0],)]))
+    workload = Workload(domain.columns, targets=targets)
+    return domain, wanted, bound, method, measure, noise, workload, draw(st.integers(0, 2**32))
+
+
+def ready(domain, rows, seed, measure, noise, **terms):
+    rng = np.random.default_rng(seed)
+    codes = {c: rng.integers(0, size, rows) for c, size in domain.sizes.items()}
+    return FakeDoor(
+        domain, codes, BUDGET[measure], rng, measure, noise, rounding=Fraction(1, 1 << 50), **terms
+    )
+
+
+@given(situations())
+@settings(max_examples=120, deadline=None)
+def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_the_budget_is_spent_to_the_last_part(situation):
+    domain, wanted, bound, method, measure, noise, workload, seed = situation
+    # Real prices are rounded, and answers cost a little less than was offered: here a lot less.
+    door = ready(domain, 60, seed, measure, noise, wild=True, thrift=Fraction(1, 1 + seed % 3))
+    problem = problem_of(
+        door,
+        one_way=door.budget / 5,
+        structure=door.budget / 10,
+        max_cells=bound,
+        wanted=wanted,
+        workload=workload,
+    )
+    found = STRATEGIES[method].select(door, problem)
+    assert len(found.cliques) == len(found.answers)
+    assert set(wanted) <= set(found.cliques)
+    assert all(m.clique == c for c, m in zip(found.cliques, found.answers, strict=True))
+    assert all(domain.canonical(c) == c for c in found.cliques)
+    assert Triangulation.of(domain, found.cliques).cells <= bound
+    assert door.exhausted
+    structure = sum(price for kind, _, price in door.asked if kind != "marginal") * door.thrift
+    assert structure <= problem.structure * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize(("method", "measure", "noise"), RUNS)
+def test_no_more_is_asked_than_the_outline_said(method, measure, noise):
+    domain = Domain({f"c{i}": 2 + i % 3 for i in range(7)})
+    for wild in (False, True):
+        door = ready(domain, 300, 3, measure, noise, wild=wild)
+        problem = problem_of(
+            door, one_way=door.budget / 5, structure=door.budget / 10, wanted=(("c0", "c1"),)
+        )
+        outlined = STRATEGIES[method].outline(domain.sizes, problem.wanted, measure, noise)
+        found = STRATEGIES[method].select(door, problem)
+        assert sum(kind == "choose" for kind, _, _ in door.asked) <= outlined.choices
+        assert sum(len(asked) for kind, asked, _ in door.asked if kind == "errors") <= outlined.errors
+        assert Triangulation.of(domain, found.cliques).cells <= outlined.cells
+
+
+@pytest.mark.parametrize("method", sorted([*STRATEGIES, "fixed"]))
+def test_default_shares_sum_to_exactly_one_and_what_asks_has_its_share(method):
+    for measure, noise in TERMS:
+        if allowed(method, measure, noise):
+            said = strategy_of(method, [("a", "b")]).outline(dict.fromkeys("abcd", 3), (), measure, noise)
+            shares = said.shares
+            assert shares.one_way + shares.structure + shares.marginals == 1
+            assert shares.one_way > 0
+            assert (shares.structure > 0) == (said.choices + said.errors > 0)
+            assert (shares.marginals > 0) == (said.cliques > 0)
+
+
+@pytest.mark.parametrize(("method", "measure", "noise"), RUNS)
+def test_a_strategy_copes_with_answers_that_are_lost(method, measure, noise):
+    domain = Domain({"a": 2, "b": 3, "c": 2, "d": 3})
+    lost = frozenset([("a", "b"), ("c", "d"), ("a", "c", "d"), ("a",), ("a", "b", "c")])
+    door = ready(domain, 200, 5, measure, noise)
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, wanted=(("a", "b"),))
+    door.lost = lost
+    found = STRATEGIES[method].select(door, problem)
+    assert door.exhausted
+    assert [m is None for m in found.answers] == [c in lost for c in found.cliques]
+    assert found.answers[found.cliques.index(("a", "b"))] is None
+
+
+def planted(rows, rng):
+    """Columns of two places: b copies a, d copies c, e is their sum; f and g are by themselves."""
+    a, c, f, g = (rng.integers(0, 2, rows) for _ in range(4))
+    noisy = lambda x: np.where(rng.random(rows) < 0.05, 1 - x, x)  # noqa: E731
+    codes = {"a": a, "b": noisy(a), "c": c, "d": noisy(c), "e": a & c, "f": f, "g": g}
+    return Domain(dict.fromkeys(codes, 2)), codes
+
+
+@pytest.mark.parametrize(("method", "measure", "noise"), RUNS)
+def test_at_high_epsilon_each_finds_the_pairs_that_were_planted(method, measure, noise):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        domain, codes = planted(5000, rng)
+        door = FakeDoor(domain, codes, 50 * BUDGET[measure], rng, measure, noise)
+        problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
+        found = STRATEGIES[method].select(door, problem)
+        together = {frozenset(p) for clique in found.cliques for p in combinations(clique, 2)}
+        assert {frozenset("ab"), frozenset("cd")} <= together
+        assert frozenset("ae") in together or frozenset("be") in together
+
+
+def test_independent_asks_nothing_and_measures_nothing():
+    domain = Domain(dict.fromkeys("abc", 2))
+    door = ready(domain, 50, 1, "zcdp", "gaussian")
+    problem = problem_of(door, one_way=door.budget, structure=Fraction(0), wanted=(("a", "b"),))
+    asked = list(door.asked)
+    found = STRATEGIES["independent"].select(door, problem)
+    assert (found.cliques, found.answers, door.asked) == ((), (), asked)
+    assert found.fit is problem.start
+    said = STRATEGIES["independent"].outline(domain.sizes, problem.wanted, "zcdp", "gaussian")
+    assert (said.cliques, said.choices, said.errors, said.cells) == (0, 0, 0, 6)
+
+
+def test_aim_gdp_refuses_laplace_noise_before_anything_is_asked_and_says_what_to_do():
+    for measure in ("pure", "zcdp"):
+        with pytest.raises(ConfigError, match="aim, which works with either"):
+            STRATEGIES["aim_gdp"].outline(dict.fromkeys("abc", 2), (), measure, "laplace")
+
+
+@pytest.mark.parametrize("method", ["aim_gdp", "one_shot"])
+def test_with_gaussian_noise_these_make_no_private_choice(method):
+    door = ready(Domain(dict.fromkeys("abcd", 2)), 300, 1, "gdp", "gaussian")
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
+    STRATEGIES[method].select(door, problem)
+    assert {kind for kind, _, _ in door.asked} == {"errors", "marginal"}
+
+
+def test_the_names_that_a_config_may_give_are_the_names_that_are_registered():
+    assert {*STRATEGIES, "fixed"} == set(get_args(Method))
+    assert all(strategy_of(name).name == name for name in (*STRATEGIES, "fixed"))

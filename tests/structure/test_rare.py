@@ -1,0 +1,80 @@
+"""Rare values make one group; what is kept, and what is left where little or nothing stands out."""
+
+import numpy as np
+import pytest
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.measurement import Measurement
+from dpsynth.structure.rare import rare_groups
+
+
+def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
+    """Groups of the one column "a", None if it has none."""
+    single = Measurement(("a",), np.array(counts), noise, scale)
+    groups = rare_groups(Domain({"a": len(counts)}), [single], least, keep).groups
+    return groups["a"].tolist() if "a" in groups else None
+
+
+def test_rare_values_make_one_group_wherever_they_stand():
+    assert grouped(500, 25, 400, 20, 4, 300) == [0, 1, 2, 1, 1, 3]
+    assert grouped(4, 500, 9, 400) == [0, 1, 0, 2]
+
+
+def test_a_value_is_rare_below_the_least_and_not_at_it():
+    assert grouped(500, 30, 400, 25, 300, 20) == [0, 1, 2, 3, 4, 3]
+    assert grouped(500, 30, 400, 25, 300, 20, least=31.0) == [0, 1, 2, 1, 3, 1]
+    assert grouped(500, 30, 31, 400) is None
+
+
+def test_one_rare_value_alone_is_left_as_it_is():
+    assert grouped(500, 7, 60, 80) is None
+
+
+def test_a_single_frequent_value_is_never_merged():
+    assert grouped(500, 3, 14, -8) == [0, 1, 1, 1]
+
+
+def test_values_that_noise_alone_sets_apart_are_rare_together_or_not_at_all():
+    """Unsmoothed, 35 and 33 would stand, and 27 and 25 be merged, for no reason but noise."""
+    assert grouped(500, 35, 20, 33, 27, 400, scale=10.0) == [0, 1, 1, 1, 1, 2]
+    assert grouped(500, 35, 25, 33, 30, 400, scale=10.0) is None
+    assert grouped(500, 35, 20, 33, 27, 400, scale=0.1) == [0, 1, 2, 3, 2, 4]
+
+
+def test_where_all_values_are_rare_two_runs_of_about_the_same_count_are_left():
+    assert grouped(20, 2, 3, 4, 5, 4) == [0, 1, 1, 1, 1, 1]
+    assert grouped(2, 3, 4, 5, 4, 20) == [0, 0, 0, 0, 0, 1]
+    assert grouped(5, 5, 5, 5) == [0, 0, 1, 1]
+    assert grouped(-5, -1, -2, -9) == [0, 0, 1, 1]
+    for counts in [(-5, 0, -3, 9), (9, -1, -5)]:
+        assert set(grouped(*counts)) == {0, 1}
+
+
+def test_columns_of_two_places_and_columns_kept_are_left_as_they_are():
+    assert grouped(500, -3) is None and grouped(1, 2) is None
+    assert grouped(500, -3, 12, 1, keep=("b", "a")) is None
+
+
+def test_nothing_is_merged_without_a_least_or_where_counts_are_exact():
+    assert grouped(500, 0, 0, 0, least=0.0) is None
+    assert grouped(500, 0, 0, 0, noise="none", scale=0.0) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_groups_are_numbered_by_first_places_and_cover_all(seed):
+    rng = np.random.default_rng(seed)
+    counts = np.rint(rng.normal(20, 25, rng.integers(3, 40))).astype(int)
+    groups = grouped(*counts, scale=float(rng.uniform(0.1, 12)))
+    if groups is not None:
+        first = [groups.index(g) for g in range(max(groups) + 1)]
+        assert first == sorted(first) and len(groups) == len(counts)
+        assert 2 <= len(first) < len(groups)
+
+
+def test_the_total_and_columns_without_an_answer_are_passed_over():
+    domain = Domain({"a": 4, "b": 4})
+    singles = [
+        Measurement((), np.array(700), "gaussian", 10.0),
+        Measurement(("b",), np.array([500, 1, 2, 300]), "gaussian", 10.0),
+    ]
+    assert set(rare_groups(domain, singles, 30.0).groups) == {"b"}
