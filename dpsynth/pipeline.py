@@ -2,7 +2,7 @@
 
     config -> spec -> plan -> reservation -> curator(private table, budget, journal)
                                                  |  noisy answers only
-    one-way marginals -> structure -> chosen marginals          SELECT, MEASURE
+    one-way marginals -> merged values -> structure, marginals  SELECT, MEASURE
                                                  |
     model -> synthetic table, statistics -> public bundle       GENERATE: post-processing
 
@@ -23,7 +23,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -40,16 +40,28 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.curator import Curator, Journal, Terms, load_table, read_batches
 from dpsynth.domain.column import domain_of
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
-from dpsynth.model import Fit, LeastSquares, estimate, refits, sample
+from dpsynth.model import (
+    Expansion,
+    Fit,
+    LeastSquares,
+    MarkovRandomField,
+    estimate,
+    estimated_total,
+    refits,
+    sample,
+)
 from dpsynth.progress import Advance, showing
 from dpsynth.publish import Publication, StatisticTable, commit, compute_statistics, write_public
 from dpsynth.released import Release
 from dpsynth.spec import Spec
-from dpsynth.spec.plan import Plan, make_plan, one_way_weights
-from dpsynth.structure import STRATEGIES, Strategy
+from dpsynth.spec.plan import Plan, make_plan
+from dpsynth.spec.steps import one_way_weights
+from dpsynth.structure import Strategy, strategy_of
+from dpsynth.structure.rare import rare_groups
+from dpsynth.structure.strategy import Problem, Selection
 
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
@@ -153,7 +165,7 @@ def run(
     def step(name: str, action: Callable[[Advance], T]) -> T:
         return run_step(name, lambda: guarded(name, action))
 
-    strategy = STRATEGIES[spec.structure.method]
+    strategy = strategy_of(spec.structure.method, spec.structure.cliques or ())
     domain = domain_of(spec.table_columns())
 
     plan = step("plan", lambda _: make_plan(spec, strategy))
@@ -162,17 +174,22 @@ def run(
         rng = work.rng
         curator = step("open the table", lambda _: open_door(spec, plan, work))
         singles = step("measure single columns", lambda _: measure_singles(curator, domain, plan))
-        edges = step("choose structure", lambda _: choose(strategy, curator, domain, singles, plan))
-        pairs = step("measure chosen marginals", lambda _: curator.marginals(edges, curator.remaining))
-        answers = (*singles, *(m for m in pairs if m is not None))
+        expansion = step("merge rare values", lambda _: merge_rare(spec, plan, domain, singles))
+        selection = step(
+            "choose and measure marginals", lambda _: select(strategy, curator, expansion, spec, plan)
+        )
+        answers = tuple(m for m in selection.answers if m is not None)
+        expansion = replace(expansion, singles=(*expansion.singles, *selection.singles))
         guarantee = step("compose the guarantee", lambda _: composed(plan, work.journal))
-        fitted = step("fit the model", lambda advance: fit(domain, answers, advance))
-        table = step("sample rows", lambda _: sampled(spec, fitted, answers, rng))
-        statistics = step("compute statistics", lambda _: tabulated(spec, fitted, answers, rng))
+        fitted = step("fit the model", lambda advance: fit(expansion, answers, selection, advance))
+        model = step("spread groups over values", lambda _: expansion.model(fitted.model))
+        table = step("sample rows", lambda _: sampled(spec, model, singles, rng))
+        statistics = step(
+            "compute statistics", lambda _: tabulated(spec, model, expansion, fitted, answers, rng)
+        )
         if not work.published:
-            lost = tuple(e for e, m in zip(edges, pairs, strict=True) if m is None)
             publication = publication_of(
-                spec, plan, work, table, answers, fitted, statistics, guarantee, edges, lost
+                spec, plan, work, table, expansion, selection, model, statistics, guarantee
             )
             step("publish the bundle", lambda _: publish(work, publication))
         step("settle the ledger", lambda _: settle(work, plan, guarantee))
@@ -311,13 +328,33 @@ def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measu
     return measured
 
 
-def choose(
-    strategy: Strategy, curator: Curator, domain: Domain, singles: Sequence[Measurement], plan: Plan
-) -> tuple[Clique, ...]:
-    """The cliques to measure, chosen privately against the model of the single columns."""
-    model = estimate(domain, singles).model
-    allowance = plan.budget * plan.shares.structure
-    return strategy.select(curator, domain, model, allowance, plan.cell_error, plan.wanted)
+def merge_rare(spec: Spec, plan: Plan, domain: Domain, singles: tuple[Measurement, ...]) -> Expansion:
+    """Which values count as one with other columns, and how they are told apart again.
+
+    Columns that a requested statistic pairs with another keep all of their values. Where
+    nothing is measured but single columns, there is nothing to merge for. Groups stand beside
+    values in the model that comes out: they may take half of its cells.
+    """
+    paired = {column for pair in plan.wanted for column in pair}
+    found = rare_groups(domain, singles, plan.merged_below, paired)
+    return Expansion(domain, found, singles).within(plan.max_cells // 2)
+
+
+def select(strategy: Strategy, curator: Curator, expansion: Expansion, spec: Spec, plan: Plan) -> Selection:
+    """What the strategy measures: marginals over groups, where values were merged."""
+    grouping = expansion.grouping
+    asks = plan.outlined.choices + plan.outlined.errors > 0
+    problem = Problem(
+        domain=expansion.coarse,
+        values=expansion.domain,
+        singles=expansion.sums,
+        start=estimate(expansion.coarse, expansion.sums),
+        workload=spec.workload(),
+        wanted=plan.wanted,
+        structure=plan.budget * plan.shares.structure if asks else Fraction(0),
+        max_cells=plan.max_cells - expansion.cells,
+    )
+    return strategy.select(curator.grouped(grouping) if grouping.groups else curator, problem)
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
@@ -331,35 +368,48 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
     return guarantee
 
 
-def fit(domain: Domain, answers: Sequence[Measurement], advance: Advance) -> Fit:
-    """Fit the model to all noisy marginals."""
-    limit = 1000
-    return estimate(domain, answers, max_iterations=limit, progress=lambda done: advance(done, limit))
+def fit(expansion: Expansion, answers: Sequence[Measurement], selection: Selection, advance: Advance) -> Fit:
+    """Fit the model of groups to all noisy marginals, from where the strategy's own fit ended."""
+    limit, known = 1000, [*expansion.sums, *answers]
+    return estimate(
+        expansion.coarse,
+        known,
+        prior_rows=selection.prior * estimated_total(known),
+        max_iterations=limit,
+        start=selection.fit,
+        progress=lambda done: advance(done, limit),
+    )
 
 
-def sampled(spec: Spec, fitted: Fit, answers: Sequence[Measurement], rng: np.random.Generator) -> pa.Table:
+def sampled(
+    spec: Spec, model: MarkovRandomField, singles: Sequence[Measurement], rng: np.random.Generator
+) -> pa.Table:
     """The synthetic table: codes drawn from the model, decoded column by column.
 
     It has as many rows as the private table if their number is public, else as estimated.
     """
-    public = [int(m.values) for m in answers if m.noise == "none"]
-    same = public[0] if public else round(fitted.model.total)
+    public = [int(m.values) for m in singles if m.noise == "none"]
+    same = public[0] if public else round(model.total)
     rows = same if spec.sample.rows == "same" else spec.sample.rows
-    codes = sample(fitted.model, rows, rng)
+    codes = sample(model, rows, rng)
     columns = spec.table_columns()
     return pa.table([c.decode(codes[c.name], rng) for c in columns], names=[c.name for c in columns])
 
 
 def tabulated(
-    spec: Spec, fitted: Fit, answers: Sequence[Measurement], rng: np.random.Generator
+    spec: Spec,
+    model: MarkovRandomField,
+    expansion: Expansion,
+    fitted: Fit,
+    answers: Sequence[Measurement],
+    rng: np.random.Generator,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them."""
-    columns = spec.table_columns()
-    direct = LeastSquares(domain_of(columns), answers)
+    direct = LeastSquares(expansion.domain, expansion.direct(answers))
     requests = spec.publish.statistics
     modelled = any(not direct.covers(r.columns) for r in requests)
-    replicates = refits(fitted, answers, REPLICATES, rng) if modelled else ()
-    return compute_statistics(requests, columns, direct, fitted.model, replicates)
+    replicates = refits(fitted, answers, REPLICATES, rng, expansion) if modelled else ()
+    return compute_statistics(requests, spec.table_columns(), direct, model, replicates)
 
 
 def publication_of(
@@ -367,12 +417,11 @@ def publication_of(
     plan: Plan,
     work: Work,
     table: pa.Table,
-    answers: tuple[Measurement, ...],
-    fitted: Fit,
+    expansion: Expansion,
+    selection: Selection,
+    model: MarkovRandomField,
     statistics: tuple[StatisticTable, ...],
     guarantee: Guarantee,
-    edges: tuple[Clique, ...],
-    lost: tuple[Clique, ...],
 ) -> Publication:
     """Everything that is handed to the public, in one value."""
     shares = plan.shares
@@ -382,13 +431,16 @@ def publication_of(
         date=work.date,
         columns=spec.table_columns(),
         synthetic=table,
-        measurements=answers,
-        model=fitted.model,
+        singles=expansion.singles,
+        answers=tuple(m for m in selection.answers if m is not None),
+        grouping=expansion.grouping,
+        merged_below=plan.merged_below,
+        model=model,
         statistics=statistics,
         guarantee=guarantee,
         events=tuple(_described(e.question, e.event) for e in work.journal.entries),
         structure=plan.structure,
-        edges=edges,
+        cliques=selection.cliques,
         budget={
             "epsilon": float(plan.epsilon),
             "delta": float(plan.spent_delta),
@@ -400,7 +452,7 @@ def publication_of(
             },
         },
         formats=spec.publish.formats,
-        lost=lost,
+        lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
         versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
     )
 
@@ -421,6 +473,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     return {
         "question": question["ask"] if question.get("columns") != [] else "count",
         "columns": question.get("columns"),
+        "merged_values": "grouping" in question,
         "candidates": candidates["number"] if isinstance(candidates, dict) else None,
         "mechanism": recorded["mechanism"],
         "scale": recorded.get("scale", recorded.get("sigma")),

@@ -57,7 +57,13 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     if "parquet" in publication.formats:
         pq.write_table(table.replace_schema_metadata(None), folder / "synthetic.parquet", compression="zstd")
         yield "synthetic.parquet"
-    write_measurements(folder / "measurements.parquet", publication.measurements, publication.columns)
+    write_measurements(
+        folder / "measurements.parquet",
+        publication.singles,
+        publication.answers,
+        publication.columns,
+        publication.grouping,
+    )
     yield "measurements.parquet"
     save(publication.model, folder / "model.npz")
     yield "model.npz"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.domain import Clique
 from dpsynth.publish.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
@@ -94,11 +95,21 @@ def rests_on_model(publication: Publication) -> bool:
 
 
 def assumption(statistic: StatisticTable, cliques: Sequence[Clique]) -> str:
-    """What a table by the model takes for granted; "" for a measured one."""
+    """What a table by the model takes for granted; "" for a measured one.
+
+    Args:
+        statistic: the table.
+        cliques: what was measured together, by groups where values were merged.
+    """
     if statistic.measured:
         return ""
     way = between(*statistic.columns, cliques) if len(statistic.columns) == 2 else ()
-    if way is None:
+    if any(set(statistic.columns) <= set(clique) for clique in cliques):
+        taken = (
+            "Measured together with rare values merged: a value is taken to be independent of the other "
+            "columns, given its group."
+        )
+    elif way is None:
         taken = "Not measured together, and taken to be independent."
     elif way:
         taken = f"Not measured together: related here only through {listed(way)}."
@@ -106,6 +117,21 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique]) -> str:
         taken = "Not all measured together: beyond what was, taken to be independent."
     return (
         f"{taken} The intervals cover the noise alone; the private table's own numbers may lie far outside."
+    )
+
+
+def merged_in_words(publication: Publication) -> str:
+    """Which columns have merged values, why, and what that means."""
+    names = tuple(m.column for m in merged_columns(publication.columns, publication.grouping))
+    if not names:
+        return "No values were merged."
+    return (
+        f"Rare values were merged before columns were measured together, in {listed(names)}: those that "
+        f"fewer than {publication.merged_below:,.0f} rows seemed to have, by the column's own noisy counts, "
+        "evened out over neighbouring values that noise alone could set apart. Counted one by one with "
+        "other columns they would have drowned in the noise. How many rows have each of them is known from "
+        "the column's own counts. But which rows of a group have which of its values is taken to have "
+        "nothing to do with any other column: what sets one of them apart from another can't be found here."
     )
 
 

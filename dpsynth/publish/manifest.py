@@ -11,7 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dpsynth.publish.explanation import guarantee_in_words, not_protected
+from dpsynth.publish.explanation import guarantee_in_words, merged_in_words, not_protected
+from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import public_schema
 from dpsynth.publish.publication import Publication
 
@@ -40,6 +41,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "rho": guarantee.rho,
+            "mu": guarantee.mu,
             "unit": guarantee.unit,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
@@ -50,8 +52,20 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "mechanisms": [dict(event) for event in publication.events],
         "structure": {
             "method": publication.structure,
-            "cliques": [list(clique) for clique in publication.edges],
+            "cliques": [list(clique) for clique in publication.cliques],
             "lost": [list(clique) for clique in publication.lost],
+            "merged_values": {
+                "why": merged_in_words(publication),
+                "below_rows": publication.merged_below,
+                "columns": {
+                    merged.column: {
+                        "values": merged.values,
+                        "groups": merged.groups,
+                        "held_together": [list(labels) for labels in merged.held],
+                    }
+                    for merged in merged_columns(publication.columns, publication.grouping)
+                },
+            },
         },
         "columns": public_schema(publication.columns),
         "synthetic_rows": publication.synthetic.num_rows,

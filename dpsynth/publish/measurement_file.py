@@ -1,24 +1,27 @@
 """The file of all noisy numbers, one row a cell: what everything else was made from.
 
-Its metadata hold the public schema and the list of measurements, so that a stranger can
-put each marginal together again with nothing but this file.
+Its metadata hold the public schema, the groups of merged values and the list of measurements, so
+that a stranger can put each marginal together again with nothing but this file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.column import Column
+from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
+from dpsynth.publish.merged_values import group_labels
 from dpsynth.publish.public_schema import public_schema
 
-FORMAT = "dpsynth measurements 1"
+FORMAT = "dpsynth measurements 2"
 
 _SCHEMA = pa.schema(
     [
@@ -34,48 +37,71 @@ _SCHEMA = pa.schema(
 )
 
 
-def measurement_table(measurements: Sequence[Measurement], columns: Sequence[Column]) -> pa.Table:
+@dataclass(frozen=True)
+class _Cells:
+    """What stands for a column's cells in a marginal: its values, or its groups of them.
+
+    Attributes:
+        start: where their labels begin in the list of all labels.
+        size: how many there are.
+    """
+
+    start: int
+    size: int
+
+
+def measurement_table(
+    singles: Sequence[Measurement],
+    answers: Sequence[Measurement],
+    columns: Sequence[Column],
+    grouping: Grouping,
+) -> pa.Table:
     """All cells of all measurements, those of one measurement in the order of its flat array.
 
     ``codes`` and ``labels`` name the cell, one entry for each of ``columns``; both are empty
-    in the measurement of the total.
+    in the measurement of the total. In ``answers`` a column with merged values is counted by
+    group: its code is the group's number, its label says what the group holds.
     """
-    sizes = domain_of(columns).sizes
-    starts = dict(zip(sizes, np.cumsum([0, *sizes.values()])[:-1], strict=True))
-    all_labels = pa.array([label for column in columns for label in column.labels], pa.string())
-    batches = [_cells(number, m, sizes, starts, all_labels) for number, m in enumerate(measurements)]
+    by_value = {c.name: c.labels for c in columns}
+    by_group = {c.name: group_labels(c, grouping) for c in columns if c.name in grouping.groups}
+    every = [*by_value.values(), *by_group.values()]
+    starts = np.cumsum([0, *map(len, every)]).tolist()
+    cells = [_Cells(start, len(labels)) for start, labels in zip(starts, every, strict=False)]
+    values = dict(zip(by_value, cells, strict=False))
+    groups = values | dict(zip(by_group, cells[len(values) :], strict=True))
+    all_labels = pa.array([label for labels in every for label in labels], pa.string())
+    numbered = [(m, values) for m in singles] + [(m, groups) for m in answers]
+    batches = [_batch(number, m, places, all_labels) for number, (m, places) in enumerate(numbered)]
     summary = [
         {
             "columns": list(m.clique),
-            "shape": [sizes[name] for name in m.clique],
+            "by_group": [c for c in m.clique if places[c] is not values[c]],
+            "shape": [places[c].size for c in m.clique],
             "noise": m.noise,
             "scale": m.scale,
             "standard_deviation": m.stddev,
         }
-        for m in measurements
+        for m, places in numbered
     ]
     metadata = {
         "dpsynth.format": FORMAT,
         "dpsynth.columns": json.dumps(public_schema(columns), ensure_ascii=False),
+        "dpsynth.groups": json.dumps({c: grouping.groups[c].tolist() for c in by_group}, ensure_ascii=False),
         "dpsynth.measurements": json.dumps(summary, ensure_ascii=False),
     }
     return pa.Table.from_batches(batches, _SCHEMA).replace_schema_metadata(metadata)
 
 
-def _cells(
-    number: int,
-    measurement: Measurement,
-    sizes: Mapping[str, int],
-    starts: Mapping[str, int],
-    all_labels: pa.StringArray,
+def _batch(
+    number: int, measurement: Measurement, cells: Mapping[str, _Cells], all_labels: pa.StringArray
 ) -> pa.RecordBatch:
     clique, values = measurement.clique, measurement.values.ravel()
     rows, ways = len(values), len(clique)
-    shape = tuple(sizes[name] for name in clique)
+    shape = tuple(cells[name].size for name in clique)
     codes = np.indices(shape).reshape(ways, rows).T if ways else np.empty((rows, 0), np.int64)
     offsets = pa.array(np.arange(0, rows * ways + 1, ways) if ways else np.zeros(rows + 1), pa.int32())
     members = pa.array(np.tile(np.arange(ways), rows), pa.int64())
-    first = np.array([starts[name] for name in clique], np.int64)
+    first = np.array([cells[name].start for name in clique], np.int64)
 
     def lists(flat: pa.Array) -> pa.ListArray:
         return pa.ListArray.from_arrays(offsets, flat)
@@ -95,6 +121,12 @@ def _cells(
     )
 
 
-def write_measurements(path: Path, measurements: Sequence[Measurement], columns: Sequence[Column]) -> None:
+def write_measurements(
+    path: Path,
+    singles: Sequence[Measurement],
+    answers: Sequence[Measurement],
+    columns: Sequence[Column],
+    grouping: Grouping,
+) -> None:
     """Write ``measurement_table`` as Parquet."""
-    pq.write_table(measurement_table(measurements, columns), path, compression="zstd")
+    pq.write_table(measurement_table(singles, answers, columns, grouping), path, compression="zstd")

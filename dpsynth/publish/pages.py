@@ -7,18 +7,21 @@ and fetches nothing; its content security policy says so to the browser.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from dpsynth.domain.column import Column
 from dpsynth.publish import explanation, figures
+from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import type_name
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
-from dpsynth.publish.structure_tree import forest
+from dpsynth.publish.structure_tree import forest, largest
 
 _LABELS_SHOWN = 6
+_MERGED_SHOWN = 24
 
 
 @cache
@@ -34,6 +37,7 @@ def _environment() -> Environment:
     pages.filters["markdown"] = markdown_text
     pages.filters["up"] = figures.rounded_up
     pages.filters["count"] = figures.count
+    pages.filters["some"] = some_in_words
     pages.filters["percent_of_width"] = lambda value: f"{value:.2f}%"
     return pages
 
@@ -55,6 +59,13 @@ def values_in_words(column: Column) -> str:
     return f"{labels[0]} … {labels[-1]} ({len(labels)} values)"
 
 
+def some_in_words(labels: Sequence[str]) -> str:
+    """A list of labels: all of a short one, the first of a long one."""
+    if len(labels) <= _MERGED_SHOWN:
+        return ", ".join(labels)
+    return f"{', '.join(labels[:_MERGED_SHOWN])} … ({len(labels)} values)"
+
+
 def report_html(publication: Publication) -> str:
     """The report, one self-contained page."""
     columns = {column.name: column for column in publication.columns}
@@ -63,16 +74,18 @@ def report_html(publication: Publication) -> str:
         for kind in ("one_way", "crosstab", "mean")
     }
     measure = "epsilon" if publication.guarantee.rho is None else "rho"
+    together = largest(m.clique for m in publication.answers)
     page = _environment().get_template("report.html.j2")
     return page.render(
         _common(publication),
         steps=steps(publication.events, measure),
         measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
-        trees=forest(tuple(columns), publication.edges),
+        together=together,
+        trees=forest(tuple(columns), together),
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
         crosstabs=[crosstab_view(s, columns[s.columns[-1]].size) for s in by_kind["crosstab"]],
         means=[mean_view(s) for s in by_kind["mean"]],
-        assumptions={s.name: explanation.assumption(s, publication.edges) for s in publication.statistics},
+        assumptions={s.name: explanation.assumption(s, together) for s in publication.statistics},
     )
 
 
@@ -94,6 +107,8 @@ def _common(publication: Publication) -> dict[str, object]:
         "cautions": explanation.cautions(publication),
         "not_protected": explanation.not_protected(publication),
         "modelled": explanation.rests_on_model(publication),
+        "merged": merged_columns(publication.columns, publication.grouping),
+        "merged_in_words": explanation.merged_in_words(publication),
     }
 
 

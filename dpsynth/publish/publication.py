@@ -10,6 +10,7 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.statistics import StatisticTable
@@ -25,15 +26,19 @@ class Publication:
         date: ISO date of the run, without a time of day.
         columns: the public schema, in the order of the table.
         synthetic: typed values under the original names, in the original order; null is missing.
-        measurements: every noisy marginal.
-        model: the Markov random field fitted to them, from which the table was drawn.
+        singles: the total, and the noisy counts of every column's values.
+        answers: every other noisy marginal, over groups where a column has merged values.
+        grouping: which values were merged before columns were measured together.
+        merged_below: rows; values were merged that fewer had, by smoothed noisy counts.
+        model: the Markov random field fitted to all answers, from which the table was drawn.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose" or "count"), ``columns``, ``candidates``, ``mechanism``, ``scale``,
-            ``sensitivity``, ``epsilon``, ``rho``.
-        structure: the strategy that chose what to measure.
-        edges: the cliques it chose.
+            "choose", "errors" or "count"), ``columns``, ``merged_values`` (whether it was asked
+            over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
+            ``rho``.
+        structure: the strategy that decided what to measure.
+        cliques: the cliques that it decided on, in that order; one may stand there again.
         budget: what the config asked for.
         formats: "csv", "parquet" or both.
         lost: cliques chosen but not measured, because the release was interrupted.
@@ -45,13 +50,16 @@ class Publication:
     date: str
     columns: tuple[Column, ...]
     synthetic: pa.Table
-    measurements: tuple[Measurement, ...]
+    singles: tuple[Measurement, ...]
+    answers: tuple[Measurement, ...]
+    grouping: Grouping
+    merged_below: float
     model: MarkovRandomField
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     events: tuple[Mapping[str, object], ...]
     structure: str
-    edges: tuple[Clique, ...]
+    cliques: tuple[Clique, ...]
     budget: Mapping[str, object]
     formats: tuple[str, ...]
     lost: tuple[Clique, ...]

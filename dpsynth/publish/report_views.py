@@ -241,6 +241,8 @@ _WAYS = ("The number of rows", "Counts by one column", "Counts by two columns", 
 def _purpose(event: Mapping[str, object]) -> str:
     if event.get("question") == "choose":
         return "Which columns to measure together"
+    if event.get("question") == "errors":
+        return "How far sets of columns are from the model"
     names = event.get("columns")
     ways = len(names) if isinstance(names, (list, tuple)) else 0
     return _WAYS[ways] if ways < len(_WAYS) else f"Counts by {ways} columns"
@@ -270,7 +272,7 @@ def _step(
     what, mechanism, sensitivity = terms
     return Step(
         what=what,
-        answers=len(group),
+        answers=sum(_answers(event) for event in group),
         mechanism=mechanism,
         scale=_range([figures.number(scale) for scale in sorted(_figures(group, "scale"))]),
         sensitivity=sensitivity,
@@ -278,6 +280,12 @@ def _step(
         part="< 1 %" if 0.0 < part < 1.0 else f"{part:.0f} %",
         length=part,
     )
+
+
+def _answers(event: Mapping[str, object]) -> int:
+    """Numbers or choices asked for: one, or as many distances as there were candidates."""
+    candidates = event.get("candidates")
+    return candidates if event.get("question") == "errors" and isinstance(candidates, int) else 1
 
 
 def _range(rising: Sequence[str]) -> str:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dpsynth.domain.domain import Clique
 
 _PAIR = 2
+
+
+def largest(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    """The sets of two columns or more that are inside no other, each once, in the order given.
+
+    >>> largest([("a",), ("a", "b"), ("b", "a", "c"), ("c", "d"), ("d", "c")])
+    (('b', 'a', 'c'), ('c', 'd'))
+    """
+    first = {frozenset(clique): clique for clique in reversed(list(cliques)) if len(set(clique)) >= _PAIR}
+    found = [clique for held, clique in first.items() if not any(held < other for other in first)]
+    return tuple(reversed(found))
 
 
 @dataclass(frozen=True)

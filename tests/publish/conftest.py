@@ -12,6 +12,7 @@ import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
 from dpsynth.model import LeastSquares, estimate
@@ -69,9 +70,9 @@ def synthetic(rows: int) -> pa.Table:
 
 @pytest.fixture
 def publication() -> Publication:
-    edges = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
+    pairs = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
     model = joint(0)
-    cliques = ((), *((name,) for name in NAMES), *edges)
+    cliques = ((), *((name,) for name in NAMES), *pairs)
     measurements = tuple(
         Measurement(c, np.round(model.marginal(c)).astype(np.int64) - 1, "gaussian", 2.5) for c in cliques
     )
@@ -89,6 +90,7 @@ def publication() -> Publication:
         {
             "question": "marginal" if c else "count",
             "columns": list(c),
+            "merged_values": False,
             "candidates": None,
             "mechanism": "discrete Gaussian",
             "scale": 2.5,
@@ -104,13 +106,16 @@ def publication() -> Publication:
         date="2026-03-01",
         columns=COLUMNS,
         synthetic=synthetic(40),
-        measurements=measurements,
+        singles=measurements[:-2],
+        answers=measurements[-2:],
+        grouping=Grouping({}),
+        merged_below=64.5,
         model=estimate(domain_of(COLUMNS), measurements).model,
         statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
         guarantee=Guarantee(1.5, 1e-6, 0.05, "one row", "add_remove", "zcdp"),
         events=events,
         structure="mst",
-        edges=edges,
+        cliques=pairs,
         budget={"epsilon": 1.5, "delta": 1e-6, "noise": "gaussian"},
         formats=("csv", "parquet"),
         lost=(),
@@ -119,13 +124,28 @@ def publication() -> Publication:
 
 
 @pytest.fixture
+def merged(publication: Publication) -> Publication:
+    """The same with values of two columns merged: three of them measured together, a pair again."""
+    of_plan, of_pay = np.array([0, 1, 1, 2, 1]), np.array([0, 0, 1])
+    grouping = Grouping({NAMES[1]: of_plan, NAMES[3]: of_pay})
+    domain = grouping.coarse(domain_of(COLUMNS))
+    cliques = (NAMES[1:], (NAMES[0], NAMES[2]), (NAMES[2], NAMES[1]))
+    rng = np.random.default_rng(3)
+    answers = tuple(
+        Measurement(c, rng.integers(-3, 90, domain.shape(c)), "laplace", 1.5 + i)
+        for i, c in enumerate(cliques)
+    )
+    return replace(publication, answers=answers, cliques=cliques, grouping=grouping, structure="auto")
+
+
+@pytest.fixture
 def written(publication: Publication, tmp_path: Path) -> Callable[..., Path]:
     """Writes the publication, with some fields changed, and gives the folder."""
 
-    def write(**changes: object) -> Path:
+    def write(of: Publication = publication, **changes: object) -> Path:
         folder = tmp_path / f"public{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        write_public(folder, replace(publication, **changes))
+        write_public(folder, replace(of, **changes))
         return folder
 
     return write

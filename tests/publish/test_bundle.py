@@ -91,18 +91,23 @@ def test_tables_without_rows_or_with_one_are_written(written, rows, count):
 def test_a_table_of_one_column_keeps_its_empty_cells(written, publication):
     column = publication.columns[3]
     table = pa.table({column.name: pa.array([None, 0.5, None], pa.float64())})
-    kept = {"measurements": publication.measurements[:1], "statistics": (), "edges": ()}
+    kept = {"singles": publication.singles[:1], "answers": (), "statistics": (), "cliques": ()}
     folder = written(columns=(column,), synthetic=table, **kept)
     assert pyarrow.csv.read_csv(folder / "synthetic.csv").num_rows == 3
 
 
-def test_a_stranger_can_put_the_measurements_together_again(written, publication):
-    table = pq.read_table(written() / "measurements.parquet")
+@pytest.mark.parametrize("kind", ["publication", "merged"])
+def test_a_stranger_can_put_the_measurements_together_again(written, kind, request):
+    publication = request.getfixturevalue(kind)
+    table = pq.read_table(written(of=publication) / "measurements.parquet")
     metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     schema = {column["name"]: column["labels"] for column in json.loads(metadata["dpsynth.columns"])}
+    groups = json.loads(metadata["dpsynth.groups"])
+    assert groups == {c: g.tolist() for c, g in publication.grouping.groups.items()}
     summary = json.loads(metadata["dpsynth.measurements"])
     number = table["measurement"].to_numpy()
-    for index, measurement in enumerate(publication.measurements):
+    assert number.max() + 1 == len(summary) == len(publication.singles) + len(publication.answers)
+    for index, measurement in enumerate((*publication.singles, *publication.answers)):
         cells = table.filter(pa.array(number == index))
         codes = cells["codes"].to_pylist()
         rebuilt = np.zeros(summary[index]["shape"], np.int64)
@@ -111,8 +116,14 @@ def test_a_stranger_can_put_the_measurements_together_again(written, publication
         assert (rebuilt == measurement.values).all()
         assert tuple(summary[index]["columns"]) == measurement.clique
         assert set(map(tuple, cells["columns"].to_pylist())) == {measurement.clique}
-        labels = [[schema[c][k] for c, k in zip(measurement.clique, code, strict=True)] for code in codes]
-        assert cells["labels"].to_pylist() == labels
+        by_group = set(summary[index]["by_group"])
+        assert by_group == (
+            set(groups) & set(measurement.clique) if index >= len(publication.singles) else set()
+        )
+        for code, labels in zip(codes, cells["labels"].to_pylist(), strict=True):
+            for column, k, label in zip(measurement.clique, code, labels, strict=True):
+                held = [n for n, g in zip(schema[column], groups.get(column, ()), strict=False) if g == k]
+                assert label == (" | ".join(held) if column in by_group else schema[column][k])
         assert set(cells["standard_deviation"].to_pylist()) == {measurement.stddev}
 
 
@@ -132,7 +143,7 @@ def test_manifest_states_guarantee_mechanisms_and_structure(written, publication
     manifest = json.loads((written() / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["guarantee"]["epsilon"] == 1.5 and manifest["guarantee"]["neighbours"] == "add_remove"
     assert manifest["mechanisms"] == [dict(event) for event in publication.events]
-    assert manifest["structure"]["cliques"] == [list(edge) for edge in publication.edges]
+    assert manifest["structure"]["cliques"] == [list(clique) for clique in publication.cliques]
     assert manifest["columns"][0]["edges"] == [0.0, 10.0, 20.0, 21.0]
     assert manifest["synthetic_rows"] == 40
 
@@ -173,8 +184,10 @@ class Page(HTMLParser):
         self.texts += data
 
 
-def test_report_runs_nothing_fetches_nothing_and_escapes_names(written, publication):
-    folder = written()
+@pytest.mark.parametrize("kind", ["publication", "merged"])
+def test_report_runs_nothing_fetches_nothing_and_escapes_names(written, kind, request):
+    publication = request.getfixturevalue(kind)
+    folder = written(of=publication)
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == [] and "script" not in page.tags and "link" not in page.tags
@@ -216,8 +229,10 @@ def test_nothing_is_said_of_the_model_where_all_was_measured(written, publicatio
     assert "by the model" not in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_readme_shows_awkward_names_as_text(written):
-    readme = (written() / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", ["publication", "merged"])
+def test_readme_shows_awkward_names_as_text(written, kind, request):
+    folder = written(of=request.getfixturevalue(kind))
+    readme = (folder / "README.md").read_text(encoding="utf-8")
     assert re.search(r"(?<!\\)<script", readme) is None
 
 
@@ -239,8 +254,10 @@ def test_pure_dp_independent_structure_and_lost_cliques_are_reported(written, pu
         0.5, 0.0, None, "one person: all rows with the same id, at most 5", "add_remove", "sequential"
     )
     events = tuple({**event, "epsilon": 0.1, "rho": None} for event in publication.events)
-    lost = (publication.edges[0],)
-    folder = written(guarantee=pure, events=events, edges=(), structure="independent", lost=lost)
+    lost = (publication.cliques[0],)
+    folder = written(
+        guarantee=pure, events=events, cliques=lost, answers=(), structure="independent", lost=lost
+    )
     report = Page((folder / "report.html").read_text(encoding="utf-8")).texts
     assert "no columns were measured together" in report and "δ" not in report.split("How it was made")[2]
     assert "interrupted and resumed" in report

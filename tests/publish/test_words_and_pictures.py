@@ -129,6 +129,9 @@ def test_steps_of_one_kind_are_one_line_and_parts_make_the_whole():
     ]
     events += [{"question": "count", "columns": [], "scale": 9.0, "rho": 0.02}]
     made = steps(events, "rho")
+    distances = {"question": "errors", "columns": None, "candidates": 45, "scale": 9.0, "rho": 0.1}
+    (asked,) = steps([distances], "rho")
+    assert asked.answers == 45 and asked.what == "How far sets of columns are from the model"
     assert [step.answers for step in made] == [3, 2, 1]
     assert [step.scale for step in made] == ["2.00 to 4.00", "9.00", "9.00"]
     assert [step.price for step in made] == ["0.1", "0.34", "0.02"]

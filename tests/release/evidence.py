@@ -11,10 +11,13 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pyarrow.parquet as pq
 
 _DIGITS = Context(prec=60)
+_PI = Fraction(355, 113)
+"""As charged: pi from above."""
 Record = dict[str, object]
 
 
@@ -36,10 +39,17 @@ def named(question: object) -> str:
 
 @dataclass(frozen=True)
 class Protection:
-    """What one neighbour is, stated by the test: the journal's own sensitivities are not believed."""
+    """What one neighbour is, stated by the test: the journal's own sensitivities are not believed.
+
+    Attributes:
+        exchanged: whether a unit is exchanged, or comes or goes.
+        rows: most rows of a unit.
+        heaviest: the largest weight of a candidate; 1 where the workload favours no column.
+    """
 
     exchanged: bool = False
     rows: int = 1
+    heaviest: int = 1
 
     @property
     def l1(self) -> int:
@@ -51,26 +61,53 @@ class Protection:
         """k^2, or k^2 in each of two cells."""
         return 2 * self.rows**2 if self.exchanged else self.rows**2
 
-    def epsilon(self, event: object) -> Fraction:
-        """Pure epsilon of an event."""
+    def moved(self, charge: Record) -> tuple[int, int]:
+        """How far a unit moves the integers that a charge is for: in L1, and in squared L2."""
+        question = charge["question"]
+        assert isinstance(question, dict)
+        if question["ask"] == "marginal":
+            return self.l1, self.l2_squared
+        if question["ask"] == "choose":
+            return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
+        assert question["ask"] == "errors"
+        number = question["candidates"]["number"]
+        return number * self.l1, number * self.l1**2
+
+    def epsilon(self, charge: Record) -> Fraction:
+        """Pure epsilon of a charge."""
+        event = charge["event"]
         assert isinstance(event, dict)
         factor = {"discrete Laplace": 1, "exponential mechanism": 2}[event["mechanism"]]
-        return Fraction(factor * self.l1) / Fraction(event["scale"])
+        return Fraction(factor * self.moved(charge)[0]) / Fraction(event["scale"])
 
-    def rho(self, event: object) -> Fraction:
-        """zCDP rho of an event."""
+    def rho(self, charge: Record) -> Fraction:
+        """zCDP rho of a charge."""
+        event = charge["event"]
         assert isinstance(event, dict)
         if event["mechanism"] == "discrete Gaussian":
-            return Fraction(self.l2_squared) / Fraction(event["sigma"]) ** 2 / 2
+            return Fraction(self.moved(charge)[1]) / Fraction(event["sigma"]) ** 2 / 2
         divisor = {"discrete Laplace": 2, "exponential mechanism": 8}[event["mechanism"]]
-        return self.epsilon(event) ** 2 / divisor
+        return self.epsilon(charge) ** 2 / divisor
 
-    def total(self, found: Sequence[Record], delta: str | None) -> Decimal:
-        """Epsilon that a journal's charges add up to; pure if delta is None."""
-        events = [r["event"] for r in charges(found)]
+    def half_mu_squared(self, charge: Record) -> Fraction:
+        """mu^2/2 of a charge under Gaussian DP: noise with its loss for whole numbers, or a choice."""
+        event = charge["event"]
+        assert isinstance(event, dict)
+        if event["mechanism"] == "discrete Gaussian":
+            variance = Fraction("0.999") * Fraction(event["sigma"]) ** 2 - Fraction("0.6")
+            return Fraction(self.moved(charge)[1]) / variance / 2
+        assert event["mechanism"] == "exponential mechanism"
+        return _PI * self.epsilon(charge) ** 2 / 16
+
+    def total(self, found: Sequence[Record], delta: str | None, accountant: str = "zcdp") -> Decimal:
+        """Epsilon that a journal's charges add up to, as "zcdp" or "gdp" has it; pure if delta is None."""
+        paid = charges(found)
         if delta is None:
-            return _decimal(sum(map(self.epsilon, events), Fraction(0)))
-        return zcdp_epsilon(_decimal(sum(map(self.rho, events), Fraction(0))), Decimal(delta))
+            return _decimal(sum(map(self.epsilon, paid), Fraction(0)))
+        if accountant == "gdp":
+            return gdp_epsilon(sum(map(self.half_mu_squared, paid), Fraction(0)), Fraction(delta))
+        assert accountant == "zcdp"
+        return zcdp_epsilon(_decimal(sum(map(self.rho, paid), Fraction(0))), Decimal(delta))
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -99,6 +136,25 @@ def zcdp_epsilon(rho: Decimal, delta: Decimal) -> Decimal:
         else:
             low += third
     return max(Decimal(0), bound((low + high) / 2))
+
+
+def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Decimal:
+    """Epsilon with [Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)] exp(0.0003 mu^2) = delta.
+
+    Balle and Wang 2018, theorem 8, with the factor for whole numbers; by bisection in 60 digits.
+    """
+    with mpmath.workdps(60):
+        mu = mpmath.sqrt(2 * mpmath.mpf(half_mu_squared.numerator) / half_mu_squared.denominator)
+        allowed = mpmath.mpf(delta.numerator) / delta.denominator / mpmath.exp(3 * mu**2 / 10**4)
+        low, high = mpmath.mpf(0), mu**2 + 40 * mu
+        for _ in range(200 if mu else 0):
+            middle = (low + high) / 2
+            beyond = mpmath.exp(middle) * mpmath.ncdf(-mu / 2 - middle / mu)
+            if mpmath.ncdf(mu / 2 - middle / mu) - beyond > allowed:
+                low = middle
+            else:
+                high = middle
+        return Decimal(mpmath.nstr(high, 60))
 
 
 def answers(found: Sequence[Record]) -> list[tuple[list[str], list[int]]]:

@@ -14,7 +14,7 @@ from . import evidence
 from .keeper import Keeper, Stop
 from .place import Ended, Place
 
-EPSILON, DELTA = 1, "1e-6"
+EPSILON, DELTA, ACCOUNTANT = 1, "1e-6", "gdp"
 BY_ROW = evidence.Protection()
 DIED = -signal.SIGKILL
 FEW_COLUMNS: dict[str, object] = {
@@ -28,10 +28,11 @@ STEPS = [
         "reserve budget",
         "open the table",
         "measure single columns",
-        "choose structure",
-        "measure chosen marginals",
+        "merge rare values",
+        "choose and measure marginals",
         "compose the guarantee",
         "fit the model",
+        "spread groups over values",
         "sample rows",
         "compute statistics",
         "publish the bundle",
@@ -81,7 +82,7 @@ class Watch:
             self.kept[name] = whole
             found = evidence.records(journal)
             if evidence.charges(found):
-                spent = Fraction(BY_ROW.total(found, DELTA))
+                spent = Fraction(BY_ROW.total(found, DELTA, ACCOUNTANT))
                 assert spent <= EPSILON, "more than the plan"
                 assert counted[name].epsilon >= spent, "the ledger counts for less than was asked"
                 assert counted[name].delta == Fraction(DELTA)
@@ -100,7 +101,7 @@ class Watch:
         assert evidence.published_answers(folder / "public") == evidence.answers(found)
         guarantee = manifest["guarantee"]
         assert isinstance(guarantee, dict)
-        spent = float(BY_ROW.total(found, DELTA))
+        spent = float(BY_ROW.total(found, DELTA, ACCOUNTANT))
         assert spent <= guarantee["epsilon"] <= math.nextafter(spent * (1 + 1e-9), math.inf)
         assert self.place.ledger.state(folder.name) == "closed"
         balance = self.place.balance

@@ -33,6 +33,8 @@ CONFIG: Mapping[str, object] = {
         "city": {"type": "category", "values": ["Aa", "Bb", "Cc"], "missing": "?"},
         "smoker": {"type": "boolean", "values": ["no", "yes"], "missing": False},
     },
+    # With mst the number of questions is known beforehand.
+    "structure": {"method": "mst"},
     "sample": {"seed": 7},
     "publish": {"statistics": [{"crosstab": ["sex", "city"]}, {"mean": "income", "by": "sex"}]},
 }

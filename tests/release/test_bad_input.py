@@ -51,7 +51,10 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "min above max": ({"columns": {"age": {"min": 90, "bins": None}}}, ("columns.age.min", "above max")),
     "statistic of no column": ({"publish": {"statistics": [{"mean": "incom"}]}}, ("incom", "income")),
     "wrong kind of mean": ({"publish": {"statistics": [{"mean": "sex"}]}}, ("sex", "not numbers")),
-    "not built yet": ({"structure": {"method": "aim"}}, ("not yet supported", "structure.method", "mst")),
+    "not built yet": (
+        {"privacy": {"accountant": "pld"}},
+        ("not yet supported", "privacy.accountant", "zcdp"),
+    ),
     "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
     "source of another kind": ({"source": {"path": "people.xlsx"}}, ("source.path", ".csv or .parquet")),
     "no ledger there": ({"ledger": {"url": "mysql://host/name"}}, ("ledger.url", "sqlite")),

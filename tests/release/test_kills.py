@@ -129,28 +129,36 @@ def killed_until_done(keeper: Keeper, place: Place, chance: random.Random, kills
     return deaths
 
 
-def seeded_kills(keeper: Keeper, makers: MakePlace, seed: int, wanted: int) -> None:
+def seeded_kills(keeper: Keeper, makers: MakePlace, seed: int, wanted: int, method: str = "mst") -> None:
     chance = random.Random(seed)
-    passed(keeper, makers())
-    keeper.run(makers(), after=60.0)
+
+    def made() -> Place:
+        place = makers()
+        place.configure(**{**FEW_COLUMNS, "structure": {"method": method}})
+        return place
+
+    passed(keeper, made())
+    keeper.run(made(), after=60.0)
     span = keeper.seconds
     deaths = releases = 0
     while deaths < wanted:
-        deaths += killed_until_done(keeper, makers(), chance, min(6, wanted - deaths), span)
+        deaths += killed_until_done(keeper, made(), chance, min(6, wanted - deaths), span)
         releases += 1
         assert releases < 20 * wanted
     assert deaths == wanted
 
 
-def test_thirty_kills_at_random_instants(keeper: Keeper, makers: MakePlace) -> None:
+@pytest.mark.parametrize(("method", "wanted"), [("mst", 25), ("auto", 25)])
+def test_fifty_kills_at_random_instants(keeper: Keeper, makers: MakePlace, method: str, wanted: int) -> None:
     """Hazards 16, 28, 30, 39: seeded delays from the reservation to the end, resumed until done."""
-    seeded_kills(keeper, makers, seed=20_260, wanted=30)
+    seeded_kills(keeper, makers, 20_260, wanted, method)
 
 
 @pytest.mark.slow
 def test_five_hundred_kills_at_random_instants(keeper: Keeper, makers: MakePlace) -> None:
-    """As thirty, more often."""
-    seeded_kills(keeper, makers, seed=4, wanted=500)
+    """As fifty, more often."""
+    seeded_kills(keeper, makers, seed=4, wanted=250)
+    seeded_kills(keeper, makers, seed=5, wanted=250, method="auto")
 
 
 def test_a_release_that_is_running_cannot_be_resumed_beside_itself(

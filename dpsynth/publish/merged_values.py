@@ -1,0 +1,64 @@
+"""Merged values in words: which values of a column share a group, and what a group is called.
+
+Invariant: public. Groups follow from published answers by a rule that the config sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.grouping import Grouping
+
+_NAMED = 3
+"""Values that a group's label names, where it holds more than one over."""
+
+
+def group_labels(column: Column, grouping: Grouping) -> tuple[str, ...]:
+    """A label for each group of a column: all of its values, or the first ones of many.
+
+    For people: two groups may look alike. ``Grouping.groups`` says what a group holds.
+    """
+    return tuple(
+        " | ".join(values)
+        if len(values) <= _NAMED + 1
+        else f"{' | '.join(values[:_NAMED])} | … ({len(values)} values)"
+        for values in _members(column, grouping)
+    )
+
+
+def _members(column: Column, grouping: Grouping) -> list[list[str]]:
+    groups = grouping.groups[column.name].tolist()
+    found: list[list[str]] = [[] for _ in range(max(groups) + 1)]
+    for label, group in zip(column.labels, groups, strict=True):
+        found[group].append(label)
+    return found
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column with merged values.
+
+    Attributes:
+        column: its name.
+        values: how many it has.
+        groups: how many are left with a group for one.
+        held: the labels of each group of more than one value.
+    """
+
+    column: str
+    values: int
+    groups: int
+    held: tuple[tuple[str, ...], ...]
+
+
+def merged_columns(columns: Sequence[Column], grouping: Grouping) -> tuple[Merged, ...]:
+    """The columns that have merged values, in table order."""
+    found = []
+    for column in columns:
+        if column.name in grouping.groups:
+            members = _members(column, grouping)
+            held = tuple(tuple(labels) for labels in members if len(labels) > 1)
+            found.append(Merged(column.name, column.size, len(members), held))
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""A release that merges rare values: which ones follows from published answers, and rows have values."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.measurement import Measurement
+from dpsynth.model import load
+from dpsynth.released import Release
+from dpsynth.structure import STRATEGIES
+from dpsynth.structure.rare import rare_groups
+
+from . import evidence
+from .place import Place, people, release
+
+COLUMNS = {"age": {"bins": 90}, "income": {"bins": 50}}
+
+
+@pytest.fixture
+def skewed(place: Place) -> Place:
+    """A table of 2000 rows of which four in five have one of four ages."""
+    chance = random.Random(3)
+    rows = [
+        (row[0], chance.choice(("30", "31", "40", "50")) if chance.random() < 0.8 else row[1], *row[2:])
+        for row in people(2000)
+    ]
+    place.table(rows)
+    place.configure(columns=COLUMNS, structure={"method": "mst"})
+    return place
+
+
+def metadata(public: Path) -> dict[str, object]:
+    found = pq.read_table(public / "measurements.parquet").schema.metadata
+    return {
+        key.decode().removeprefix("dpsynth."): json.loads(found[key]) for key in found if b"format" not in key
+    }
+
+
+def published(public: Path) -> list[Measurement]:
+    """Each measurement, put together from the file alone."""
+    table = pq.read_table(public / "measurements.parquet")
+    found = []
+    for number, m in enumerate(metadata(public)["measurements"]):  # type: ignore[arg-type, var-annotated]
+        cells = table.filter(np.asarray(table["measurement"]) == number)
+        values = np.zeros(m["shape"], dtype=np.int64)
+        for codes, value in zip(cells["codes"].to_pylist(), cells["value"].to_pylist(), strict=True):
+            values[tuple(codes)] = value
+        found.append(Measurement(tuple(m["columns"]), values, m["noise"], m["scale"]))
+    return found
+
+
+def questions(done: Release) -> list[dict[str, object]]:
+    journal = evidence.records(done.folder / "private" / "journal.jsonl")
+    return [dict(r["question"]) for r in evidence.charges(journal)]  # type: ignore[call-overload]
+
+
+def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config(skewed: Place) -> None:
+    done = release(skewed)
+    public = done.folder / "public"
+    facts = metadata(public)
+    sizes = {c["name"]: len(c["labels"]) for c in facts["columns"]}  # type: ignore[attr-defined]
+    singles = [m for m in published(public) if len(m.clique) < 2]
+    manifest = evidence.assert_whole(done.folder)
+    least = manifest["structure"]["merged_values"]["below_rows"]  # type: ignore[index]
+    again = rare_groups(Domain(sizes), singles, least, {"sex", "city", "income"})
+    groups = {c: g.tolist() for c, g in again.groups.items()}
+    # Columns of requested pairs keep their values, though most of income's are rare.
+    assert groups == facts["groups"] and "age" in groups and not {"sex", "city", "income"} & set(groups)
+    assert len(set(groups["age"])) < 30
+    digest = Grouping({c: np.array(g) for c, g in groups.items()}).digest
+    asked = questions(done)
+    assert {q.get("grouping") for q in asked[1 + len(sizes) :]} == {digest}
+    assert not any("grouping" in q for q in asked[: 1 + len(sizes)])
+
+
+def test_marginals_are_published_by_group_as_they_were_answered(skewed: Place) -> None:
+    done = release(skewed)
+    public = done.folder / "public"
+    facts = metadata(public)
+    journal = evidence.records(done.folder / "private" / "journal.jsonl")
+    assert evidence.published_answers(public) == evidence.answers(journal)
+    by_group = [m for m in facts["measurements"] if m["by_group"]]  # type: ignore[attr-defined]
+    assert by_group and all("age" in m["columns"] and m["by_group"] == ["age"] for m in by_group)
+    manifest = evidence.assert_whole(done.folder)
+    (merged,) = manifest["structure"]["merged_values"]["columns"].values()  # type: ignore[index]
+    assert merged["values"] == 90 and sum(map(len, merged["held_together"])) + merged["groups"] == 91
+
+
+def test_rows_and_statistics_are_of_values_and_rare_ones_keep_their_share(skewed: Place) -> None:
+    done = release(skewed)
+    ages = done.synthetic["age"].astype(int)
+    frequent = ages.isin([30, 31, 40, 50]).mean()
+    assert abs(frequent - 0.8) < 0.05 and ages.nunique() > 20
+    assert tuple(done.synthetic.columns) == ("age", "sex", "income", "city", "smoker")
+    assert done.statistics["age"].table.num_rows == 90
+    assert all(s.measured for s in done.statistics.values())
+
+
+@pytest.mark.parametrize("structure", [{"merge_rare": 0}, {"method": "independent"}])
+def test_nothing_is_merged_where_that_is_off_or_has_no_use(
+    skewed: Place, structure: dict[str, object]
+) -> None:
+    skewed.configure(columns=COLUMNS, structure=structure)
+    done = release(skewed)
+    assert metadata(done.folder / "public")["groups"] == {}
+    assert not any("grouping" in q for q in questions(done))
+    manifest = evidence.assert_whole(done.folder)
+    assert manifest["structure"]["merged_values"]["why"] == "No values were merged."  # type: ignore[index]
+
+
+METHODS = [*sorted(STRATEGIES), "fixed"]
+PAIRS = [(m, n) for m in METHODS for n in ("gaussian", "laplace") if (m, n) != ("aim_gdp", "laplace")]
+
+
+@pytest.mark.parametrize(("method", "noise"), PAIRS)
+def test_every_method_publishes_what_it_was_answered_over_groups(
+    skewed: Place, method: str, noise: str
+) -> None:
+    structure = {"method": method} | ({"cliques": [["age", "city", "smoker"]]} if method == "fixed" else {})
+    privacy = {"noise": noise, "delta": 1e-6 if noise == "gaussian" else None}
+    skewed.configure(columns=COLUMNS, structure=structure, privacy=privacy)
+    done = release(skewed)
+    journal = evidence.records(done.folder / "private" / "journal.jsonl")
+    answers = sorted(evidence.answers(journal))
+    assert sorted(evidence.published_answers(done.folder / "public")) == answers
+    evidence.assert_whole(done.folder)
+    assert done.synthetic["age"].astype(int).isin([30, 31, 40, 50]).mean() > 0.6
+
+
+@pytest.mark.parametrize("method", ["auto", "mst", "aim", "one_shot", "privbayes"])
+def test_the_model_that_is_published_keeps_to_its_bound_groups_and_values_and_all(
+    skewed: Place, method: str
+) -> None:
+    skewed.configure(columns=COLUMNS, structure={"method": method, "max_model_mb": 0.02})
+    done = release(skewed)
+    assert load(done.folder / "public" / "model.npz").tree.cells <= 2500
+    assert metadata(done.folder / "public")["groups"]
