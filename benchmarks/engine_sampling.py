@@ -3,9 +3,8 @@
     python benchmarks/engine_sampling.py [--problems a c d] [--rows 1000 10000 100000 1000000]
                                          [--triples 100] [--samples 5] [--tests 200]
 
-The models are fits to the problems of engine_problems.py and, on Adult, to what each structure
-strategy measures when its choices are made without noise. The tables come from the folder that
-DPSYNTH_DATA names.
+The models are fits to the problems of engine_problems.py and, on Adult, those of a release at
+epsilon 1 by each structure strategy. The tables come from the folder that DPSYNTH_DATA names.
 
 First table: mean total variation distance between the model's marginals and a sample's, over
 single columns, all pairs, and random triples inside and outside the cliques of the tree, by
@@ -23,52 +22,28 @@ freedom by more than chance, and falls short of them where rounding helps.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 import numpy as np
+from coded_tables import config_text
 from engine_problems import build, count, load_problem, read_table
 from scipy.special import gammaln
 from scipy.stats import chi2, kstest
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
-from dpsynth.model import MarkovRandomField, estimate, sample
+import dpsynth
+from dpsynth.domain.domain import Clique
+from dpsynth.model import MarkovRandomField, estimate, load, sample
 from dpsynth.structure import STRATEGIES
-from dpsynth.structure.strategy import Estimates
 
 METHODS = ("rounding", "independent")
 DRAWN = 20_000
 MOST_CELLS = 5_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Furthest:
-    """Chooses the candidate furthest from its estimate, with no noise: for benchmarks only."""
-
-    sizes: dict[str, int]
-    codes: dict[str, np.ndarray]
-
-    def choose(
-        self,
-        candidates: Sequence[Clique],
-        estimates: Estimates,
-        price: Fraction,
-        penalties: Sequence[int] = (),
-    ) -> int:
-        """Index of the candidate of the largest score."""
-        del price
-        scores = [
-            float(np.abs(count(self.sizes, self.codes, c) - estimates.marginal(c)).sum()) for c in candidates
-        ]
-        lowered = np.array(scores) - (np.array(penalties) if len(penalties) else 0.0)
-        return int(lowered.argmax())
 
 
 def models(problems: Sequence[str]) -> Iterator[tuple[str, MarkovRandomField]]:
@@ -78,17 +53,24 @@ def models(problems: Sequence[str]) -> Iterator[tuple[str, MarkovRandomField]]:
             domain, measurements = load_problem(build(name, Path(folder)))
             yield name, estimate(domain, measurements).model
     sizes, codes = read_table("adult-coded")
-    domain, rng, sigma = Domain(sizes), np.random.default_rng(0), 40.0
-
-    def measured(clique: Clique) -> Measurement:
-        noisy = np.rint(count(sizes, codes, clique) + rng.normal(0.0, sigma, domain.shape(clique)))
-        return Measurement(clique, noisy.astype(np.int64), "gaussian", sigma)
-
-    singles = [measured((c,)) for c in domain.columns]
-    start = estimate(domain, singles).model
-    for name, strategy in STRATEGIES.items():
-        chosen = strategy.select(Furthest(sizes, codes), domain, start, Fraction(1), sigma, ())
-        yield name, estimate(domain, [*singles, *(measured(c) for c in chosen)]).model
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "adult-coded"
+        table.mkdir()
+        (table / "domain.json").write_text(json.dumps(sizes))
+        np.savetxt(
+            table / "train.csv",
+            np.column_stack([codes[c] for c in sizes]),
+            fmt="%d",
+            delimiter=",",
+            header=",".join(sizes),
+            comments="",
+        )
+        for method in STRATEGIES:
+            config = table / f"{method}.yaml"
+            privacy = "epsilon: 1, delta: 1.0e-9"
+            config.write_text(config_text(table, table / "ledger.db", privacy, f"method: {method}"))
+            release = dpsynth.release(dpsynth.load(config), outputs=table)
+            yield method, load(release.folder / "public" / "model.npz")
 
 
 def cliques_of(model: MarkovRandomField, triples: int, rng: np.random.Generator) -> dict[str, list[Clique]]:

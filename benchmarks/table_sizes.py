@@ -1,9 +1,10 @@
 """Time and memory of whole releases as a made-up table grows.
 
     python benchmarks/table_sizes.py [--rows 20000 200000 2000000] [--columns 10] [--format csv]
+        [--structure auto]
 
-Each release is a fresh process of `dpsynth run --plain` with mst, timed and measured from
-outside. The floor is one pass of Arrow's reader over the same file, in a process of its own.
+Each release is a fresh process of `dpsynth run --plain`, timed and measured from outside.
+The floor is one pass of Arrow's reader over the same file, in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FLOORS = {
 }
 
 
-def write_table(folder: Path, rows: int, columns: int, kind: str) -> Path:
+def write_table(folder: Path, rows: int, columns: int, kind: str, structure: str) -> Path:
     """A table of related integer columns of PLACES places each."""
     rng = np.random.default_rng(rows + columns)
     shared = rng.integers(0, 5, rows)
@@ -40,7 +41,8 @@ def write_table(folder: Path, rows: int, columns: int, kind: str) -> Path:
     )
     (folder / "table.yaml").write_text(
         f"source: {{path: {path}}}\nprivacy: {{epsilon: 1, delta: 1.0e-9}}\n"
-        f"ledger: {{url: 'sqlite:///{folder}/ledger.db'}}\ncolumns:\n{declared}"
+        f"ledger: {{url: 'sqlite:///{folder}/ledger.db'}}\nstructure: {structure}\n"
+        f"columns:\n{declared}"
     )
     return path
 
@@ -51,13 +53,14 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=[20_000, 200_000, 2_000_000])
     parser.add_argument("--columns", nargs="+", type=int, default=[10])
     parser.add_argument("--format", choices=FLOORS, default="csv")
+    parser.add_argument("--structure", default="auto")
     arguments = parser.parse_args()
     print("      rows   columns   seconds        MB     floor     ratio")
     for rows in arguments.rows:
         for columns in arguments.columns:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                path = write_table(folder, rows, columns, arguments.format)
+                path = write_table(folder, rows, columns, arguments.format, arguments.structure)
                 _, floor, _ = measured([sys.executable, "-c", FLOORS[arguments.format], str(path)])
                 run = [sys.executable, "-m", "dpsynth", "run", str(folder / "table.yaml"), "--plain"]
                 _, seconds, peak = measured([*run, "--out", str(folder / "out")])

@@ -1,0 +1,183 @@
+"""What each idea of the strategy `auto` brings: releases with one of them switched off at a time.
+
+    python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic]
+        [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...]
+
+Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is
+switched off by a key of the config, or by replacing a constant or a function of its module meanwhile.
+The cases take turns, run by run. Prints for each table and epsilon means with their standard errors,
+and by how many percent tvd3 changes without the idea; its own standard error beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from math import hypot, inf, nan, sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from coded_tables import DELTA, config_text, markdown, scores, split
+from numpy.typing import NDArray
+
+import dpsynth
+from dpsynth.model import smoothing
+from dpsynth.structure import auto, blocks, worth
+from dpsynth.structure.parts import Parts, Places
+
+
+@dataclass(frozen=True)
+class Idea:
+    """One idea, and how to do without.
+
+    Attributes:
+        without: what is done in its place.
+        replaced: (module or other holder, name, value) to put in place of what stands there.
+        privacy: further keys of the config's section.
+        structure: likewise.
+    """
+
+    without: str
+    replaced: tuple[tuple[Any, str, Any], ...] = ()
+    privacy: str = ""
+    structure: str = ""
+
+
+class AllTogether(Parts):
+    """Columns of which no two are ever in different parts, so that no pair comes first for joining two."""
+
+    def apart(self, first: Places, second: Places) -> NDArray[np.bool_]:
+        """Never."""
+        del second
+        return np.zeros(len(first), dtype=bool)
+
+
+def joining_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``auto`` that doesn't see which pairs join two parts."""
+
+    def blind(*arguments: Any) -> Any:
+        with patch.object(auto, "Parts", AllTogether):
+            return function(*arguments)
+
+    return blind
+
+
+def evenly(*arguments: Any, best: Callable[..., worth.Shares] = worth.shared) -> worth.Shares:
+    """Columns get what is best, cliques the rest in equal parts."""
+    shares = best(*arguments)
+    cliques = shares.cliques
+    return worth.Shares(
+        shares.columns, np.full(len(cliques), cliques.sum() / max(len(cliques), 1)), shares.price
+    )
+
+
+ALL = dict.fromkeys(auto.PICKS, 1e6)
+
+IDEAS = {
+    "accounting": Idea("zCDP", privacy=", accountant: zcdp"),
+    "first share": Idea("the least share for single columns", ((auto, "MANY_PLACES", Fraction(0)),)),
+    "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
+    "smoothing": Idea("noisy counts as they come", ((smoothing.smoothed, "__defaults__", (0.0,)),)),
+    "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
+    "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
+    "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
+    "joining choices": Idea(
+        "pairs chosen without a tree first", ((auto, "_picked", joining_nothing(auto._picked)),)
+    ),
+    "guesses": Idea("pairs not chosen taken for independent", ((auto, "UNPICKED", 0.0),)),
+    "caution": Idea("noisy distances as they come", ((auto, "CAUTION", 0.0),)),
+    "worth": Idea(
+        "as many pairs as fit, the farthest first",
+        ((worth.Trade, "gains", lambda trade, weighted, burdens, price: weighted),),
+    ),
+    "forest": Idea("pairs by gain alone, no forest first", ((auto, "_tree", joining_nothing(auto._tree)),)),
+    "joining": Idea("pairs of the forest gain no more than others", ((auto, "JOINING", 1.0),)),
+    "bound": Idea("a model as large as allowed, whatever the noise", ((auto, "CELLS_A_SIGNAL", 10**9),)),
+    "allocation": Idea("cliques share equally", ((worth, "shared", evenly),)),
+    "columns": Idea("single columns count for nothing", ((auto, "COLUMNS_COUNT", 0.0),)),
+    "measuring again": Idea("no column measured again", ((auto, "_NOTHING", inf),)),
+    "blocks": Idea("pairs only", ((blocks, "MOST_CELLS", 0),)),
+    "prior": Idea("no shrinking to independence", ((auto, "PRIOR", 0.0),)),
+}
+
+
+@contextmanager
+def switched_off(idea: Idea) -> Iterator[None]:
+    """Do without an idea."""
+    with ExitStack() as stack:
+        for holder, name, value in idea.replaced:
+            stack.enter_context(patch.object(holder, name, value))
+        yield
+
+
+def released(scorer: Path, table: Path, epsilon: str, idea: Idea, work: Path) -> dict[str, float]:
+    """Scores and seconds of one release without an idea."""
+    config = work / f"{table.name}.yaml"
+    privacy = f"epsilon: {epsilon}, delta: {DELTA}{idea.privacy}"
+    config.write_text(config_text(table, work / "ledger.db", privacy, f"method: auto{idea.structure}"))
+    begun = perf_counter()
+    with switched_off(idea):
+        release = dpsynth.release(dpsynth.load(config), outputs=work / "out")
+    seconds = perf_counter() - begun
+    synthetic = release.folder / "public" / "synthetic.csv"
+    return scores(scorer, table, synthetic, None) | {"seconds": seconds}
+
+
+def _error(values: Sequence[float]) -> float:
+    """The standard error of a mean."""
+    return stdev(values) / sqrt(len(values)) if len(values) > 1 else nan
+
+
+def _row(
+    words: Sequence[str], runs: Sequence[dict[str, float]], whole: Sequence[dict[str, float]]
+) -> list[str]:
+    """One case's line; the change is against the runs of the strategy as it is."""
+    found = {key: [run[key] for run in runs] for key in runs[0]}
+    shown = [f"{mean(found[key]):.4f} ± {_error(found[key]):.4f}" for key in ("tvd2", "tvd3")]
+    change = ""
+    if runs is not whole:
+        before = [run["tvd3"] for run in whole]
+        ratio = mean(found["tvd3"]) / mean(before)
+        error = ratio * hypot(_error(found["tvd3"]) / mean(found["tvd3"]), _error(before) / mean(before))
+        change = f"{100 * (ratio - 1):+.1f} ± {100 * error:.1f} %"
+    seconds = f"{mean(found['seconds']):.2f}"
+    return [*words, *(text.replace(" ± nan", "") for text in (*shown, change)), seconds]
+
+
+def main() -> None:
+    """Print one table in Markdown for each table and epsilon."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--scorer", type=Path, required=True)
+    parser.add_argument("--tables", nargs="*", default=["adult-coded", "nltcs", "titanic"])
+    parser.add_argument("--extra", nargs="+", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--epsilon", nargs="+", default=["1"])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--ideas", nargs="+", choices=IDEAS, default=list(IDEAS), metavar="IDEA")
+    arguments = parser.parse_args()
+    cases = {"nothing": Idea("")} | {name: IDEAS[name] for name in arguments.ideas}
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        split(arguments.scorer, arguments.tables, work)
+        tables = [work / name for name in arguments.tables]
+        tables += [path.resolve() for path in arguments.extra]
+        for table, epsilon in [(t, e) for t in tables for e in arguments.epsilon]:
+            runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
+            for _ in range(arguments.runs):
+                for name, idea in cases.items():
+                    runs[name].append(released(arguments.scorer, table, epsilon, idea, work))
+            head = ["without", "instead", "tvd2", "tvd3", "change of tvd3", "seconds"]
+            lines = [_row([name, idea.without], runs[name], runs["nothing"]) for name, idea in cases.items()]
+            print(f"{table.name}, epsilon {epsilon}, delta {DELTA}, {arguments.runs} runs each\n")
+            print(markdown(head, lines, words=2) + "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
