@@ -11,7 +11,6 @@ and by how many percent tvd3 changes without the idea; its own standard error be
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,12 +24,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from coded_tables import DELTA, config_text, markdown, scores, split
+from coded_tables import DELTA, config_text, markdown, options, scores, tables_of
 from numpy.typing import NDArray
 
 import dpsynth
 from dpsynth.model import smoothing
-from dpsynth.structure import auto, blocks, worth
+from dpsynth.structure import auto, blocks, forest, worth
 from dpsynth.structure.parts import Parts, Places
 
 
@@ -54,17 +53,17 @@ class Idea:
 class AllTogether(Parts):
     """Columns of which no two are ever in different parts, so that no pair comes first for joining two."""
 
-    def apart(self, first: Places, second: Places) -> NDArray[np.bool_]:
+    def apart(self, first: Places | int, second: Places | int) -> NDArray[np.bool_]:
         """Never."""
         del second
-        return np.zeros(len(first), dtype=bool)
+        return np.zeros(np.shape(first), dtype=bool)
 
 
 def joining_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ``auto`` that doesn't see which pairs join two parts."""
 
     def blind(*arguments: Any) -> Any:
-        with patch.object(auto, "Parts", AllTogether):
+        with patch.object(auto, "Parts", AllTogether), patch.object(forest, "Parts", AllTogether):
             return function(*arguments)
 
     return blind
@@ -154,20 +153,14 @@ def _row(
 
 def main() -> None:
     """Print one table in Markdown for each table and epsilon."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--scorer", type=Path, required=True)
-    parser.add_argument("--tables", nargs="*", default=["adult-coded", "nltcs", "titanic"])
-    parser.add_argument("--extra", nargs="+", type=Path, default=[], metavar="FOLDER")
-    parser.add_argument("--epsilon", nargs="+", default=["1"])
+    parser = options(__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--ideas", nargs="+", choices=IDEAS, default=list(IDEAS), metavar="IDEA")
     arguments = parser.parse_args()
     cases = {"nothing": Idea("")} | {name: IDEAS[name] for name in arguments.ideas}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        split(arguments.scorer, arguments.tables, work)
-        tables = [work / name for name in arguments.tables]
-        tables += [path.resolve() for path in arguments.extra]
+        tables = tables_of(arguments, work)
         for table, epsilon in [(t, e) for t in tables for e in arguments.epsilon]:
             runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
             for _ in range(arguments.runs):

@@ -111,13 +111,25 @@ def _means(rows: Sequence[dict[str, float]]) -> list[str]:
     return [f"{found['seconds']:.2f}", f"{found['MB']:.0f}", *distances, auc]
 
 
-def main() -> None:
-    """Print a table of runs for each case, then one of all means."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def options(description: str | None) -> argparse.ArgumentParser:
+    """A parser of what to score on which tables at which epsilon."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--scorer", type=Path, required=True)
     parser.add_argument("--tables", nargs="*", default=["adult-coded", "nltcs", "titanic"])
     parser.add_argument("--extra", nargs="+", type=Path, default=[], metavar="FOLDER")
     parser.add_argument("--epsilon", nargs="+", default=["1"])
+    return parser
+
+
+def tables_of(arguments: argparse.Namespace, work: Path) -> list[Path]:
+    """The folders of the tables asked for, the scorer's own written into ``work``."""
+    split(arguments.scorer, arguments.tables, work)
+    return [*(work / name for name in arguments.tables), *(path.resolve() for path in arguments.extra)]
+
+
+def main() -> None:
+    """Print a table of runs for each case, then one of all means."""
+    parser = options(__doc__)
     parser.add_argument("--structure", nargs="+", default=["auto"])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--laplace", action="store_true", help="no delta: pure epsilon-DP")
@@ -126,9 +138,7 @@ def main() -> None:
     lines: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        split(arguments.scorer, arguments.tables, work)
-        tables = [work / name for name in arguments.tables]
-        tables += [path.resolve() for path in arguments.extra]
+        tables = tables_of(arguments, work)
         cases = [(t, e, s) for t in tables for e in arguments.epsilon for s in arguments.structure]
         for table, epsilon, structure in cases:
             privacy = f"epsilon: {epsilon}{delta}"

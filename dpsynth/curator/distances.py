@@ -7,7 +7,7 @@ distance from above moves it no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +22,7 @@ FARTHEST = 1 << 40
 """Distances are limited to this many rows, so that weighted scores stay within int64."""
 _LARGEST_CELL = 1 << 36
 _CELLS_A_BATCH = 1 << 22
+"""Cells of estimates that are held at once."""
 
 
 class Estimates(Protocol):
@@ -63,7 +64,7 @@ class Distances:
         except KeyError:
             missing = [c for c in dict.fromkeys(candidates) if c not in self._known]
         self._counts.prepare(missing)
-        for batch in self._batches(missing):
+        for batch in self._counts.table.domain.batches(missing, _CELLS_A_BATCH):
             if isinstance(estimates, ManyEstimates):
                 guesses = estimates.marginals(batch)
             else:
@@ -73,20 +74,6 @@ class Distances:
 
     def _gathered(self, candidates: Sequence[Clique]) -> Counts:
         return np.fromiter(map(self._known.__getitem__, candidates), np.int64, len(candidates))
-
-    def _batches(self, cliques: Sequence[Clique]) -> Iterator[Sequence[Clique]]:
-        """Cliques of so few cells together that all their estimates may be held at once, or one."""
-        batch: list[Clique] = []
-        cells = 0
-        for clique in cliques:
-            size = self._counts.table.domain.cells(clique)
-            if batch and cells + size > _CELLS_A_BATCH:
-                yield batch
-                batch, cells = [], 0
-            batch.append(clique)
-            cells += size
-        if batch:
-            yield batch
 
 
 def _distance(counts: Counts, guess: NDArray[np.float64]) -> int:

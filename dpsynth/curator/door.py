@@ -169,8 +169,8 @@ class Curator:
         distance by at most ``neighbours.l1``, either way; so it moves a score by at most
         ``neighbours.l1`` times the largest weight.
         Distribution: Pr[i] ~ exp(score_i/scale).
-        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8. A choice that is lost to an
-        interruption is made again from what is left.
+        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16. A choice
+        that is lost to an interruption is made again from what is left.
 
         Args:
             candidates: cliques to choose from, at least one.

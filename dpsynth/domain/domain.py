@@ -47,6 +47,20 @@ class Domain:
         """Number of cells of the marginal over a clique; 1 for the empty clique."""
         return prod(self.shape(clique))
 
+    def batches(self, cliques: Iterable[Clique], most: int) -> Iterator[list[Clique]]:
+        """Cliques in the order given, together of at most so many cells; or one alone of more."""
+        batch: list[Clique] = []
+        cells = 0
+        for clique in cliques:
+            size = self.cells(clique)
+            if batch and cells + size > most:
+                yield batch
+                batch, cells = [], 0
+            batch.append(clique)
+            cells += size
+        if batch:
+            yield batch
+
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's columns in table order, each once."""
         members = set(clique)

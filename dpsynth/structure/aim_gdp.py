@@ -11,7 +11,7 @@ are those of ``aim``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -98,24 +98,10 @@ class _NoisyDistances:
     def _foretold(self, cliques: Sequence[Clique]) -> dict[Clique, float]:
         """Distances expected of the model now, in rows."""
         found: dict[Clique, float] = {}
-        for batch in self._batches(cliques):
+        for batch in self._run.problem.domain.batches(cliques, _CELLS_A_BATCH):
             now = self._run.fit.model.marginals(batch)
             then = self._first.marginals([c for c in batch if c not in self._from]) | self._from
             for c in batch:
                 moved = float(np.abs(now[c] - then[c]).sum())
                 found[c] = max(self._told.get(c, 0) - moved, 0.0)
         return found
-
-    def _batches(self, cliques: Sequence[Clique]) -> Iterator[list[Clique]]:
-        """Cliques of so few cells together that their marginals may be held at once, or one."""
-        batch: list[Clique] = []
-        cells = 0
-        for clique in cliques:
-            size = self._run.problem.domain.cells(clique)
-            if batch and cells + size > _CELLS_A_BATCH:
-                yield batch
-                batch, cells = [], 0
-            batch.append(clique)
-            cells += size
-        if batch:
-            yield batch

@@ -33,6 +33,7 @@ from dpsynth.structure import worth
 from dpsynth.structure.allocation import error_power
 from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
+from dpsynth.structure.forest import Forest
 from dpsynth.structure.parts import Parts
 from dpsynth.structure.strategy import Door, Problem, Selection
 
@@ -317,25 +318,20 @@ def _tree(
 ) -> tuple[NDArray[np.intp], bool]:
     """Pairs that gain, with a junction tree within the bound; and whether that kept any out."""
     order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
-    parts = Parts(len(problem.domain.columns))
-    lone = dict(problem.domain.sizes)
-    cells, forest, others = sum(lone.values()), [], []
+    forest = Forest(problem.domain.shape(problem.domain.columns))
+    chosen: list[int] = []
+    others: list[int] = []
     full = False
     for i in order:
-        pair = pairs.cliques[i]
-        grown = cells + int(pairs.cells[i]) - sum(lone.get(c, 0) for c in pair)
-        if not parts.apart(pairs.first[i : i + 1], pairs.second[i : i + 1])[0]:
+        a, b = int(pairs.first[i]), int(pairs.second[i])
+        if not forest.apart(a, b):
             others.append(i)
-        elif grown <= bound or pairs.wanted[i]:
-            parts.join(pairs.first[i], pairs.second[i])
-            cells = grown
-            forest.append(i)
-            for c in pair:
-                lone.pop(c, None)
+        elif forest.grown(a, b) <= bound or pairs.wanted[i]:
+            forest.join(a, b)
+            chosen.append(i)
         else:
             full = True
-    tree = Triangulation.of(problem.domain, [pairs.cliques[i] for i in forest])
-    chosen = forest
+    tree = Triangulation.of(problem.domain, [pairs.cliques[i] for i in chosen])
     for i in sorted((i for i in others if gains[i] > 0), key=lambda i: -gains[i]):
         if tree.cells_with(pairs.cliques[i]) <= bound:
             tree = tree.with_clique(pairs.cliques[i])

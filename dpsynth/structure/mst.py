@@ -12,7 +12,7 @@ choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -23,32 +23,10 @@ from dpsynth.domain.domain import Clique
 from dpsynth.spec.outline import Outlined, Shares
 from dpsynth.structure.allocation import UNASKED, measured
 from dpsynth.structure.candidates import penalty, whole_weights
-from dpsynth.structure.parts import Parts, Places
+from dpsynth.structure.forest import Forest
 from dpsynth.structure.strategy import Door, Problem, Selection
 
 _SHARES = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
-
-
-class _Forest:
-    """Columns joined without a cycle. Its junction tree is its pairs and its lone columns.
-
-    Columns are places here, and all pairs are looked at together: a choice is made among thousands.
-    """
-
-    def __init__(self, sizes: NDArray[np.int64], edges: Iterable[tuple[int, int]]) -> None:
-        self._sizes = sizes
-        self._alone = sizes.copy()
-        self._parts = Parts(len(sizes))
-        self._cells = int(sizes.sum())
-        for a, b in edges:
-            self._cells += int(sizes[a] * sizes[b] - self._alone[a] - self._alone[b])
-            self._alone[[a, b]] = 0
-            self._parts.join(a, b)
-
-    def open(self, a: Places, b: Places, max_cells: int) -> NDArray[np.bool_]:
-        """For each pair of columns whether it joins two parts within so many cells."""
-        grown = self._cells + self._sizes[a] * self._sizes[b] - self._alone[a] - self._alone[b]
-        return self._parts.apart(a, b) & (grown <= max_cells)
 
 
 class MaximumSpanningTree:
@@ -82,11 +60,14 @@ class MaximumSpanningTree:
         place = {c: i for i, c in enumerate(names)}
         sizes = np.array(problem.domain.shape(names), dtype=np.int64)
         a, b = np.triu_indices(len(names), 1)
-        known = [(place[p], place[q]) for p, q in wanted]
+        forest = Forest(problem.domain.shape(names))
+        for p, q in wanted:
+            forest.join(place[p], place[q])
 
         def admissible(chosen: Sequence[int]) -> NDArray[np.bool_]:
-            forest = _Forest(sizes, [*known, *((int(a[i]), int(b[i])) for i in chosen)])
-            return forest.open(a, b, problem.max_cells)
+            if chosen:
+                forest.join(a[chosen[-1]], b[chosen[-1]])
+            return forest.apart(a, b) & (forest.grown(a, b) <= problem.max_cells)
 
         pairs = [(names[i], names[j]) for i, j in zip(a.tolist(), b.tolist(), strict=True)]
         error = door.cell_error((door.remaining - problem.structure) / (len(names) - 1))

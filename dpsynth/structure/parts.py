@@ -22,6 +22,6 @@ class Parts:
         """Add an edge."""
         self._part[self._part == self._part[b]] = self._part[a]
 
-    def apart(self, first: Places, second: Places) -> NDArray[np.bool_]:
+    def apart(self, first: Places | int, second: Places | int) -> NDArray[np.bool_]:
         """For each pair of columns whether no path joins them."""
         return np.asarray(self._part[first] != self._part[second])

@@ -47,3 +47,16 @@ def test_an_exact_count_has_no_noise_and_unknown_noise_is_refused():
     assert exact.variance == exact.stddev == 0.0
     with pytest.raises(ValueError, match="unknown noise"):
         noise_variance("uniform", 1.0)
+
+
+def test_batches_keep_the_order_and_hold_no_more_than_they_may_or_one():
+    domain = Domain({"a": 3, "b": 4, "c": 5})
+    cliques = [("a",), ("b",), ("a", "b", "c"), ("c",), ("a", "b"), ("b",)]
+    assert list(domain.batches(cliques, 7)) == [
+        [("a",), ("b",)],
+        [("a", "b", "c")],
+        [("c",)],
+        [("a", "b")],
+        [("b",)],
+    ]
+    assert list(domain.batches(cliques, 1000)) == [cliques] and not list(domain.batches([], 7))

@@ -115,6 +115,18 @@ def pairs_of(clique):
     return combinations(clique, 2)
 
 
+def posed(door, bound, wanted, workload):
+    """What auto is to solve with a door's budget."""
+    return problem_of(
+        door,
+        one_way=door.budget / 5,
+        structure=door.budget / 10,
+        max_cells=bound,
+        wanted=wanted,
+        workload=workload,
+    )
+
+
 @given(situations(), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_all_is_spent_and_no_more(situation, wild):
@@ -131,14 +143,7 @@ def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_all_is_spent_and_n
         thrift=Fraction(1, 1 + seed % 3),
         rounding=Fraction(seed % 2, 10**15),
     )
-    problem = problem_of(
-        door,
-        one_way=budget / 5,
-        structure=budget / 10,
-        max_cells=bound,
-        wanted=wanted,
-        workload=workload,
-    )
+    problem = posed(door, bound, wanted, workload)
     before = len(door.asked)
     found = AUTO.select(door, problem)
     keeps_its_word(door, problem, found, before)
@@ -150,14 +155,7 @@ def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_all_is_spent_and_n
 def test_answers_that_are_lost_are_none_and_all_others_come(situation):
     domain, wanted, bound, workload, (measure, noise, budget), seed, lost = situation
     door = ready(domain, 60, seed, measure, noise, budget)
-    problem = problem_of(
-        door,
-        one_way=budget / 5,
-        structure=budget / 10,
-        max_cells=bound,
-        wanted=wanted,
-        workload=workload,
-    )
+    problem = posed(door, bound, wanted, workload)
     door.lost, before = lost, len(door.asked)
     found = AUTO.select(door, problem)
     keeps_its_word(door, problem, found, before)
