@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dpsynth.released import Release
     from dpsynth.spec import Spec
 
@@ -33,13 +35,23 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
     return read(path, source=source)
 
 
-def release(spec: Spec, *, outputs: str | Path = "outputs", resume: str | None = None) -> Release:
+def release(
+    spec: Spec,
+    *,
+    outputs: str | Path = "outputs",
+    resume: str | None = None,
+    period: str | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Release:
     """Run a release: the same steps as ``dpsynth run --plain``, without an orchestrator.
 
     Args:
         spec: what ``load`` returned.
         outputs: folder under which the bundle appears as ``<release>/<release id>``.
         resume: id of an interrupted release to finish.
+        period: which slice of the table, such as "2026-03", where the config has periods. Left out: the
+            last one that has ended.
+        tell: is told in public sentences what was found: a release that goes on, or one shown again.
 
     Raises:
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
@@ -47,4 +59,4 @@ def release(spec: Spec, *, outputs: str | Path = "outputs", resume: str | None =
     """
     from dpsynth.pipeline import run
 
-    return run(spec, outputs=outputs, resume=resume)
+    return run(spec, outputs=outputs, resume=resume, period=period, tell=tell)

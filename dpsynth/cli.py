@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dpsynth import __version__
+from dpsynth import __version__, ledger_commands
 from dpsynth.errors import DpsynthError, Interrupted
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Differentially private synthetic data releases.",
 )
+
+app.add_typer(ledger_commands.app, name="ledger")
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
@@ -55,6 +57,10 @@ def run(
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
     resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
@@ -68,26 +74,35 @@ def run(
 
         spec = load(config, source=source)
         for warning in spec.warnings():
-            print(f"Note: {warning}", file=sys.stderr)
-        _announce(run_plainly(spec, outputs=out, resume=resume).folder)
+            _note(warning)
+        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
         return
-    _run_flow(config, source, out, resume, debug)
+    _run_flow(config, source, out, resume, period, debug)
 
 
-def _run_flow(config: Path, source: str | None, out: Path, resume: str | None, debug: bool) -> None:
+def _note(sentence: str) -> None:
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def _run_flow(
+    config: Path, source: str | None, out: Path, resume: str | None, period: str | None, debug: bool
+) -> None:
     """Run the Prefect flow, its log kept off the terminal unless asked for."""
     from dpsynth.spec import load
 
     for warning in load(config, source=source).warnings():
-        print(f"Note: {warning}", file=sys.stderr)
+        _note(warning)
     if not debug:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
     if sys.stderr.isatty():
         print("Starting Prefect ...", file=sys.stderr)
-    from flows.release import release
+    from flows.release import release, telling
 
-    state = release(config=str(config), source=source, out=str(out), resume=resume, return_state=True)
+    with telling(_note):
+        state = release(
+            config=str(config), source=source, out=str(out), resume=resume, period=period, return_state=True
+        )
     result = state.result(raise_on_failure=False)
     if isinstance(result, BaseException):
         raise result
@@ -109,6 +124,17 @@ def _announce(bundle: Path) -> None:
 
 
 @app.command()
+def serve(
+    configs: Annotated[list[Path], typer.Argument(help="YAML files of releases, each with a key schedule.")],
+    out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
+) -> None:
+    """Release at the times of each config's schedule, through Prefect, until stopped."""
+    from flows.schedule import serve_all
+
+    serve_all(configs, out, lambda sentence: print(sentence, flush=True))
+
+
+@app.command()
 def plan(
     config: Config,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -127,7 +153,7 @@ def plan(
 
 @app.command()
 def example(
-    name: Annotated[str, typer.Argument(help="randhie, adult or minimal.")] = "randhie",
+    name: Annotated[str, typer.Argument(help="randhie, randhie-monthly, adult or minimal.")] = "randhie",
     folder: Annotated[Path, typer.Option(help="Where to write it.")] = Path(),
 ) -> None:
     """Write an example config, and its table where the demo extra is installed."""

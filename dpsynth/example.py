@@ -5,16 +5,23 @@ Invariant: a file that is there already is left as it is.
 
 from __future__ import annotations
 
+import csv
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
 
 _RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
-_TABLES: Mapping[str, Path] = {"minimal": _RANDHIE, "randhie": _RANDHIE}
-"""Where the statsmodels package holds an example's table."""
+"""Where the statsmodels package holds the table of the examples."""
+_TABLES: Mapping[str, str] = {
+    "minimal": "randhie.csv",
+    "randhie": "randhie.csv",
+    "randhie-monthly": "randhie-monthly.csv",
+}
+_FIRST_YEAR = 2025
+"""What the first of the five study years is made out to be."""
 
 
 def names() -> tuple[str, ...]:
@@ -28,7 +35,7 @@ def write_example(name: str, folder: Path) -> list[Path]:
     Args:
         name: one of ``names()``.
         folder: gets ``configs/NAME.yaml``, ``schemas/dpsynth.schema.json`` and
-            ``data/randhie.csv``.
+            ``data/randhie.csv``, or what else the config names.
 
     Returns:
         The files that were written; those that were there already are not among them.
@@ -44,8 +51,8 @@ def write_example(name: str, folder: Path) -> list[Path]:
     wanted = {folder / "configs" / f"{name}.yaml": _shipped("configs") / f"{name}.yaml"}
     for schema in sorted(_shipped("schemas").glob("*.json")):
         wanted[folder / "schemas" / schema.name] = schema
-    if name in _TABLES and not (folder / "data" / _TABLES[name].name).exists():
-        wanted[folder / "data" / _TABLES[name].name] = _packaged_table(name)
+    if name in _TABLES and not (folder / "data" / _TABLES[name]).exists():
+        wanted[folder / "data" / _TABLES[name]] = _packaged_table(name)
     try:
         return [target for target, source in wanted.items() if _copied(source, target)]
     except OSError as error:
@@ -62,7 +69,7 @@ def _shipped(kind: str) -> Path:
 def _packaged_table(name: str) -> Path:
     # Found without importing it, which would take a second.
     package = find_spec("statsmodels")
-    table = Path(package.origin).parent / _TABLES[name] if package and package.origin else None
+    table = Path(package.origin).parent / _RANDHIE if package and package.origin else None
     if table is None or not table.is_file():
         raise SourceError(
             f"The table of the example '{name}' comes with the package statsmodels, which isn't installed. "
@@ -77,6 +84,21 @@ def _copied(source: Path, target: Path) -> bool:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.partial")
-    shutil.copyfile(source, partial)
+    write: Callable[[Path, Path], object] = shutil.copyfile
+    if target.name == _TABLES["randhie-monthly"]:
+        write = _with_visits
+    write(source, partial)
     partial.rename(target)
     return True
+
+
+def _with_visits(source: Path, target: Path) -> None:
+    """Copy the table with a made-up column ``visited``: each person has a day of the year, in every year."""
+    with source.open(newline="") as old, target.open("w", newline="") as new:
+        rows = csv.DictReader(old)
+        writer = csv.DictWriter(new, [*(rows.fieldnames or ()), "visited"])
+        writer.writeheader()
+        for row in rows:
+            person, year = int(row["zper"]), _FIRST_YEAR - 1 + int(row["year"])
+            visited = f"{year}-{1 + person % 12:02}-{1 + person // 12 % 28:02}"
+            writer.writerow(row | {"visited": visited})

@@ -9,33 +9,30 @@
 The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that
 runs a step.
 
-Invariant: from the moment the table may be opened, the ledger holds a reservation of the
-whole budget; it is let go only when the journal shows that nothing was asked.
+Invariant: the table is opened after ``dpsynth.work`` has reserved the whole budget, and nothing of it
+leaves but the curator's answers.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from dpsynth.accounting import events
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.balance import Reservation
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.curator import Curator, Journal, Terms, load_table, read_batches
@@ -44,6 +41,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
 from dpsynth.model import (
+    Evidence,
     Expansion,
     Fit,
     LeastSquares,
@@ -52,9 +50,12 @@ from dpsynth.model import (
     estimated_total,
     refits,
     sample,
+    within,
 )
 from dpsynth.progress import Advance, showing
 from dpsynth.publish import Publication, StatisticTable, commit, compute_statistics, write_public
+from dpsynth.publish.earlier_releases import answers_of, weighed
+from dpsynth.publish.reused import Reused
 from dpsynth.released import Release
 from dpsynth.spec import Spec
 from dpsynth.spec.plan import Plan, make_plan
@@ -62,13 +63,17 @@ from dpsynth.spec.steps import one_way_weights
 from dpsynth.structure import Strategy, strategy_of
 from dpsynth.structure.rare import rare_groups
 from dpsynth.structure.strategy import Problem, Selection
-
-if TYPE_CHECKING:
-    from dpsynth.accounting.ledger import Ledger
+from dpsynth.work import Tell, Work, begin, settle, silently
 
 T = TypeVar("T")
 
 REPLICATES = 12
+_FULL = {
+    errno.ENOSPC: "the disk that bundles are written to (--out) is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a file would be larger than this process may write",
+}
+"""What may stop a step that only writes files of our own, and passes once there is room."""
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
 
 
@@ -95,6 +100,8 @@ def guarded(name: str, action: Callable[[Advance], T]) -> T:
         failure: BaseException = StepFailed.of(
             name, error, _details() if os.environ.get("DPSYNTH_DEBUG") else None
         )
+        if isinstance(error, OSError) and error.errno in _FULL:
+            failure = Interrupted(f"Step '{name}' stopped: {_FULL[error.errno]}.")
     except BaseException:
         # A signal; or a panic in a library, whose text may quote a cell too.
         failure = KeyboardInterrupt()
@@ -115,37 +122,13 @@ def plainly(name: str, action: Callable[[], T]) -> T:
     return action()
 
 
-@dataclass
-class Work:
-    """One release under way: where it stands on disk and in the ledger."""
-
-    release_id: str
-    final: Path
-    partial: Path
-    ledger: Ledger
-    journal: Journal
-
-    @property
-    def date(self) -> str:
-        """The ISO date on which the release began."""
-        return str(self.journal.header["date"])
-
-    @property
-    def rng(self) -> np.random.Generator:
-        """The generator for post-processing; a resumed release draws the same rows again."""
-        return np.random.default_rng(int(str(self.journal.header["seed"])))
-
-    @property
-    def published(self) -> bool:
-        """Whether the bundle is whole and in place."""
-        return self.final.exists()
-
-
 def run(
     spec: Spec,
     *,
     outputs: str | Path = "outputs",
     resume: str | None = None,
+    period: str | None = None,
+    tell: Tell = silently,
     run_step: RunStep = plainly,
 ) -> Release:
     """Run a release from its spec to its bundle.
@@ -154,6 +137,9 @@ def run(
         spec: the checked config.
         outputs: folder under which ``<release>/<release id>`` appears.
         resume: id of an interrupted release to finish.
+        period: label of the slice of the table to release, if the config has periods; left out: the
+            last one that has ended.
+        tell: is told in public sentences what was found: a release that goes on, or was finished.
         run_step: how to run a step; plainly, or as a task of an orchestrator.
 
     Raises:
@@ -169,134 +155,39 @@ def run(
     domain = domain_of(spec.table_columns())
 
     plan = step("plan", lambda _: make_plan(spec, strategy))
-    work = step("reserve budget", lambda _: reserve(spec, plan, Path(outputs), resume))
-    with _ending(work):
-        rng = work.rng
+    work = step("reserve budget", lambda _: begin(spec, plan, Path(outputs), resume, period, tell))
+    with work:
+        rng = np.random.default_rng(work.seed)
+        told = step(
+            "read earlier releases", lambda _: answers_of(work.reused, spec.table_columns(), Path(outputs))
+        )
         curator = step("open the table", lambda _: open_door(spec, plan, work))
         singles = step("measure single columns", lambda _: measure_singles(curator, domain, plan))
-        expansion = step("merge rare values", lambda _: merge_rare(spec, plan, domain, singles))
+        evidence, reused = weighed(work.reused, told, spec.table_columns(), singles)
+        expansion = step("merge rare values", lambda _: merge_rare(spec, plan, domain, singles, evidence))
         selection = step(
-            "choose and measure marginals", lambda _: select(strategy, curator, expansion, spec, plan)
+            "choose and measure marginals",
+            lambda _: select(strategy, curator, expansion, evidence, spec, plan),
         )
         answers = tuple(m for m in selection.answers if m is not None)
+        singles = (*singles, *selection.singles)
         expansion = replace(expansion, singles=(*expansion.singles, *selection.singles))
         guarantee = step("compose the guarantee", lambda _: composed(plan, work.journal))
         fitted = step("fit the model", lambda advance: fit(expansion, answers, selection, advance))
         model = step("spread groups over values", lambda _: expansion.model(fitted.model))
         table = step("sample rows", lambda _: sampled(spec, model, singles, rng))
         statistics = step(
-            "compute statistics", lambda _: tabulated(spec, model, expansion, fitted, answers, rng)
+            "compute statistics",
+            lambda _: tabulated(spec, model, expansion, fitted, singles, selection, evidence, rng),
         )
         if not work.published:
             publication = publication_of(
-                spec, plan, work, table, expansion, selection, model, statistics, guarantee
+                spec, plan, work, table, expansion, singles, selection, reused, model, statistics, guarantee
             )
             step("publish the bundle", lambda _: publish(work, publication))
         step("settle the ledger", lambda _: settle(work, plan, guarantee))
     titles = {t.title: t for t in statistics}
     return Release(work.release_id, work.final, guarantee, table, titles)
-
-
-class _ending:
-    """Decides what becomes of a reservation when a step fails."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        work = self._work
-        nothing_asked = not work.journal.entries
-        work.journal.close()
-        if error is None:
-            return
-        if nothing_asked and isinstance(error, Exception):
-            work.ledger.abandon(work.release_id, Fraction(0), Fraction(0), [])
-            _discard(work.partial)
-            return
-        rest = f"Its budget stays reserved; finish it with: --resume {work.release_id}"
-        if not isinstance(error, Exception):
-            raise Interrupted(f"Release {work.release_id} was interrupted. {rest}") from None
-        if isinstance(error, DpsynthError):
-            error.args = (f"{error} Release {work.release_id} is not finished. {rest}",)
-
-
-def _discard(partial: Path) -> None:
-    """Remove the folder of a release that asked nothing, and the one above if nothing else is there."""
-    shutil.rmtree(partial, ignore_errors=True)
-    with suppress(OSError):
-        partial.parent.rmdir()
-
-
-def reserve(spec: Spec, plan: Plan, outputs: Path, resume: str | None) -> Work:
-    """Start or find the journal, then reserve the whole budget in the ledger.
-
-    The journal comes first: a reservation without one means that it was lost, and then
-    nobody can say what was drawn.
-    """
-    from dpsynth.accounting.ledger import Ledger
-
-    release_id = resume or f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}"
-    final = outputs / spec.release / release_id
-    partial = outputs / spec.release / f".{release_id}.partial"
-    ledger = Ledger(spec.ledger.url)
-    if resume is None:
-        header: dict[str, object] = {
-            "release": spec.release,
-            "id": release_id,
-            "spec": spec.fingerprint(),
-            "date": datetime.now(UTC).date().isoformat(),
-            "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
-            "key": secrets.token_hex(32),
-        }
-        journal = Journal.create(partial / "private" / "journal.jsonl", header)
-    else:
-        journal = _found(spec, final, partial, release_id)
-    try:
-        ledger.reserve(_reservation(spec, plan, release_id))
-    except (BudgetRefused, ConfigError):
-        journal.close()
-        if resume is None:
-            _discard(partial)
-        raise
-    journal.sealed = ledger.state(release_id) == "closed"
-    return Work(release_id, final, partial, ledger, journal)
-
-
-def _found(spec: Spec, final: Path, partial: Path, release_id: str) -> Journal:
-    """The journal of a release that was begun, checked against the spec."""
-    if not release_id.replace("-", "").isalnum():
-        raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
-    folder = final if final.exists() else partial
-    path = folder / "private" / "journal.jsonl"
-    if not path.is_file():
-        raise ConfigError(
-            f"There is no release {release_id} to resume under {final.parent}: no journal is there. If it "
-            "was deleted, what the release reserved stays charged; start a new one."
-        )
-    journal = Journal.open(path)
-    if journal.header["spec"] != spec.fingerprint():
-        raise ConfigError(
-            f"The config has changed since release {release_id} began, so its answers can't be used with it. "
-            "Resume with the config that it began with, or start a new release."
-        )
-    return journal
-
-
-def _reservation(spec: Spec, plan: Plan, release_id: str) -> Reservation:
-    cap = spec.ledger.cap
-    return Reservation(
-        release_id=release_id,
-        dataset=spec.ledger.dataset,
-        unit=plan.neighbours.unit,
-        neighbours=plan.neighbours.relation,
-        cap_epsilon=Fraction(cap.epsilon),
-        cap_delta=Fraction(cap.delta),
-        epsilon=plan.epsilon,
-        delta=plan.spent_delta,
-    )
 
 
 def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
@@ -307,9 +198,13 @@ def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
     source = spec.source
     if source.path is None or source.format is None:
         raise ConfigError("source.path is missing.")
-    key = bytes.fromhex(str(work.journal.header["key"]))
+    part = work.occasion.part
+    names.update({} if part is None else {part.column: None})
     batches = read_batches(Path(source.path), list(names), source.format, keep_broken=person is None)
-    table = load_table(batches, columns, plan.neighbours, key)
+    if work.journal.sealed and not plan.neighbours.rows_public:
+        # The journal has every answer.
+        batches = iter(())
+    table = load_table(batches, columns, plan.neighbours, work.key, part)
     return Curator(table, Terms(plan.neighbours, plan.measure, plan.budget, plan.noise), work.journal)
 
 
@@ -328,7 +223,9 @@ def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measu
     return measured
 
 
-def merge_rare(spec: Spec, plan: Plan, domain: Domain, singles: tuple[Measurement, ...]) -> Expansion:
+def merge_rare(
+    spec: Spec, plan: Plan, domain: Domain, singles: tuple[Measurement, ...], evidence: Evidence
+) -> Expansion:
     """Which values count as one with other columns, and how they are told apart again.
 
     Columns that a requested statistic pairs with another keep all of their values. Where
@@ -336,25 +233,34 @@ def merge_rare(spec: Spec, plan: Plan, domain: Domain, singles: tuple[Measuremen
     values in the model that comes out: they may take half of its cells.
     """
     paired = {column for pair in plan.wanted for column in pair}
-    found = rare_groups(domain, singles, plan.merged_below, paired)
-    return Expansion(domain, found, singles).within(plan.max_cells // 2)
+    earlier = evidence.columns
+    found = rare_groups(domain, singles, plan.merged_below, paired, earlier)
+    return Expansion(domain, found, (*singles, *earlier)).within(plan.max_cells // 2)
 
 
-def select(strategy: Strategy, curator: Curator, expansion: Expansion, spec: Spec, plan: Plan) -> Selection:
+def select(
+    strategy: Strategy, curator: Curator, expansion: Expansion, evidence: Evidence, spec: Spec, plan: Plan
+) -> Selection:
     """What the strategy measures: marginals over groups, where values were merged."""
-    grouping = expansion.grouping
+    grouping, room = expansion.grouping, plan.max_cells - expansion.cells
+    independent = estimate(expansion.coarse, expansion.sums)
     asks = plan.outlined.choices + plan.outlined.errors > 0
     problem = Problem(
         domain=expansion.coarse,
         values=expansion.domain,
         singles=expansion.sums,
-        start=estimate(expansion.coarse, expansion.sums),
+        start=independent,
         workload=spec.workload(),
         wanted=plan.wanted,
         structure=plan.budget * plan.shares.structure if asks else Fraction(0),
-        max_cells=plan.max_cells - expansion.cells,
+        max_cells=room,
+        earlier=evidence.joint(expansion, independent.model, room),
     )
-    return strategy.select(curator.grouped(grouping) if grouping.groups else curator, problem)
+    if problem.earlier:
+        problem = replace(problem, start=problem.refit((), independent))
+    selection = strategy.select(curator.grouped(grouping) if grouping.groups else curator, problem)
+    measured = [m.clique for m in selection.answers if m is not None]
+    return replace(selection, earlier=within(problem.domain, measured, problem.earlier, room))
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
@@ -370,7 +276,7 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
 
 def fit(expansion: Expansion, answers: Sequence[Measurement], selection: Selection, advance: Advance) -> Fit:
     """Fit the model of groups to all noisy marginals, from where the strategy's own fit ended."""
-    limit, known = 1000, [*expansion.sums, *answers]
+    limit, known = 1000, [*expansion.sums, *answers, *selection.earlier]
     return estimate(
         expansion.coarse,
         known,
@@ -401,15 +307,25 @@ def tabulated(
     model: MarkovRandomField,
     expansion: Expansion,
     fitted: Fit,
-    answers: Sequence[Measurement],
+    singles: tuple[Measurement, ...],
+    selection: Selection,
+    evidence: Evidence,
     rng: np.random.Generator,
 ) -> tuple[StatisticTable, ...]:
-    """Statistics with standard errors; refits are made only if one needs them."""
-    direct = LeastSquares(expansion.domain, expansion.direct(answers))
+    """Statistics with standard errors; refits are made only if one needs them.
+
+    What was answered about other periods has no part in what counts as measured.
+    """
+    answers = [m for m in selection.answers if m is not None]
+    about_these = replace(expansion, singles=singles).direct(answers)
+    direct = LeastSquares(expansion.domain, (*about_these, *evidence.direct()))
     requests = spec.publish.statistics
     modelled = any(not direct.covers(r.columns) for r in requests)
-    replicates = refits(fitted, answers, REPLICATES, rng, expansion) if modelled else ()
-    return compute_statistics(requests, spec.table_columns(), direct, model, replicates)
+    fitted_to = [*answers, *selection.earlier]
+    replicates = refits(fitted, fitted_to, REPLICATES, rng, expansion) if modelled else ()
+    return compute_statistics(
+        requests, spec.table_columns(), direct, model, replicates, earlier_periods=bool(evidence.before)
+    )
 
 
 def publication_of(
@@ -418,20 +334,24 @@ def publication_of(
     work: Work,
     table: pa.Table,
     expansion: Expansion,
+    singles: tuple[Measurement, ...],
     selection: Selection,
+    reused: Reused | None,
     model: MarkovRandomField,
     statistics: tuple[StatisticTable, ...],
     guarantee: Guarantee,
 ) -> Publication:
     """Everything that is handed to the public, in one value."""
     shares = plan.shares
+    together = tuple(dict.fromkeys(m.clique for m in selection.earlier))
     return Publication(
         release=spec.release,
         release_id=work.release_id,
         date=work.date,
+        part=work.occasion.part,
         columns=spec.table_columns(),
         synthetic=table,
-        singles=expansion.singles,
+        singles=singles,
         answers=tuple(m for m in selection.answers if m is not None),
         grouping=expansion.grouping,
         merged_below=plan.merged_below,
@@ -454,6 +374,7 @@ def publication_of(
         formats=spec.publish.formats,
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
         versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
+        reused=None if reused is None else replace(reused, cliques=together),
     )
 
 
@@ -490,10 +411,3 @@ def publish(work: Work, publication: Publication) -> None:
     public.mkdir()
     write_public(public, publication)
     commit(work.partial, work.final)
-
-
-def settle(work: Work, plan: Plan, guarantee: Guarantee) -> None:
-    """Close the release in the ledger at what its journal adds up to."""
-    spent = min(Fraction(guarantee.epsilon), plan.epsilon)
-    recorded = [events.to_json(e.event) for e in work.journal.entries]
-    work.ledger.settle(work.release_id, spent, plan.spent_delta, recorded)

@@ -5,12 +5,24 @@ Invariant: reads the config and the ledger, never the table, and changes neither
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.amount import digits
+from dpsynth.accounting.balance import (
+    Balance,
+    CapChange,
+    first_balance,
+    first_entry,
+)
+from dpsynth.accounting.refusals import check_counted, check_protection
+from dpsynth.accounting.slices import Slice
 from dpsynth.spec import Spec
+from dpsynth.spec.occasion import Occasion, next_releases
 from dpsynth.spec.plan import Plan, make_plan
+from dpsynth.spec.reservation import reservation_of
 from dpsynth.structure import strategy_of
 
 
@@ -32,29 +44,65 @@ def forecast(spec: Spec) -> dict[str, Any]:
 
 
 def _ledger(spec: Spec, plan: Plan) -> dict[str, object]:
+    """What the ledger holds before the next release and after it, by the dataset's filter."""
     from dpsynth.accounting.ledger import Ledger
 
-    balance = Ledger(spec.ledger.url).balance(spec.ledger.dataset)
-    wanted = Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta))
-    cap = wanted if balance is None else balance.cap.capped(wanted)
-    before = Amount() if balance is None else balance.spent + balance.reserved
-    after = before + Amount(plan.epsilon, plan.spent_delta)
+    now = datetime.now(UTC)
+    wanted = reservation_of(spec, plan, Occasion(None, None), "")
+    recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    if recorded is not None:
+        check_protection(wanted, recorded)
+    before = recorded or first_balance(wanted, now.date())
+    check_counted(wanted, before.filter)
+    part = Slice(spec.period.column, "?") if spec.period is not None and wanted.parallel else None
+    cap = before.cap.capped(wanted.cap)
+    capped = replace(before, caps=(*before.caps, CapChange(cap, now.date())))
+    after = replace(capped, releases=(*before.releases, first_entry(replace(wanted, part=part), now.date())))
+    more = after.fits(wanted.cost)
+    released = [r.occasion for r in before.releases if r.occasion is not None]
+    due = [] if part is not None else next_releases(spec, now, more + 2, released)
     return {
-        "cap": _shown(cap, up=False),
-        "before": _shown(before, up=True),
-        "after": _shown(after, up=True),
-        "left_after": _shown(cap.less(after), up=False),
-        "allowed": after.within(cap),
+        "filter": before.filter,
+        "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
+        "before": _counted(capped),
+        "after": _counted(after),
+        "allowed": capped.allows(wanted.cost, part),
+        "counted_apart": part is not None,
+        "more_after": more,
+        "first_refused": due[more + 1].date().isoformat() if len(due) > more + 1 else None,
     }
 
 
-def _shown(amount: Amount, *, up: bool) -> dict[str, str]:
-    return {"epsilon": digits(amount.epsilon, up=up), "delta": digits(amount.delta, up=up)}
+def _counted(account: Balance) -> dict[str, object]:
+    return {"epsilon": digits(account.epsilon_used, up=True), "share": round(account.share_used, 6)}
 
 
 def _range(scales: list[float]) -> str:
     low, high = min(scales), max(scales)
     return f"{low:.4g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def _ledger_in_words(ledger: dict[str, Any]) -> Iterator[str]:
+    before, after = ledger["before"], ledger["after"]
+    cap = ledger["cap"]
+    at = "" if ledger["filter"] == "sequential" else f" at δ = {cap['delta']}"
+    yield (
+        f"Ledger: cap ε = {cap['epsilon']}, δ = {cap['delta']}, filter {ledger['filter']}. Releases come "
+        f"to ε = {before['epsilon']}{at} before this one, {before['share']:.0%} of the cap, and to "
+        f"ε = {after['epsilon']} after it, {after['share']:.0%}."
+    )
+    if not ledger["allowed"]:
+        yield "[bold]The ledger would refuse this release.[/bold]"
+    elif ledger["counted_apart"]:
+        yield "Each period counts for itself: releases of other periods don't add to it."
+    else:
+        more = f"{ledger['more_after']:,}" if ledger["more_after"] else "no"
+        until = (
+            f"; the first to be refused is due on {ledger['first_refused']}"
+            if ledger["first_refused"]
+            else ""
+        )
+        yield f"After it, {more} more release{'s' * (ledger['more_after'] != 1)} like it fit{until}."
 
 
 def describe(facts: dict[str, Any]) -> None:
@@ -96,14 +144,9 @@ def describe(facts: dict[str, Any]) -> None:
     if facts["wanted_pairs"]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
         console.print(f"Measured for the statistics asked for: {pairs}.")
-    ledger = facts["ledger"]
-    console.print(
-        f"\nLedger: cap ε = {ledger['cap']['epsilon']}, δ = {ledger['cap']['delta']}; counted before "
-        f"ε = {ledger['before']['epsilon']}, after ε = {ledger['after']['epsilon']}; left after "
-        f"ε = {ledger['left_after']['epsilon']}, δ = {ledger['left_after']['delta']}."
-    )
-    if not ledger["allowed"]:
-        console.print("[bold]The ledger would refuse this release.[/bold]")
+    console.print("")
+    for line in _ledger_in_words(facts["ledger"]):
+        console.print(line)
     rough = facts["rough_forecast"]
     console.print(
         f"Model: at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB. "

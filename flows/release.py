@@ -8,7 +8,11 @@ public messages leave a step, for Prefect keeps the text of every exception.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import TypeVar
 
 # Before prefect is imported: no telemetry, and time for a first start on a slow machine.
@@ -16,57 +20,119 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
-from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact
+from prefect import State, flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import flow_run
+from prefect.states import Failed
 
 from dpsynth import load
-from dpsynth.pipeline import guarded, run
-from dpsynth.released import Release
+from dpsynth.errors import DpsynthError
+from dpsynth.pipeline import run
+from dpsynth.work import Work
+from flows.ending import completed, failed
 
 T = TypeVar("T")
 
+_LONGEST_WAIT = 60.0
+"""Seconds by which the clock of Prefect's server may be ahead of this machine's."""
+
+_heard: ContextVar[Callable[[str], None] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def telling(heard: Callable[[str], None]) -> Iterator[None]:
+    """Have public notes of a release told to a caller in this process too, not to Prefect's log alone."""
+    token = _heard.set(heard)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
+
+
+def _tell(sentence: str) -> None:
+    get_run_logger().info(sentence)
+    heard = _heard.get()
+    if heard is not None:
+        heard(sentence)
+
 
 def as_task(name: str, action: Callable[[], T]) -> T:
-    """Run a step as a Prefect task that takes and returns nothing."""
+    """Run a step as a Prefect task that takes nothing, and returns nothing but a failed state."""
     outcome: list[T] = []
+    refusals: list[DpsynthError] = []
 
     @task(name=name, cache_policy=NO_CACHE, persist_result=False, retries=0, log_prints=False)
-    def step() -> None:
-        outcome.append(action())
+    def step() -> State[None] | None:
+        try:
+            outcome.append(action())
+        except DpsynthError as error:
+            # Raised in here, it would be pickled to disk and logged with a traceback.
+            refusals.append(error)
+            return Failed(message=str(error))
+        return None
 
-    step()
+    state = step(return_state=True)
+    if refusals:
+        raise refusals[0]
+    if not outcome:
+        state.result()  # raises what went wrong
     return outcome[0]
 
 
 @flow(name="dpsynth-release", persist_result=False, retries=0, log_prints=False, validate_parameters=False)
-def release(config: str, source: str | None = None, out: str = "outputs", resume: str | None = None) -> str:
+def release(
+    config: str,
+    source: str | None = None,
+    out: str = "outputs",
+    resume: str | None = None,
+    period: str | None = None,
+) -> str | State[Exception]:
     """Run a release and return its bundle's folder.
+
+    A run that does not release ends in a state of type Failed, named Refused, Interrupted or
+    Failed, whose message is the paragraph that the command line shows.
 
     Args:
         config: path of the YAML file.
         source: path of the table, in place of the config's.
         out: folder for bundles.
         resume: id of an interrupted release.
+        period: label of the slice to release, where the config has periods.
     """
-    spec = load(config, source=source)
-    done = run(spec, outputs=out, resume=resume, run_step=as_task)
-    guarded("describe the release", lambda _: _describe(spec.release, done))
+    dataset, title, release_id = None, config, resume
+
+    def step(name: str, action: Callable[[], T]) -> T:
+        nonlocal release_id
+        outcome = as_task(name, action)
+        if isinstance(outcome, Work):
+            release_id = outcome.release_id
+        return outcome
+
+    try:
+        spec = load(config, source=source)
+        dataset, title = spec.ledger.dataset, spec.release
+        time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
+        done = run(spec, outputs=out, resume=resume, period=period, tell=_tell, run_step=step)
+    except Exception as error:
+        return failed(dataset, title, release_id, error)
+    completed(dataset, title, done)
     return str(done.folder)
 
 
-def _describe(name: str, done: Release) -> None:
-    """A summary in Prefect's UI, made of published numbers only."""
-    key = "release-" + "".join(c if c.isalnum() else "-" for c in name.lower())
-    promise = done.guarantee
-    create_markdown_artifact(
-        key=key,
-        description="What was released, and what it guarantees.",
-        markdown=(
-            f"## {name} {done.release_id}\n\n"
-            f"| | |\n|---|---|\n| epsilon | {promise.epsilon:.6g} |\n| delta | {promise.delta:.3g} |\n"
-            f"| unit | {promise.unit} |\n| neighbours | {promise.neighbours} |\n"
-            f"| accountant | {promise.accountant} |\n| synthetic rows | {done.table.num_rows} |\n"
-            f"| columns | {done.table.num_columns} |\n| bundle | `{done.folder}` |\n"
-        ),
-    )
+def too_early(scheduled: datetime, now: datetime) -> float:
+    """Seconds to wait for a run's time, which this machine's clock may not have reached.
+
+    Prefect starts a run up to half a second early, and by its server's clock. What is released is
+    decided by the clock here: just before the first of a month, that would be the wrong month.
+
+    Raises:
+        DpsynthError: the clocks differ by more than is waited for.
+    """
+    early = (scheduled - now).total_seconds()
+    if early > _LONGEST_WAIT:
+        raise DpsynthError(
+            f"This run's time is {scheduled:%Y-%m-%d %H:%M:%S} UTC by the clock of Prefect's server, and by "
+            f"that of this machine it is {now:%Y-%m-%d %H:%M:%S} UTC. Which period is released goes by the "
+            "clock, so nothing was. Set the clocks, and run it again."
+        )
+    return max(0.0, early)

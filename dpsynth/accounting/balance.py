@@ -1,24 +1,44 @@
-"""A dataset's account: its cap, what its releases count for, and the filter that refuses more.
+"""A dataset's account: its cap, and what its releases count for.
 
-Invariant: a reservation is let through only when the epsilons and the deltas of all
-releases of the dataset, this one in full, each sum to at most the cap's. That is basic
-composition, valid also where later budgets and questions are chosen from earlier outputs
-(Rogers, Roth, Ullman and Vadhan 2016, "Privacy odometers and filters").
+Invariant: a release counts for its whole reservation until it has ended, and for what its journal says
+from then on. All that is said of an account (what is used, what is left, what fits) goes by its
+filter (``dpsynth.accounting.filters``), with costs rounded up and what is left rounded down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fractions import Fraction
+from math import inf, isqrt
 from typing import Literal
 
+from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.events import Measure
+from dpsynth.accounting.filters import (
+    Counted,
+    Figures,
+    Filter,
+    bound,
+    epsilon_at,
+    figures,
+    together,
+    total_of,
+    within,
+)
+from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.accounting.slices import Slice
+
+__all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "State"]
 
 State = Literal["reserved", "closed", "abandoned"]
 """Reserved counts in full; closed and abandoned count for what they were charged."""
+
+MOST = 1_000_000
+"""Nobody needs to know that more releases fit than this."""
 
 
 @dataclass(frozen=True)
@@ -30,56 +50,85 @@ class Reservation:
         dataset: the ledger's name of the private table.
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
-        cap_epsilon, cap_delta: the cap that the config states, not rounded up.
-        epsilon, delta: the most that the release can cost, not rounded down.
+        cap: the cap that the config states, not rounded up.
+        filter: the one that the config names; None where it takes the recorded one.
+        suits: the filter of a dataset that is not recorded yet, where the config names none.
+        cost: the most that the release can cost, not rounded down.
+        release: its name in the config.
+        spec: a digest of all in the config that decides the bundle.
+        occasion: what is released once: a period, or a tick of a schedule; None where each run is new.
+        part: the rows that it is about; None if it is about all.
+        parallel: whether the part is counted apart from others.
 
     Raises:
-        TypeError, ValueError: a figure is a float, or negative.
+        ValueError: parallel without a part, or under another relation than add_remove; or the cap's
+            delta is not below 1.
     """
 
     release_id: str
     dataset: str
     unit: str
     neighbours: str
-    cap_epsilon: Fraction
-    cap_delta: Fraction
-    epsilon: Fraction
-    delta: Fraction
+    cap: Amount
+    filter: Filter | None
+    suits: Filter
+    cost: Cost
+    release: str = ""
+    spec: str = ""
+    occasion: str | None = None
+    part: Slice | None = None
+    parallel: bool = False
 
     def __post_init__(self) -> None:
-        """Reject inexact figures before anything is made of them."""
-        _ = self.cost, self.cap
-
-    @property
-    def cost(self) -> Amount:
-        """What is asked for."""
-        return Amount(self.epsilon, self.delta)
-
-    @property
-    def cap(self) -> Amount:
-        """The config's cap."""
-        return Amount(self.cap_epsilon, self.cap_delta)
+        """Reject what no account could hold."""
+        if self.parallel and (self.part is None or self.neighbours != "add_remove"):
+            raise ValueError("only parts of a table, under add_remove, are counted apart")
+        if self.cap.delta >= 1:
+            raise ValueError("the delta of a cap is below 1")
 
 
 @dataclass(frozen=True)
 class ReleaseEntry:
-    """What one release counts for: its reservation while reserved, its charge afterwards.
+    """What the ledger has of a release.
 
     Attributes:
-        created: UTC date; in an account, that of the reservation.
+        release_id, dataset, release, occasion, part, parallel, spec: as reserved.
+        state: reserved, closed or abandoned.
+        reserved: what it reserved.
+        cost: what it counts for: its reservation while reserved, its charge afterwards.
+        created, ended: UTC dates of the reservation and of the end.
+        events: of its journal; empty until it has ended, or where no journal was found.
+        reason: why it was abandoned.
     """
 
     release_id: str
     dataset: str
+    release: str
+    occasion: str | None
+    part: Slice | None
+    parallel: bool
+    spec: str
     state: State
-    epsilon: Fraction
-    delta: Fraction
+    reserved: Cost
+    cost: Cost
     created: date
+    ended: date | None = None
+    events: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
+    reason: str = ""
 
     @property
-    def cost(self) -> Amount:
-        """The figures as an amount."""
-        return Amount(self.epsilon, self.delta)
+    def counted(self) -> Counted:
+        """What a filter counts."""
+        return Counted(self.cost, self.part if self.parallel else None)
+
+
+@dataclass(frozen=True)
+class CapChange:
+    """A cap and since when it is in force; the first of a dataset has no reason."""
+
+    cap: Amount
+    created: date
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,100 +137,140 @@ class Balance:
 
     Attributes:
         unit, neighbours: what the dataset's guarantees are about, as first recorded.
-        cap: as first recorded.
+        filter: how its costs are added up, as first recorded.
+        caps: the first, then each change; the last is in force.
         releases: in the order of their reservations.
+        opened: UTC date of the first reservation.
     """
 
     dataset: str
     unit: str
     neighbours: str
-    cap: Amount
-    releases: tuple[ReleaseEntry, ...] = ()
+    filter: Filter
+    caps: tuple[CapChange, ...]
+    releases: tuple[ReleaseEntry, ...]
+    opened: date
 
     @property
-    def spent(self) -> Amount:
-        """Sum over closed and abandoned releases."""
-        return _total(release.cost for release in self.releases if release.state != "reserved")
+    def cap(self) -> Amount:
+        """The cap in force."""
+        return self.caps[-1].cap
+
+    def _total(self, *more: Counted) -> Figures:
+        return total_of(self.filter, [*(r.counted for r in self.releases), *more])
+
+    def under(self, cap: Amount) -> Balance:
+        """The account, were another cap in force."""
+        return replace(self, caps=(*self.caps, CapChange(cap, self.opened)))
+
+    def of_part(self, part: Slice) -> Balance:
+        """The account of those who may be in a part: without the releases that are known to be apart."""
+        counted = ((r, r.counted.part) for r in self.releases)
+        return replace(self, releases=tuple(r for r, own in counted if own is None or own.overlaps(part)))
 
     @property
-    def reserved(self) -> Amount:
-        """Sum over releases that have not ended."""
-        return _total(release.cost for release in self.releases if release.state == "reserved")
+    def epsilon_used(self) -> Fraction:
+        """What all releases, reserved ones in full, come to at ``delta_used``, rounded up."""
+        return epsilon_at(self.filter, self._total(), self.cap.delta)
 
     @property
-    def left(self) -> Amount:
-        """Cap less spent and reserved."""
-        return self.cap.less(self.spent + self.reserved)
+    def delta_used(self) -> Fraction:
+        """The sum of the deltas under the filter "sequential"; otherwise the cap's delta."""
+        return self._total()[1] if self.filter == "sequential" else self.cap.delta
+
+    @property
+    def share_used(self) -> float:
+        """The part of the cap that is counted, under the filter, rounded up; infinite of a cap of 0."""
+        return _share(self._total(), bound(self.filter, self.cap))
+
+    @property
+    def left(self) -> Figures:
+        """What the filter's sums may still grow by; below 0 where the cap was lowered below them."""
+        return tuple(b - a for a, b in zip(self._total(), bound(self.filter, self.cap), strict=True))
+
+    def share_of(self, cost: Cost) -> float:
+        """The part of the cap that a cost takes by itself, rounded up."""
+        found = figures(self.filter, cost)
+        return inf if found is None else _share(found, bound(self.filter, self.cap))
+
+    def allows(self, cost: Cost, part: Slice | None = None, cap: Amount | None = None) -> bool:
+        """Whether one more release fits under the cap, or under another.
+
+        Args:
+            cost: what it may cost.
+            part: the part that is counted apart, or None.
+            cap: in place of the account's.
+        """
+        if figures(self.filter, cost) is None:
+            return False
+        return within(self._total(Counted(cost, part)), bound(self.filter, cap or self.cap))
+
+    def fits(self, cost: Cost) -> int:
+        """How many more releases of a cost, each about the whole table, fit; at most ``MOST``."""
+        found = figures(self.filter, cost)
+        if found is None or min(self.left) < 0:
+            return 0
+        return min([MOST, *(have // one for have, one in zip(self.left, found, strict=True) if one)])
+
+    def largest_epsilon(self, delta: Fraction, measure: Measure) -> Fraction:
+        """The largest epsilon that one more release, about the whole table, may ask for.
+
+        Args:
+            delta: its delta; 0 for a pure one.
+            measure: how it adds up its own losses. Where that is zcdp and the filter gdp, its noise is
+                taken to be Laplace: none of Gaussian noise fits.
+        """
+        left = self.left
+        if min(left) < 0 or (measure != "pure" and not delta):
+            return Fraction(0)
+        if self.filter == "sequential":
+            return left[0] if delta <= left[1] else Fraction(0)
+        # What a release counts for grows in line with its budget; of pure epsilon-DP, with the square.
+        budget = left[0] / self._count(measure, Fraction(1))
+        if measure == "pure":
+            return Fraction(isqrt(int(budget * (1 << 160))), 1 << 80)
+        epsilon, step = Fraction(float_down(epsilon_of(measure, budget, delta))), Fraction(1, 1 << 50)
+        while epsilon > 0 and self._count(measure, budget_of(measure, epsilon, delta)) > left[0]:
+            epsilon, step = max(Fraction(0), epsilon * (1 - step)), 2 * step
+        return epsilon
+
+    def _count(self, measure: Measure, budget: Fraction) -> Fraction:
+        """What a release with a budget counts for under zcdp or gdp."""
+        found = figures(self.filter, planned(measure, "laplace", budget, Amount()))
+        assert found is not None
+        return found[0]
+
+    def together(self) -> tuple[tuple[ReleaseEntry, ...], ...]:
+        """The sets of releases that one person's rows may be in: one, unless parts are counted apart.
+
+        What is said of all releases together is the most that is true of any set.
+        """
+        return together(self.releases, [r.counted.part for r in self.releases])
 
 
-def _total(amounts: Iterable[Amount]) -> Amount:
-    return sum(amounts, Amount())
+def _share(used: Figures, allowed: Figures) -> float:
+    each = zip(used, allowed, strict=True)
+    return max(0.0 if not some else float_up(some / most) if most else inf for some, most in each)
 
 
-def first_balance(entry: Reservation) -> Balance:
+def first_balance(entry: Reservation, on: date) -> Balance:
     """The account of a dataset that the ledger meets for the first time."""
-    return Balance(entry.dataset, entry.unit, entry.neighbours, entry.cap)
+    kind = entry.filter or entry.suits
+    return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (CapChange(entry.cap, on),), (), on)
 
 
-def check_protection(entry: Reservation, account: Balance) -> None:
-    """ConfigError unless a reservation protects the same thing as the account before it.
-
-    Guarantees about rows and about persons, or under two relations, don't add up.
-    """
-    if (entry.unit, entry.neighbours) != (account.unit, account.neighbours):
-        raise ConfigError(
-            f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
-            f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
-            "can't be added up. Use the recorded unit and relation, or another ledger.dataset with a cap "
-            "of its own."
-        )
-
-
-def check_resumed(entry: Reservation, earlier: Sequence[ReleaseEntry]) -> None:
-    """ConfigError unless a release that the ledger knows asks for what it asked before.
-
-    Args:
-        entry: what is asked for now.
-        earlier: the release's reservation, then its end if it has one.
-    """
-    first, last = earlier[0], earlier[-1]
-    if (first.dataset, first.cost) != (entry.dataset, entry.cost):
-        raise ConfigError(
-            f"Release {entry.release_id} already stands in the ledger for dataset '{first.dataset}' at "
-            f"{first.cost.shown()}. A resumed release needs the config that it began with."
-        )
-    if last.state == "abandoned":
-        raise ConfigError(
-            f"Release {entry.release_id} was abandoned, and what it had left has been given back. "
-            "Start a new release."
-        )
-
-
-def check_allowed(entry: Reservation, account: Balance, ledger: str) -> None:
-    """The filter: BudgetRefused unless a reservation and all before it fit under the cap.
-
-    The cap is the account's; a lower one in the config holds for this reservation, a higher
-    one raises nothing.
-    """
-    cap = account.cap.capped(entry.cap)
-    counted = account.spent + account.reserved
-    if (counted + entry.cost).within(cap):
-        return
-    parts = [
-        f"The ledger {ledger} refuses release {entry.release_id}: it asks for {entry.cost.shown()}, and "
-        f"dataset '{entry.dataset}' has {cap.less(counted).shown(up=False)} left of its cap of "
-        f"{cap.shown(up=False)} (spent: {account.spent.shown()}; reserved: {account.reserved.shown()})."
-    ]
-    if cap != account.cap:
-        parts.append(f"This config's cap is lower than the recorded {account.cap.shown(up=False)}.")
-    if cap != entry.cap:
-        parts.append(
-            f"This config's cap of {entry.cap.shown(up=False)} doesn't raise the one that was recorded first."
-        )
-    pending = [release.release_id for release in account.releases if release.state == "reserved"]
-    if pending:
-        parts.append(f"These releases have not ended and can be resumed: {', '.join(pending)}.")
-    parts.append(
-        "Ask for less with privacy.epsilon and privacy.delta. Nothing was read and nothing was charged."
+def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
+    """What the ledger has of a release that has just reserved its budget."""
+    return ReleaseEntry(
+        release_id=entry.release_id,
+        dataset=entry.dataset,
+        release=entry.release,
+        occasion=entry.occasion,
+        part=entry.part,
+        parallel=entry.parallel,
+        spec=entry.spec,
+        state="reserved",
+        reserved=entry.cost,
+        cost=entry.cost,
+        created=on,
     )
-    raise BudgetRefused(" ".join(parts))

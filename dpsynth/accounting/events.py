@@ -20,13 +20,13 @@ from dpsynth.accounting.rounding import float_up
 Measure = Literal["pure", "zcdp", "gdp"]
 """How loss is added up.
 
-Epsilon of pure DP, rho of zero-concentrated DP, or mu^2/2 of Gaussian DP, which counts Gaussian noise
-and private choices. The last two are nearly the same number for Gaussian noise, but epsilon is
-lower for the last; for a choice mu^2/2 is 1.57 times rho.
+Epsilon of pure DP, rho of zero-concentrated DP, or mu^2/2 of Gaussian DP. The last two are nearly the
+same number for Gaussian noise, but epsilon is lower for the last; for a choice and for Laplace noise mu^2/2
+is 1.57 times rho.
 """
 
 
-_PI = Fraction(355, 113)
+PI = Fraction(355, 113)
 """Above pi, by less than 3e-7."""
 
 
@@ -45,7 +45,7 @@ class Event(Protocol):
 
     @property
     def half_mu_squared(self) -> Fraction | None:
-        """mu^2/2 of Gaussian DP, or None where it is not accounted for in this way."""
+        """mu^2/2 of Gaussian DP, or None where it has none."""
         ...
 
 
@@ -54,7 +54,8 @@ class LaplaceEvent:
     """Discrete Laplace noise P(x) ~ exp(-|x|/scale) on integers of L1 sensitivity ``l1``.
 
     Costs epsilon = l1/scale (Canonne, Kamath and Steinke 2020), and hence
-    rho = epsilon^2/2 (Bun and Steinke 2016, proposition 1.4).
+    rho = epsilon^2/2 (Bun and Steinke 2016, proposition 1.4). What is epsilon-DP is
+    2 epsilon-bounded-range, and hence has mu = epsilon sqrt(2 pi)/2 (``ExponentialEvent``).
     """
 
     scale: float
@@ -71,9 +72,9 @@ class LaplaceEvent:
         return self.epsilon**2 / 2
 
     @property
-    def half_mu_squared(self) -> None:
-        """None: Laplace noise is accounted for by epsilon or rho."""
-        return None
+    def half_mu_squared(self) -> Fraction:
+        """pi epsilon^2/4, by a bound on pi from above."""
+        return PI * self.epsilon**2 / 4
 
 
 @dataclass(frozen=True)
@@ -141,12 +142,15 @@ class ExponentialEvent:
     @property
     def half_mu_squared(self) -> Fraction:
         """pi epsilon^2/16, by a bound on pi from above."""
-        return _PI * self.epsilon**2 / 16
+        return PI * self.epsilon**2 / 16
 
+
+RecordedEvent = LaplaceEvent | GaussianEvent | ExponentialEvent
+"""What a journal may hold."""
 
 _Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent)
 
-_KINDS: dict[str, type[LaplaceEvent | GaussianEvent | ExponentialEvent]] = {
+_KINDS: dict[str, type[RecordedEvent]] = {
     "discrete Laplace": LaplaceEvent,
     "discrete Gaussian": GaussianEvent,
     "exponential mechanism": ExponentialEvent,
@@ -158,12 +162,12 @@ def mechanism_of(event: Event) -> str:
     return next(name for name, kind in _KINDS.items() if isinstance(event, kind))
 
 
-def to_json(event: LaplaceEvent | GaussianEvent | ExponentialEvent) -> dict[str, object]:
+def to_json(event: RecordedEvent) -> dict[str, object]:
     """An event as plain JSON values; floats keep every bit."""
     return {"mechanism": mechanism_of(event), **asdict(event)}
 
 
-def from_json(record: Mapping[str, object]) -> LaplaceEvent | GaussianEvent | ExponentialEvent:
+def from_json(record: Mapping[str, object]) -> RecordedEvent:
     """The event of ``to_json``; KeyError on an unknown mechanism."""
     fields = dict(record)
     kind = _KINDS[str(fields.pop("mechanism"))]
@@ -176,7 +180,7 @@ def cost(event: Event, measure: Measure) -> Fraction:
     if exact is None and measure == "pure":
         raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
     if exact is None:
-        raise ValueError("Gaussian DP counts Gaussian noise, of a sigma of at least 0.78, and choices only")
+        raise ValueError("Gaussian DP counts Gaussian noise of a sigma of at least 0.78 only")
     return Fraction(float_up(exact))
 
 
@@ -204,10 +208,8 @@ def _positive(price: Fraction) -> Fraction:
 
 
 def laplace_within(price: Fraction, measure: Measure, l1: int) -> LaplaceEvent:
-    """The least discrete Laplace noise whose cost does not exceed a price; no measure "gdp"."""
-    if measure == "gdp":
-        raise ValueError("Laplace noise is not accounted for under Gaussian DP")
-    guess = l1 / _pure_epsilon(price, measure, 2)
+    """The least discrete Laplace noise whose cost does not exceed a price."""
+    guess = l1 / _pure_epsilon(price, measure, float(4 / PI) if measure == "gdp" else 2)
     return _within(price, measure, guess, lambda scale: LaplaceEvent(scale, l1))
 
 
@@ -222,7 +224,7 @@ def gaussian_within(price: Fraction, l2_squared: int, measure: Measure) -> Gauss
 
 def exponential_within(price: Fraction, measure: Measure, sensitivity: int) -> ExponentialEvent:
     """The sharpest exponential mechanism whose cost does not exceed a price."""
-    guess = 2 * sensitivity / _pure_epsilon(price, measure, float(16 / _PI) if measure == "gdp" else 8)
+    guess = 2 * sensitivity / _pure_epsilon(price, measure, float(16 / PI) if measure == "gdp" else 8)
     return _within(price, measure, guess, lambda scale: ExponentialEvent(scale, sensitivity))
 
 

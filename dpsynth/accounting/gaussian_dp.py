@@ -34,8 +34,9 @@ by Poisson's summation formula, so Theta <= 1 + eta with eta = 2 sum exp(-2 pi^2
    largest at sigma^2 = 500/pi^2, and 0.000268 there). So Delta^2 eta <= 0.0003 Delta^2/tau^2, and
    the product is at most exp(0.0003 mu^2), however many cells and answers there are.
 
-Private choices count by a mu of their own (``events.ExponentialEvent``), and their outcomes have the same
-laws beside either noise. So in step 3 they multiply both likelihood ratios alike, and need no factor.
+Private choices and Laplace noise count by a mu of their own (``events.ExponentialEvent``), and their outcomes
+have the same laws beside either noise. So in step 3 they multiply both likelihood ratios alike, and need no
+factor.
 
 At epsilon 10 that factor is below 1.001; at epsilon 1000 below 2.
 """
@@ -53,7 +54,9 @@ LEAST_HIDDEN = Fraction(6, 10)
 HIDDEN_SHARE = Fraction(1, 1000)
 """s^2 of the proof is LEAST_HIDDEN + HIDDEN_SHARE sigma^2."""
 
-_DELTA_GROWTH = Decimal("0.0003")
+DELTA_GROWTH = Decimal("0.0003")
+"""Delta grows by a factor of at most e to the power of this times mu^2, as noise is discrete."""
+
 _MARGIN = Decimal("1e-70")
 _NEAR_ENOUGH = Decimal("1e-30")
 
@@ -69,7 +72,7 @@ def least_sigma(variance: float) -> float:
 
 
 def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, of discrete Gaussian noise and choices whose mu^2/2 add up to a total.
+    """Epsilon, rounded up, of discrete noise and choices whose mu^2/2 add up to a total.
 
     The least epsilon >= 0 with [Phi(-x) - e^epsilon Phi(-x - mu)] exp(0.0003 mu^2) <= delta,
     where epsilon = mu x + mu^2/2. The logarithm of the left side is concave in epsilon, being
@@ -84,7 +87,7 @@ def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
     with localcontext(EXACT):
         half = _decimal(half_mu_squared).next_plus()
         mu = (2 * half).sqrt().next_plus()
-        allowed = _log(delta) - _DELTA_GROWTH * mu * mu
+        allowed = _log(delta) - DELTA_GROWTH * mu * mu
         allowed -= _MARGIN * abs(allowed)
         if _delta(-mu / 2, mu).ln() <= allowed:
             return Fraction(0)
@@ -113,8 +116,8 @@ def gdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
         while abs(step) > _NEAR_ENOUGH * mu:
             x = asked / mu - mu / 2
             found = _delta(x, mu)
-            excess = found.ln() + _DELTA_GROWTH * mu * mu - allowed
-            step = -excess / (density(x) / found + 2 * _DELTA_GROWTH * mu)
+            excess = found.ln() + DELTA_GROWTH * mu * mu - allowed
+            step = -excess / (density(x) / found + 2 * DELTA_GROWTH * mu)
             mu += step
         budget = Fraction(float_down(Fraction(mu * mu / 2)))
     while budget > 0 and gdp_epsilon(budget, delta) > epsilon:

@@ -1,9 +1,10 @@
 """The durable ledger: what was ever spent on each dataset, and a filter that refuses more.
 
 Invariant: at every instant, whatever process dies, the recorded cost of a release is at
-least that of every answer it may have drawn, and the costs recorded for a dataset sum to
-no more than its cap. A release reserves its whole budget before the table is opened; only
-an end, at the figures of its journal, lowers what it counts for.
+least that of every answer it may have drawn, and what a dataset's releases count for keeps to
+its cap by its filter. A release reserves its whole budget before the table is opened; only
+an end, at the figures of its journal, lowers what it counts for. And every row is chained to the one
+before; each use of the ledger checks the whole chain.
 
 Ending below the reservation relies on the journal's figures bounding that release by
 themselves, as they do where the plan fixed the number and the cost of its questions
@@ -17,84 +18,123 @@ values that it takes and gives are in ``dpsynth.accounting.balance``, without SQ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 
-from sqlalchemy import Connection
-
+from dpsynth.accounting import contents
 from dpsynth.accounting import ledger_tables as tables
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import (
-    Balance,
-    ReleaseEntry,
-    Reservation,
-    State,
+from dpsynth.accounting.balance import Balance, ReleaseEntry, Reservation, State, first_balance
+from dpsynth.accounting.book import problems_of
+from dpsynth.accounting.chain import FIRST, Kind, Row, broken_links
+from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.head_file import HeadFile
+from dpsynth.accounting.ledger_store import Store
+from dpsynth.accounting.refusals import (
     check_allowed,
+    check_cap,
+    check_counted,
+    check_end,
     check_protection,
     check_resumed,
-    first_balance,
 )
-from dpsynth.accounting.ledger_store import Store
+from dpsynth.accounting.sessions import Sessions
 from dpsynth.errors import ConfigError, DpsynthError
 
-__all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "State"]
+__all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a check of the whole ledger found.
+
+    Attributes:
+        rows: how many there are.
+        hash: of the last; zeros where there is none.
+        problems: what is wrong, in words; empty where all is well.
+    """
+
+    rows: int
+    hash: str
+    problems: tuple[str, ...]
 
 
 class Ledger:
     """The ledger in a database, by URL: ``sqlite:///ledger.db`` or ``postgresql://user@host/name``.
 
-    A SQLite file is made, with mode 0600, by the first reservation and not before.
+    Looking changes nothing: a SQLite file (with mode 0600), tables and the head file are made by the first
+    reservation. Every look and every change checks the whole chain, and holds it against the head file. No
+    connection is kept in between.
     """
 
-    def __init__(self, url: str) -> None:
-        """Check that the URL can hold a ledger.
+    def __init__(self, url: str, head: str | Path | None = None) -> None:
+        """Check that the URL can hold a ledger. The ledger itself is not opened.
+
+        Args:
+            url: of the database.
+            head: path of the head file, if one is kept.
 
         Raises:
-            ConfigError: the URL is malformed or of another kind, the place can't be written,
-                or what stands there is no ledger.
+            ConfigError: the URL is malformed or of another kind, the place can't be written, or the head
+                file is the ledger itself.
         """
         self._store = Store(url)
-        if self._store.exists:
-            with self._open():
-                pass
+        self._head = None if head is None else Path(head)
+        if self._head is not None and self._store.stands_at(self._head):
+            raise ConfigError(
+                f"The head file {self._head} is the ledger itself. Keep it elsewhere, best on another disk."
+            )
+        self._sessions = Sessions(self._store, self._head)
 
-    def reserve(self, entry: Reservation) -> None:
+    @property
+    def name(self) -> str:
+        """The URL without a password, for people."""
+        return self._store.name
+
+    def reserve(self, entry: Reservation) -> ReleaseEntry:
         """Count a release's whole budget against its dataset, or refuse and change nothing.
 
         A resumed release asks again and finds its reservation standing, or closed: the same
-        id, dataset, unit, relation, epsilon and delta change nothing. A closed release has
-        no budget to draw with; ``state`` says which it is.
+        ask changes nothing. A closed release has no budget to draw with. Nor does anything change where a
+        release of the same dataset, name, part and occasion stands under another id and was not
+        abandoned: an occasion is released once.
 
-        The cap is the one first recorded for the dataset. A lower one in the config holds
-        for this reservation; a higher one raises nothing.
+        The cap is the one in force for the dataset. A lower one in the config holds for this reservation;
+        a higher one raises nothing.
+
+        Returns:
+            What stands for the release: its own entry, or that of the occasion.
 
         Raises:
-            BudgetRefused: cap < spent + reserved + this, in epsilon or in delta.
-            ConfigError: the dataset is recorded with another unit or relation, the id stands
+            BudgetRefused: with this one in full, the dataset would count for more than the cap allows.
+            ConfigError: the dataset is recorded with another unit, relation or filter, the id stands
                 for another release or an abandoned one, or the ledger can't be used.
         """
-        account = first_balance(entry)
+        self._sessions.refuse_if_lost()
         self._store.create()
-        with self._open() as connection:
-            recorded = tables.balance(connection, entry.dataset)
-            if recorded is not None:
-                check_protection(entry, recorded)
-            if earlier := tables.history(connection, entry.release_id):
-                check_resumed(entry, earlier)
-                return
-            check_allowed(entry, recorded or account, self._store.name)
-            if recorded is None:
-                tables.add_dataset(connection, account)
-            tables.add_reservation(connection, entry)
+        with self._sessions.changing(create=True) as page:
+            account = page.book.balance(entry.dataset)
+            if account is not None:
+                check_protection(entry, account)
+            if known := page.book.release(entry.release_id):
+                check_resumed(entry, known)
+                return known
+            if account is not None and (earlier := _of_occasion(entry, account)):
+                return earlier
+            today = tables.today()
+            opened = account or first_balance(entry, today)
+            check_counted(entry, opened.filter)
+            check_allowed(entry, opened, self._store.name, today)
+            if account is None:
+                page.add("dataset", entry.dataset, None, contents.of_dataset(entry))
+            page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
+            made = page.book.release(entry.release_id)
+            assert made is not None
+            return made
 
-    def settle(
-        self,
-        release_id: str,
-        epsilon: Fraction,
-        delta: Fraction,
-        events: Sequence[Mapping[str, object]],
-    ) -> None:
+    def settle(self, release_id: str, cost: Cost, events: Sequence[Mapping[str, object]]) -> None:
         """Close a release at what its journal says; what it did not use is free again.
 
         The same figures a second time change nothing.
@@ -102,91 +142,158 @@ class Ledger:
         Raises:
             DpsynthError: the figures exceed the reservation (which then stands), the release
                 has ended otherwise, was never reserved, or the ledger can't be used.
-            TypeError, ValueError: a figure is a float, or negative.
         """
-        self._end(release_id, "closed", Amount(epsilon, delta), events)
+        self._end(release_id, "closed", cost, events, "")
 
     def abandon(
         self,
         release_id: str,
-        epsilon: Fraction | None,
-        delta: Fraction | None,
+        cost: Cost | None,
         events: Sequence[Mapping[str, object]],
+        reason: str = "",
     ) -> None:
         """End a release that will not be finished, charged with its journal's figures.
 
         Without figures (no journal to read) the whole reservation is charged.
 
         Raises:
-            DpsynthError, TypeError, ValueError: as ``settle``.
+            DpsynthError: as ``settle``.
         """
-        figures = None if epsilon is None or delta is None else Amount(epsilon, delta)
-        self._end(release_id, "abandoned", figures, events)
+        self._end(release_id, "abandoned", cost, events, reason)
+
+    def change_cap(self, dataset: str, cap: Amount, reason: str) -> Balance:
+        """Put another cap in force, for a reason that stays on record.
+
+        One below what is counted already is allowed: it refuses all further spending. The one in force, for
+        the reason that was given for it, changes nothing.
+
+        Returns:
+            The account under the new cap.
+
+        Raises:
+            ConfigError: no reason is given, the dataset is unknown, its filter can't keep to such a cap, or
+                the ledger can't be used.
+        """
+        reason = reason.strip()
+        if not reason or not reason.isprintable() or len(reason) > 1000:
+            raise ConfigError("To change a cap takes a reason (--reason) of 1 to 1000 printable characters.")
+        with self._sessions.changing() as page:
+            account = page.book.balance(dataset)
+            if account is None:
+                known = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
+                raise ConfigError(
+                    f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {known}. A new "
+                    "dataset's cap is that of the config of its first release."
+                )
+            check_cap(cap, account)
+            if (account.caps[-1].cap, account.caps[-1].reason) == (cap, reason):
+                return account
+            page.add("cap", dataset, None, contents.of_cap(cap, reason))
+            changed = page.book.balance(dataset)
+            assert changed is not None
+            return changed
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it.
 
         Raises:
-            ConfigError: the ledger can't be used.
+            ConfigError: the ledger can't be used, is damaged, or is older than its head file.
         """
-        if not self._store.exists:
-            return None
-        with self._open() as connection:
-            return tables.balance(connection, dataset)
+        with self._sessions.looking() as page:
+            return page.book.balance(dataset)
+
+    def balances(self) -> tuple[Balance, ...]:
+        """Every dataset's account, in the order of their opening; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return page.book.balances()
+
+    def release(self, release_id: str) -> ReleaseEntry | None:
+        """What the ledger has of a release, or None; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return page.book.release(release_id)
 
     def state(self, release_id: str) -> State | None:
-        """Where a release stands, or None where it was never reserved.
+        """Where a release stands, or None where it was never reserved; ConfigError as ``balance``."""
+        found = self.release(release_id)
+        return None if found is None else found.state
+
+    def rows(self) -> tuple[Row, ...]:
+        """The rows as they are stored; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return tuple(page.rows)
+
+    def clock_behind(self) -> date | None:
+        """The date of the last row where the clock shows an earlier one, else None.
 
         Raises:
-            ConfigError: the ledger can't be used.
+            ConfigError: as ``balance``.
         """
+        rows = self.rows()
+        last = date.fromisoformat(rows[-1].created) if rows else date.min
+        return last if last > tables.today() else None
+
+    def begin_head(self) -> None:
+        """Start the head file from the rows that are there, or add the last of them to one that matches.
+
+        Raises:
+            ConfigError: no head file is named, it contradicts the ledger, or the ledger is empty or
+                damaged.
+        """
+        if self._head is None:
+            raise ConfigError("Name the head file: with --head, or with ledger.head in the config.")
+        with self._sessions.looking(heeding=False) as page:
+            if not page.rows:
+                raise ConfigError(
+                    f"There is nothing in the ledger {self.name} yet; its first release makes the file."
+                )
+            with HeadFile(self._head, create=True) as head:
+                self._sessions.refuse(next(head.problems(page.rows), None))
+                head.add(page.rows)
+
+    def verify(self) -> Verified:
+        """Check all that can be checked, going on after what is wrong. Damage is reported, never raised."""
         if not self._store.exists:
-            return None
-        with self._open() as connection:
-            history = tables.history(connection, release_id)
-        return history[-1].state if history else None
+            return Verified(0, FIRST, tuple(self._sessions.against_head([])))
+        rows: list[Row] = []
+        try:
+            problems = self._store.damage()
+            with self._store.transaction() as connection:
+                if tables.present(connection, self.name, own_file=self._store.own_file):
+                    rows, counted, hashed = tables.stored(connection)
+                    problems += [*broken_links(rows, counted, hashed), *problems_of(rows)]
+                problems += self._sessions.against_head(rows)
+        except ConfigError as error:
+            return Verified(0, FIRST, (str(error),))
+        last = str(rows[-1].hash) if rows else FIRST
+        return Verified(len(rows), last, tuple(dict.fromkeys(problems)))
 
     def _end(
-        self, release_id: str, state: State, figures: Amount | None, events: Sequence[Mapping[str, object]]
+        self,
+        release_id: str,
+        state: State,
+        cost: Cost | None,
+        events: Sequence[Mapping[str, object]],
+        reason: str,
     ) -> None:
-        if not self._store.exists:
-            raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self._store.name}.")
         try:
-            with self._open() as connection:
-                self._write_end(connection, release_id, state, figures, events)
+            with self._sessions.changing() as page:
+                known = page.book.release(release_id)
+                if known is None:
+                    raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
+                charge = known.reserved if cost is None else cost
+                if (known.state, known.cost) == (state, charge):
+                    return
+                check_end(known, state, charge)
+                kind: Kind = "closed" if state == "closed" else "abandoned"
+                page.add(kind, known.dataset, release_id, contents.of_end(charge, events, reason))
         except ConfigError as error:
             raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
 
-    def _write_end(
-        self,
-        connection: Connection,
-        release_id: str,
-        state: State,
-        figures: Amount | None,
-        events: Sequence[Mapping[str, object]],
-    ) -> None:
-        history = tables.history(connection, release_id)
-        if not history:
-            raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self._store.name}.")
-        reservation, last = history[0], history[-1]
-        charge = reservation.cost if figures is None else figures
-        if (last.state, last.cost) == (state, charge):
-            return
-        if last.state != "reserved":
-            raise DpsynthError(
-                f"Release {release_id} is already {last.state} in the ledger at {last.cost.shown()}; it "
-                f"can't become {state} at {charge.shown()}."
-            )
-        if not charge.within(reservation.cost):
-            raise DpsynthError(
-                f"The journal of release {release_id} adds up to {charge.shown()}, more than the "
-                f"{reservation.cost.shown()} that it reserved. The reservation stands. This is a fault of "
-                "the software; please report it as SECURITY.md says."
-            )
-        tables.add_end(connection, reservation, state, charge, events)
 
-    @contextmanager
-    def _open(self) -> Iterator[Connection]:
-        with self._store.transaction() as connection:
-            tables.prepare(connection, self._store.name, own_file=self._store.own_file)
-            yield connection
+def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
+    """The release that an occasion has had already."""
+    if entry.occasion is None:
+        return None
+    wanted = (entry.release, entry.occasion, entry.part)
+    same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
+    return next((r for r in same if r.state != "abandoned"), None)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, create_engine, event, make_url
@@ -22,12 +23,28 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 BUSY_SECONDS = 30
+CONNECT_SECONDS = 10
+IDLE_SECONDS = 120
 
 _ALONE = {
     "sqlite": "BEGIN IMMEDIATE",
     # Any fixed number will do: it names the lock within the database.
     "postgresql": "SELECT pg_advisory_xact_lock(7311994550872311)",
 }
+
+# Nobody waits for ever; a client whose machine went away gives up the lock; and what was committed is on
+# disk, whatever the server's default is.
+_MANNERS = {
+    "sqlite": "",
+    "postgresql": (
+        f"SELECT set_config('lock_timeout', '{BUSY_SECONDS}s', true), "
+        f"set_config('idle_in_transaction_session_timeout', '{IDLE_SECONDS}s', true), "
+        "CASE current_setting('synchronous_commit') WHEN 'off' "
+        "THEN set_config('synchronous_commit', 'on', true) END"
+    ),
+}
+
+_MAKING = Lock()
 
 _GRAMMAR = "Write ledger.url as sqlite:///ledger.db, or as postgresql://user@host/database."
 
@@ -51,6 +68,7 @@ class Store:
         else:
             # Under a stricter level the snapshot would be older than the lock.
             options["isolation_level"] = "READ COMMITTED"
+            options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
         try:
             self._engine = create_engine(place, poolclass=NullPool, **options)
         except ModuleNotFoundError as error:
@@ -66,6 +84,10 @@ class Store:
         """Whether the database is a file of the ledger's own, where no other tables belong."""
         return self._file is not None
 
+    def stands_at(self, path: Path) -> bool:
+        """Whether a path is that of the database's own file."""
+        return self._file is not None and self._file.resolve() == path.resolve()
+
     @property
     def exists(self) -> bool:
         """Whether there is something to open; an empty file is nothing yet."""
@@ -80,8 +102,12 @@ class Store:
         if self._file is None:
             return
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
+            with _MAKING:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                # A file that is there is not opened: closing it would undo the locks that SQLite has on it
+                # for other threads of this process.
+                with suppress(FileExistsError):
+                    os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise ConfigError(f"The ledger {self.name} can't be made: {error.strerror}.") from error
 
@@ -90,15 +116,40 @@ class Store:
         """A transaction beside which no other runs, committed on leaving without an error.
 
         Raises:
-            ConfigError: the database can't be opened, is damaged, or stays locked.
+            ConfigError: the database can't be opened, is damaged, full, or stays locked. Then nothing
+                was changed, unless its text says that this can't be told.
         """
+        ending = False
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except SQLAlchemyError as error:
-            cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-            reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
-            raise ConfigError(f"The ledger {self.name} can't be used: {reason}.") from error
+                ending = True
+        except (SQLAlchemyError, UnicodeError) as error:
+            raise ConfigError(f"The ledger {self.name} can't be used: {_reason(error, ending)}") from error
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with its file, beside the rows that the ledger reads."""
+        if self._file is None:
+            return []
+        with self.transaction() as connection:
+            found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        return [] if found == ["ok"] else [str(line) for line in found]
+
+
+def _reason(error: Exception, ending: bool) -> str:
+    if isinstance(error, UnicodeError):
+        # SQLite quotes what it can't read in its message, and the driver can't read that.
+        return "its file is damaged."
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+    reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
+    if "is full" in reason or "No space left" in reason:
+        return f"{reason}. Nothing was changed; make room where it is kept."
+    if ending and isinstance(error, DBAPIError) and error.connection_invalidated:
+        return (
+            f"{reason}. The connection broke just when the entry was being made, so it can't be told "
+            "whether it was; the ledger tells once it is back."
+        )
+    return f"{reason}."
 
 
 def _parsed(url: str) -> URL:
@@ -137,12 +188,23 @@ def _checked_file(place: URL, name: str) -> Path:
 def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
     # The driver would begin transactions by itself, and only at the first write.
     connection.isolation_level = None
+    # A damaged text must be seen as such, not end in an error.
+    connection.text_factory = _text
     cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = FULL")
+    # FULL would let a loss of power bring a journal back that was already deleted, and undo a commit.
+    cursor.execute("PRAGMA synchronous = EXTRA")
     cursor.execute("PRAGMA fullfsync = ON")
-    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA cell_size_check = ON")
+    cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.close()
 
 
+def _text(stored: bytes) -> str:
+    return stored.decode(errors="surrogateescape")
+
+
 def _begin_alone(connection: Connection) -> None:
-    connection.exec_driver_sql(_ALONE[connection.dialect.name])
+    kind = connection.dialect.name
+    if manners := _MANNERS[kind]:
+        connection.exec_driver_sql(manners)
+    connection.exec_driver_sql(_ALONE[kind])

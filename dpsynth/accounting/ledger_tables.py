@@ -1,69 +1,47 @@
-"""The ledger's tables, and what is read from and added to them.
+"""The ledger's tables in a database, and how rows get in and out.
 
-Invariant: rows are added, never changed or removed. Amounts are exact rationals as text
-("3", "1/1000000"); nothing is rounded on the way in or out.
+Invariant: rows are added, never changed or removed, and each is chained to the one before. The number and
+the hash of the last are kept beside them, so that a missing last row shows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import astuple
 from datetime import UTC, date, datetime
-from fractions import Fraction
-from typing import get_args
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Integer,
-    MetaData,
-    RowMapping,
-    String,
-    Table,
-    UniqueConstraint,
-    insert,
-    inspect,
-    select,
-)
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, insert, inspect, select, update
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, ReleaseEntry, Reservation, State
+from dpsynth.accounting.chain import FIRST, Kind, Row, chained
 from dpsynth.errors import ConfigError
 
-FORMAT = 1
+FORMAT = 2
 
 _tables = MetaData()
-_formats = Table("dpsynth_ledger", _tables, Column("format", Integer, primary_key=True))
-_datasets = Table(
-    "dpsynth_datasets",
+_ledger = Table(
+    "dpsynth_ledger",
     _tables,
-    Column("dataset", String, primary_key=True),
-    Column("unit", String, nullable=False),
-    Column("neighbours", String, nullable=False),
-    Column("cap_epsilon", String, nullable=False),
-    Column("cap_delta", String, nullable=False),
-    Column("created", String, nullable=False),
+    Column("format", Integer, primary_key=True),
+    Column("rows", Integer, nullable=False),
+    Column("hash", String, nullable=False),
 )
-_entries = Table(
-    "dpsynth_entries",
+_rows = Table(
+    "dpsynth_rows",
     _tables,
-    Column("number", Integer, primary_key=True, autoincrement=True),
-    Column("release_id", String, nullable=False),
-    Column("dataset", String, nullable=False, index=True),
-    # 0 for the reservation, 1 for the end: at most one of each a release, whoever else writes.
-    Column("step", Integer, nullable=False),
-    Column("state", String, nullable=False),
-    Column("epsilon", String, nullable=False),
-    Column("delta", String, nullable=False),
-    Column("events", String, nullable=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String, nullable=False),
+    Column("dataset", String, nullable=False),
+    Column("release_id", String),
+    Column("content", String, nullable=False),
     Column("created", String, nullable=False),
-    UniqueConstraint("release_id", "step"),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
 )
 
 
-def prepare(connection: Connection, name: str, *, own_file: bool) -> None:
-    """Make the tables where there are none yet.
+def present(connection: Connection, name: str, *, own_file: bool) -> bool:
+    """Whether the ledger's tables are there.
 
     Args:
         connection: within a transaction.
@@ -71,127 +49,73 @@ def prepare(connection: Connection, name: str, *, own_file: bool) -> None:
         own_file: whether the database has no place for tables of others.
 
     Raises:
-        ConfigError: the file holds something else, or a format of another version.
+        ConfigError: the file holds something else, a table is gone, or the format is of another version.
     """
-    present = inspect(connection).get_table_names()
-    if _formats.name not in present:
-        if present and own_file:
+    look = inspect(connection)
+    # Wherever PostgreSQL's search path finds them: a schema that is put before must not hide the ledger.
+    if not look.has_table(_ledger.name):
+        if look.has_table(_rows.name):
+            raise ConfigError(
+                f"The ledger {name} is damaged: the table {_ledger.name} is gone. Restore it from a copy "
+                "that has every release in it."
+            )
+        if own_file and look.get_table_names():
             raise ConfigError(
                 f"The file of {name} is a database of something else, and no ledger. "
                 "Name another file in ledger.url."
             )
-        _tables.create_all(connection)
-        connection.execute(insert(_formats).values(format=FORMAT))
-        return
-    found = connection.scalar(select(_formats.c.format))
-    if found != FORMAT:
+        return False
+    formats = list(connection.scalars(select(_ledger.c.format)))
+    if formats != [FORMAT]:
+        stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
-            f"The ledger {name} is in format {found}, and this version of dpsynth reads format {FORMAT}."
+            f"The ledger {name} is in format {stated}, and this version of dpsynth reads format "
+            f"{FORMAT}. Use the version that wrote it, or begin another ledger, with caps that allow for "
+            "what was spent."
         )
+    return True
 
 
-def history(connection: Connection, release_id: str) -> list[ReleaseEntry]:
-    """A release's reservation, then its end if it has one; ConfigError on a damaged entry."""
-    rows = connection.execute(
-        select(_entries).where(_entries.c.release_id == release_id).order_by(_entries.c.step)
-    )
-    return [_entry(row) for row in rows.mappings()]
+def make(connection: Connection) -> None:
+    """Make the tables of a ledger without rows."""
+    _tables.create_all(connection)
+    connection.execute(insert(_ledger).values(format=FORMAT, rows=0, hash=FIRST))
 
 
-def balance(connection: Connection, dataset: str) -> Balance | None:
-    """A dataset's account, or None; ConfigError on a damaged entry."""
-    head = (
-        connection.execute(select(_datasets).where(_datasets.c.dataset == dataset)).mappings().one_or_none()
-    )
-    if head is None:
-        return None
-    rows = connection.execute(
-        select(_entries).where(_entries.c.dataset == dataset).order_by(_entries.c.step, _entries.c.number)
-    )
-    latest: dict[str, ReleaseEntry] = {}
-    for entry in (_entry(row) for row in rows.mappings()):
-        reserved = latest.get(entry.release_id, entry)
-        latest[entry.release_id] = replace(entry, created=reserved.created)
-    cap = _amount(head["cap_epsilon"], head["cap_delta"], f"cap of dataset '{dataset}'")
-    return Balance(dataset, head["unit"], head["neighbours"], cap, tuple(latest.values()))
+def stored(connection: Connection) -> tuple[list[Row], object, object]:
+    """All rows in order, and the number of rows and the last hash as the ledger states them."""
+    rows = [Row(*row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
+    counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
+    return rows, counted, hashed
 
 
-def add_dataset(connection: Connection, account: Balance) -> None:
-    """Record a dataset with its unit, relation and cap."""
-    connection.execute(
-        insert(_datasets).values(
-            dataset=account.dataset,
-            unit=account.unit,
-            neighbours=account.neighbours,
-            cap_epsilon=str(account.cap.epsilon),
-            cap_delta=str(account.cap.delta),
-            created=_today(),
-        )
-    )
-
-
-def add_reservation(connection: Connection, entry: Reservation) -> None:
-    """Record that a release counts in full from now on."""
-    _add(connection, entry.release_id, entry.dataset, "reserved", entry.cost, ())
-
-
-def add_end(
+def append(
     connection: Connection,
-    reserved: ReleaseEntry,
-    state: State,
-    charge: Amount,
-    events: Sequence[Mapping[str, object]],
-) -> None:
-    """Record what a reserved release is charged in the end, with its journal's events."""
-    _add(connection, reserved.release_id, reserved.dataset, state, charge, events)
-
-
-def _add(
-    connection: Connection,
-    release_id: str,
+    last: Row | None,
+    kind: Kind,
     dataset: str,
-    state: State,
-    charge: Amount,
-    events: Sequence[Mapping[str, object]],
-) -> None:
-    connection.execute(
-        insert(_entries).values(
-            release_id=release_id,
-            dataset=dataset,
-            step=0 if state == "reserved" else 1,
-            state=state,
-            epsilon=str(charge.epsilon),
-            delta=str(charge.delta),
-            events=json.dumps([dict(event) for event in events], sort_keys=True),
-            created=_today(),
-        )
-    )
+    release_id: str | None,
+    content: Mapping[str, object],
+) -> Row:
+    """Add one row after the last. It is dated by the clock, but not before the last.
+
+    Raises:
+        ConfigError: a name holds characters that databases don't take.
+    """
+    for text in (dataset, release_id or ""):
+        if "\0" in text or text.encode(errors="replace").decode() != text:
+            raise ConfigError(
+                f"The name {text!r} holds characters that no ledger can keep. Use another name."
+            )
+    created = max(today().isoformat(), "" if last is None else last.created)
+    facts = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    row = chained(last, kind, dataset, release_id, facts, created)
+    names = [column.name for column in _rows.columns]
+    connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
+    connection.execute(update(_ledger).values(rows=row.number, hash=row.hash))
+    return row
 
 
-def _today() -> str:
-    return datetime.now(UTC).date().isoformat()
-
-
-def _entry(row: RowMapping) -> ReleaseEntry:
-    what = f"entry of release {row['release_id']}"
-    cost = _amount(row["epsilon"], row["delta"], what)
-    if row["state"] not in get_args(State):
-        raise _damaged(what)
-    try:
-        created = date.fromisoformat(row["created"])
-    except (TypeError, ValueError) as error:
-        raise _damaged(what) from error
-    return ReleaseEntry(row["release_id"], row["dataset"], row["state"], cost.epsilon, cost.delta, created)
-
-
-def _amount(epsilon: str, delta: str, what: str) -> Amount:
-    try:
-        return Amount(Fraction(epsilon), Fraction(delta))
-    except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise _damaged(what) from error
-
-
-def _damaged(what: str) -> ConfigError:
-    return ConfigError(
-        f"The ledger is damaged at the {what}. Restore it from a copy that has every release in it."
-    )
+def today() -> date:
+    """The clock's date, UTC."""
+    return datetime.now(UTC).date()

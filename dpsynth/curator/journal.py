@@ -23,8 +23,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting import events
 from dpsynth.errors import DpsynthError
 
-FORMAT = 1
+FORMAT = 2
 
 Question = Mapping[str, object]
 RecordedEvent = events.LaplaceEvent | events.GaussianEvent | events.ExponentialEvent
@@ -66,7 +67,7 @@ def _unpack(record: Mapping[str, object]) -> NDArray[np.int64]:
     return flat.astype(np.int64).reshape(tuple(record["shape"]))  # type: ignore[arg-type]
 
 
-def _lock(descriptor: int, path: Path) -> BinaryIO:
+def _lock(descriptor: int, path: Path) -> FileIO:
     """Hold the journal for this process alone; a kill lets go of it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +76,8 @@ def _lock(descriptor: int, path: Path) -> BinaryIO:
         raise DpsynthError(
             f"Another process is writing {path}: this release is being run already. Wait for it to end."
         ) from None
-    return os.fdopen(descriptor, "ab")
+    # A buffer would keep what a full disk refused, and fail once more on closing.
+    return os.fdopen(descriptor, "ab", buffering=0)
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Journal:
 
     path: Path
     header: Mapping[str, object]
-    _file: BinaryIO
+    _file: FileIO
     entries: list[Entry] = field(default_factory=list)
     sealed: bool = False
     _cursor: int = 0
@@ -123,8 +125,15 @@ class Journal:
         try:
             records = [json.loads(line) for line in whole[:end].splitlines()]
             header, *rest = records
-            if header["kind"] != "open" or header["format"] != FORMAT:
+            if header["kind"] != "open":
                 raise ValueError("not a journal")
+            if header["format"] != FORMAT:
+                file.close()
+                raise DpsynthError(
+                    f"The journal {path} was written by another version of dpsynth (format "
+                    f"{header['format']}; this one reads {FORMAT}). Resume it with that version, or start a "
+                    "new release; this one stays charged."
+                )
             journal = cls(path, header, file)
             for record in rest:
                 journal._load(record)
@@ -149,8 +158,9 @@ class Journal:
         entry.outcome = LOST if lost else _unpack(record["answer"])  # type: ignore[arg-type]
 
     def _append(self, record: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        self._file.flush()
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        while line:
+            line = line[self._file.write(line) :]
         os.fsync(self._file.fileno())
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def _require(columns: Sequence[str], header: Sequence[str], path: Path) -> None:
         names = ", ".join(f"'{c}'" for c in absent[:5]) + (" and others" if len(absent) > 5 else "")
         raise SourceError(
             f"{path} has no column {names}. Its header must hold every column that the config declares, "
-            "spelt the same, and the column of the privacy unit. Nothing was charged."
+            "spelt the same, and those of privacy.unit and period. Nothing was charged."
         )
     twice = sorted({c for c in columns if list(header).count(c) > 1})
     if twice:

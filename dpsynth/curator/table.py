@@ -1,7 +1,7 @@
 """The private table in memory: one small integer a cell, rows of each person bounded.
 
-Invariant: after loading, no more than ``max_rows`` rows of one person are left, and every
-code is inside the public domain.
+Invariant: after loading, only rows of the slice are left, of one person no more than ``max_rows`` of
+them, and every code is inside the public domain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.slices import Slice
 from dpsynth.curator.bounding import Person, person_codes, rows_kept
+from dpsynth.curator.slicing import rows_within
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.grouping import Grouping
@@ -77,18 +79,21 @@ def load_table(
     columns: Sequence[Column],
     neighbours: Neighbours,
     key: bytes,
+    part: Slice | None = None,
 ) -> PrivateTable:
-    """Encode batches of text and bound each person's rows.
+    """Encode batches of text, leave out the rows of other slices, and bound each person's rows.
 
     Args:
-        batches: text columns by name, the person's column included where there is one.
+        batches: text columns by name, the person's and the slice's included where there are any.
         columns: the public description of the table.
-        neighbours: relation and unit; ``max_rows`` is enforced here.
+        neighbours: relation and unit; ``max_rows`` is enforced here, on the rows of the slice.
         key: secret bytes that decide which rows of a person are kept.
+        part: the slice that the release is about; None for all rows.
     """
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns}
     persons: list[Person] = []
-    for batch in batches:
+    for read in batches:
+        batch = read if part is None else rows_within(read, part)
         for column in columns:
             parts[column.name].append(_encode(column, batch[column.name]))
         if neighbours.person is not None:

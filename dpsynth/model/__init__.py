@@ -3,7 +3,9 @@
 from dpsynth.errors import ModelFileError
 from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
+from dpsynth.model.change import apart
 from dpsynth.model.chunks import sample_chunks
+from dpsynth.model.earlier import Answered, Evidence, within
 from dpsynth.model.estimation import Fit, estimate
 from dpsynth.model.evidence import ImpossibleEvidence
 from dpsynth.model.expansion import Expansion
@@ -16,6 +18,8 @@ from dpsynth.model.targets import estimated_total
 from dpsynth.model.triangulation import TreeSize, Triangulation
 
 __all__ = [
+    "Answered",
+    "Evidence",
     "Expansion",
     "Fit",
     "ImpossibleEvidence",
@@ -26,6 +30,7 @@ __all__ = [
     "TreeSize",
     "Triangulation",
     "answers",
+    "apart",
     "estimate",
     "estimated_total",
     "junction_tree",
@@ -34,4 +39,5 @@ __all__ = [
     "sample",
     "sample_chunks",
     "save",
+    "within",
 ]

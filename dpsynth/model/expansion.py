@@ -26,6 +26,9 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.smoothing import smoothed
 from dpsynth.model.targets import on_simplex
 
+_NOBODY = 1e-9
+"""Rows that a value is taken to have at least, so that shares are defined."""
+
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
@@ -129,6 +132,21 @@ class Expansion:
             beliefs.append(self._spread(column, rows))
         expanded = JunctionTree(Domain(sizes), tuple(cliques), tuple(edges))
         return MarkovRandomField(expanded, tuple(beliefs), of_groups.total)
+
+    def shares(self, column: str, other: Grouping) -> Array:
+        """How a column's groups of another grouping are spread over its groups, float64[others, groups].
+
+        A column without groups has its values for them. Rows are spread as the smoothed noisy counts of the
+        values are; each line sums to 1.
+        """
+        size = self.domain.sizes[column]
+        alone = np.arange(size)
+        groups, others = (g.groups.get(column, alone) for g in (self.grouping, other))
+        # A group of nobody is spread evenly.
+        counts = np.maximum(_counts(self.singles, column, size), _NOBODY)
+        found = np.zeros((int(others.max()) + 1, int(groups.max()) + 1))
+        np.add.at(found, (others, groups), counts)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
         """Each group's rows over its values, float64[groups, values]."""

@@ -13,6 +13,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.publish.figures import guess_percent, odds_factor, rounded_up
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.reused import cautions_with
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
 
@@ -58,6 +59,14 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def rows_in_words(publication: Publication) -> str:
+    """Which rows of the private table a release is about; "" where it is about all of them."""
+    part = publication.part
+    if part is None:
+        return ""
+    return f"It is about the rows of {part.label} alone, by the column '{part.column}'."
+
+
 def not_protected(publication: Publication) -> tuple[str, ...]:
     """What the guarantee does not cover, as sentences."""
     guarantee = publication.guarantee
@@ -71,6 +80,11 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         "Other releases about the same people. Their losses add up with this one's; the data owner's ledger "
         "keeps count of them.",
     ]
+    if publication.part is not None:
+        sentences.append(
+            f"Rows of other periods than {publication.part.label}. Each period that is released has a "
+            "guarantee of its own, and whoever has rows in several bears the sum of their losses."
+        )
     if guarantee.neighbours == "replace_one" and _by_row(guarantee):
         sentences.append(
             "The number of rows. Under the neighbour relation replace_one it is taken to be public, and it "
@@ -94,21 +108,28 @@ def rests_on_model(publication: Publication) -> bool:
     return any(not statistic.measured for statistic in publication.statistics)
 
 
-def assumption(statistic: StatisticTable, cliques: Sequence[Clique]) -> str:
+def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Sequence[Clique] = ()) -> str:
     """What a table by the model takes for granted; "" for a measured one.
 
     Args:
         statistic: the table.
         cliques: what was measured together, by groups where values were merged.
+        earlier: likewise, by earlier releases on which the model rests.
     """
     if statistic.measured:
         return ""
-    way = between(*statistic.columns, cliques) if len(statistic.columns) == 2 else ()
-    if any(set(statistic.columns) <= set(clique) for clique in cliques):
+    way = between(*statistic.columns, (*cliques, *earlier)) if len(statistic.columns) == 2 else ()
+
+    def together(those: Sequence[Clique]) -> bool:
+        return any(set(statistic.columns) <= set(clique) for clique in those)
+
+    if together(cliques):
         taken = (
             "Measured together with rare values merged: a value is taken to be independent of the other "
             "columns, given its group."
         )
+    elif together(earlier):
+        taken = "Measured together by earlier releases only, and taken to be related as it was found then."
     elif way is None:
         taken = "Not measured together, and taken to be independent."
     elif way:
@@ -125,12 +146,13 @@ def merged_in_words(publication: Publication) -> str:
     names = tuple(m.column for m in merged_columns(publication.columns, publication.grouping))
     if not names:
         return "No values were merged."
+    precise = " (fewer still where earlier releases made counts precise)" if publication.reused else ""
     return (
         f"Rare values were merged before columns were measured together, in {listed(names)}: those that "
-        f"fewer than {publication.merged_below:,.0f} rows seemed to have, by the column's own noisy counts, "
-        "evened out over neighbouring values that noise alone could set apart. Counted one by one with "
-        "other columns they would have drowned in the noise. How many rows have each of them is known from "
-        "the column's own counts. But which rows of a group have which of its values is taken to have "
+        f"fewer than {publication.merged_below:,.0f} rows{precise} seemed to have, by the column's own noisy "
+        "counts, evened out over neighbouring values that noise alone could set apart. Counted one by one "
+        "with other columns they would have drowned in the noise. How many rows have each of them is known "
+        "from the column's own counts. But which rows of a group have which of its values is taken to have "
         "nothing to do with any other column: what sets one of them apart from another can't be found here."
     )
 
@@ -170,6 +192,7 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         "gives nearly, but not exactly, the numbers in the tables.",
         "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
         "it.",
+        *cautions_with(publication.reused),
     ]
     if not _by_row(publication.guarantee):
         sentences.insert(

@@ -15,6 +15,7 @@ from dpsynth.publish.explanation import guarantee_in_words, merged_in_words, not
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import public_schema
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.reused import guarantee_with
 
 FORMAT = "dpsynth bundle 1"
 
@@ -37,6 +38,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "release": publication.release,
         "release_id": publication.release_id,
         "date": publication.date,
+        "period": None if publication.part is None else publication.part.to_json(),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -45,7 +47,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "unit": guarantee.unit,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
-            "in_words": list(guarantee_in_words(guarantee)),
+            "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
         "budget_requested": dict(publication.budget),
@@ -67,6 +69,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 },
             },
         },
+        "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
         "columns": public_schema(publication.columns),
         "synthetic_rows": publication.synthetic.num_rows,
         "statistics": [

@@ -13,11 +13,13 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
 from dpsynth.publish import explanation, figures
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import type_name
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
+from dpsynth.publish.reused import guarantee_with
 from dpsynth.publish.structure_tree import forest, largest
 
 _LABELS_SHOWN = 6
@@ -74,7 +76,8 @@ def report_html(publication: Publication) -> str:
         for kind in ("one_way", "crosstab", "mean")
     }
     measure = "epsilon" if publication.guarantee.rho is None else "rho"
-    together = largest(m.clique for m in publication.answers)
+    here, earlier = [m.clique for m in publication.answers], _earlier_cliques(publication)
+    together = largest([*here, *earlier])
     page = _environment().get_template("report.html.j2")
     return page.render(
         _common(publication),
@@ -85,7 +88,8 @@ def report_html(publication: Publication) -> str:
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
         crosstabs=[crosstab_view(s, columns[s.columns[-1]].size) for s in by_kind["crosstab"]],
         means=[mean_view(s) for s in by_kind["mean"]],
-        assumptions={s.name: explanation.assumption(s, together) for s in publication.statistics},
+        earlier_alone=bool(set(together) - set(here)),
+        assumptions={s.name: explanation.assumption(s, here, earlier) for s in publication.statistics},
     )
 
 
@@ -103,13 +107,22 @@ def _common(publication: Publication) -> dict[str, object]:
         "publication": publication,
         "guarantee": publication.guarantee,
         "headline": explanation.headline(publication.guarantee),
-        "words": explanation.guarantee_in_words(publication.guarantee),
+        "rows_about": explanation.rows_in_words(publication),
+        "words": [
+            *explanation.guarantee_in_words(publication.guarantee),
+            *guarantee_with(publication.reused),
+        ],
+        "builds_on": bool(guarantee_with(publication.reused)),
         "cautions": explanation.cautions(publication),
         "not_protected": explanation.not_protected(publication),
         "modelled": explanation.rests_on_model(publication),
         "merged": merged_columns(publication.columns, publication.grouping),
         "merged_in_words": explanation.merged_in_words(publication),
     }
+
+
+def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:
+    return () if publication.reused is None else publication.reused.cliques
 
 
 def _missing_in_words(column: Column) -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.slices import Slice
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.reused import Reused
 from dpsynth.publish.statistics import StatisticTable
 
 
@@ -24,6 +26,7 @@ class Publication:
         release: the release's name in the config.
         release_id: the id of this run of it.
         date: ISO date of the run, without a time of day.
+        part: the slice of the table that it is about; None if it is about the whole of it.
         columns: the public schema, in the order of the table.
         synthetic: typed values under the original names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
@@ -43,11 +46,13 @@ class Publication:
         formats: "csv", "parquet" or both.
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
+        reused: what was taken from earlier releases; None where nothing was to be.
     """
 
     release: str
     release_id: str
     date: str
+    part: Slice | None
     columns: tuple[Column, ...]
     synthetic: pa.Table
     singles: tuple[Measurement, ...]
@@ -64,3 +69,4 @@ class Publication:
     formats: tuple[str, ...]
     lost: tuple[Clique, ...]
     versions: Mapping[str, str]
+    reused: Reused | None = None

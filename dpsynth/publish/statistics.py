@@ -73,7 +73,8 @@ class StatisticTable:
             rows with a known value) and ``grouping_error`` (how far the mean can lie from
             the estimate because values inside a bin are unknown). Null where undefined.
             A measured count may be negative; the ends of a count's interval never are.
-            Last, ``basis``: "measured" or "model" in every row, for whoever has only the file.
+            Last, ``basis``: "measured", "model" or "model with earlier periods" in every row, for whoever
+            has only the file.
         measured: whether it comes straight from the answers, all its columns having been
             measured together; otherwise it is the model's.
     """
@@ -97,6 +98,8 @@ def compute_statistics(
     direct: Unbiased,
     model: Marginals,
     replicates: Sequence[Marginals],
+    *,
+    earlier_periods: bool = False,
 ) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
 
@@ -107,13 +110,15 @@ def compute_statistics(
         model: the fitted model, for all else.
         replicates: refits to fresh noise, which give the errors of what is the model's; none,
             and those errors are null.
+        earlier_periods: whether the model rests on answers about earlier periods too.
 
     Raises:
         ConfigError: a request names an unknown column, a column twice, or the mean of a
             column without numbers.
     """
     known = {column.name: column for column in columns}
-    everything = _Tables(known, direct, Measured(direct), Modelled(model, replicates))
+    basis = "model with earlier periods" if earlier_periods else "model"
+    everything = _Tables(known, direct, Measured(direct), Modelled(model, replicates), basis)
     tables: dict[str, StatisticTable] = {}
     for column in columns:
         table = everything.counts("one_way", (column.name,), tables.keys())
@@ -130,6 +135,7 @@ class _Tables:
     direct: Unbiased
     measured: Source
     modelled: Source
+    basis: str
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
         if isinstance(request, MeanRequest):
@@ -138,6 +144,9 @@ class _Tables:
 
     def source(self, clique: Clique) -> Source:
         return self.measured if self.direct.covers(clique) else self.modelled
+
+    def basis_of(self, source: Source) -> str:
+        return "measured" if source is self.measured else self.basis
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -158,7 +167,7 @@ class _Tables:
             title=listed(clique),
             kind=kind,
             columns=clique,
-            table=_table(members, figures, source is self.measured),
+            table=_table(members, figures, self.basis_of(source)),
             measured=source is self.measured,
         )
 
@@ -178,7 +187,7 @@ class _Tables:
             title=f"mean of {of}" if by is None else f"{of} by {by}",
             kind="mean",
             columns=clique,
-            table=_table(groups, figures, source is self.measured),
+            table=_table(groups, figures, self.basis_of(source)),
             measured=source is self.measured,
         )
 
@@ -192,13 +201,13 @@ def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float)
     }
 
 
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], measured: bool) -> pa.Table:
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], basis: str) -> pa.Table:
     shape = tuple(member.size for member in members)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    basis = pa.repeat("measured" if measured else "model", len(numbers[0]))
-    return pa.Table.from_arrays([*labels, *numbers, basis], names=[*_label_names(members), *figures, "basis"])
+    bases = pa.repeat(basis, len(numbers[0]))
+    return pa.Table.from_arrays([*labels, *numbers, bases], names=[*_label_names(members), *figures, "basis"])
 
 
 def listed(names: Clique) -> str:

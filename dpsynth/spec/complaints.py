@@ -21,7 +21,11 @@ _SECTIONS_NEEDED = {
 }
 _NEEDED = {
     "epsilon": "give a number above 0; 0.1 to 5 is usual",
-    "column": "name the column that says whose row it is",
+    "unit.column": "name the column that says whose row it is",
+    "period.column": "name the column that says which slice a row is in, such as column: visited",
+    "every": "say how long a slice is, such as every: month",
+    "cron": "give five cron fields, such as cron: '0 3 1 * *'",
+    "timezone": "give a time zone, such as timezone: Europe/Paris",
     "max_rows": "give the most rows of one person that are used, such as 4",
     "one_way": "give the share of the single columns, such as 0.3",
     "columns": "list two or more, such as columns: [age, sex]",
@@ -98,6 +102,6 @@ def _sentence(path: KeyPath, detail: ErrorDetails) -> str:
         return f"{key} {context['words']}."
     if detail["type"] == "missing":
         known = _SECTIONS_NEEDED if len(path) == 1 else _NEEDED
-        needed = known.get(str(path[-1]) if path else "", "")
+        needed = known.get(".".join(map(str, path[-2:])), known.get(str(path[-1]) if path else "", ""))
         return f"{key} is missing{': ' if needed else ''}{needed}."
     return f"{key} {_WORDS.get(detail['type'], 'is not what is expected here')}."

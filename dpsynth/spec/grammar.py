@@ -12,7 +12,6 @@ from dataclasses import asdict
 from decimal import Decimal
 from hashlib import sha256
 from math import prod
-from pathlib import PurePath
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -21,51 +20,19 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.workload import Workload
 from dpsynth.spec.columns import ColumnSpec, column_of
 from dpsynth.spec.numeric_columns import MAX_PLACES
+from dpsynth.spec.period import Period, Reuse
 from dpsynth.spec.privacy import Ledger, Person, Privacy
-from dpsynth.spec.publication import Format, Publish, Sample, Schedule
-from dpsynth.spec.scalars import Choice, Text
+from dpsynth.spec.publication import Publish, Sample
+from dpsynth.spec.scalars import EMPTY, Text
+from dpsynth.spec.schedule import Schedule
 from dpsynth.spec.section import Later, Section, default_unstated, nearest, refused
+from dpsynth.spec.source import Source
 from dpsynth.spec.structure import UNCHOSEN, Structure
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
 LOUD_EPSILON = 10
 LOUD_DELTA = Decimal("1e-4")
-
-_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
-
-
-class Source(Section):
-    """Where the private table is."""
-
-    path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
-        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
-    )
-    format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
-        default=None, description="Left out: by the ending of path."
-    )
-    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
-        default=None, description="Not yet supported. Database that holds the table."
-    )
-    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
-        default=None, description="Not yet supported. The query whose rows are the table."
-    )
-
-    @classmethod
-    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        path = values.get("path")
-        if values.get("format") is None and isinstance(path, str):
-            values["format"] = _ENDINGS.get(PurePath(path).suffix.lower())
-        return values
-
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        if self.path is None:
-            raise refused("is missing: give the path of a .csv or .parquet file", "path")
-        if self.format is None:
-            raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
-        return self
-
 
 _RELEASE_WORDS = (
     "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
@@ -95,10 +62,20 @@ class Spec(Section):
     structure: Structure = Field(default=Structure(), description="How the marginals to measure are chosen.")
     sample: Sample = Field(default=Sample(), description="The synthetic rows.")
     publish: Publish = Field(default=Publish(), description="What goes into the bundle.")
-    schedule: Later[Schedule] = Field(default=None, description="Not yet supported. When to release again.")
+    period: Period | None = Field(
+        default=None, description="Which slice of the table a release is about. Left out: all rows."
+    )
+    schedule: Schedule | None = Field(
+        default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
+    )
+    reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        for key in ("period", "schedule"):
+            if key in values and values[key] is None:
+                # Where nothing stands something was meant: not the whole table, not no schedule.
+                raise refused(EMPTY, key)
         ledger = values.get("ledger", {})
         if isinstance(ledger, dict) and "dataset" not in ledger:
             release = values.get("release")
@@ -112,6 +89,7 @@ class Spec(Section):
         self._statistics_checked(columns)
         self._structure_checked(columns)
         self._privacy_suits_the_method()
+        self._period_checked()
         return self
 
     def _sizes_checked(self) -> dict[str, Column]:
@@ -177,6 +155,28 @@ class Spec(Section):
                 words = f"must be 0 with structure.method {method}, which {UNCHOSEN[method]}"
                 raise refused(words, "privacy", "split", key)
 
+    def _period_checked(self) -> None:
+        period = self.period
+        if period is None:
+            if self.reuse.same_period:
+                raise refused("has no use without the key period", "reuse", "same_period")
+            return
+        if self.privacy.neighbours != "add_remove":
+            raise refused(
+                "must be add_remove with a period: how many rows fall in a period is private, and would not "
+                "stay the same when a unit is exchanged",
+                "privacy",
+                "neighbours",
+            )
+        if isinstance(self.privacy.unit, Person) and self.privacy.unit.column == period.column:
+            words = "must be another column than privacy.unit.column: a slice is of many persons"
+            raise refused(words, "period", "column")
+        if period.every == "value" and self.schedule is not None:
+            raise refused(
+                "has no use with period.every: value, whose values are named with --period one by one",
+                "schedule",
+            )
+
     def workload(self) -> Workload:
         """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
         names, asked = tuple(self.columns), self.structure.workload
@@ -214,29 +214,48 @@ class Spec(Section):
                 f"'{privacy.unit.column}' says whose row it is and is also among columns, so the synthetic "
                 "table will hold values of it. It is not needed there."
             )
+        if self.period is not None and self.period.every == "value" and self.period.column in self.columns:
+            found.append(
+                f"'{self.period.column}' is the column of period.every: value and is also among columns. All "
+                "rows of a release have the same value of it, so there it takes budget for nothing."
+            )
         return tuple(found)
 
     def fingerprint(self) -> str:
         """SHA-256 in hex of all that decides which questions a release asks of the private table.
 
         That is: the dataset's name, the privacy section, the columns as they were worked out, the
-        structure section, and the pairs of columns of requested statistics, which are measured first.
-        Where the table lies, how much may be spent on it in all, and whatever else is published from
-        the answers don't count, so these may change when a release is resumed.
+        structure section, the pairs of columns of requested statistics, which are measured first, how
+        the table is cut into slices, and which earlier answers serve as evidence. Where the table lies,
+        how much may be spent on it in all, when, and whatever else is published from the answers don't
+        count, so these may change when a release is resumed. Which slice a release is about is not in
+        the config; its journal says.
         """
+        return _digest(self._questions())
+
+    def whole_fingerprint(self) -> str:
+        """SHA-256 in hex of all that decides the bundle.
+
+        All but where the table and the ledger lie, how much may be spent in all and how that is added
+        up, and when: a release of the same occasion with the same digest is the same release.
+        """
+        published = {key: getattr(self, key).model_dump() for key in ("sample", "publish")}
+        return _digest({**self._questions(), "release": self.release, **published})
+
+    def _questions(self) -> dict[str, object]:
         columns = [
             {**asdict(column), "kind": type(column.places).__name__} for column in self.table_columns()
         ]
-        questions = {
+        return {
             "dataset": self.ledger.dataset,
             "privacy": self.privacy.model_dump(),
             "unit": type(self.privacy.unit).__name__,
             "columns": columns,
             "structure": self.structure.model_dump(),
             "pairs": [list(r.columns) for r in self.publish.statistics if len(r.columns) == 2],
+            "period": None if self.period is None else self.period.model_dump(),
+            "reuse": self.reuse.model_dump(),
         }
-        text = json.dumps(questions, sort_keys=True, separators=(",", ":"), default=_canonical)
-        return sha256(text.encode("ascii")).hexdigest()
 
 
 def _known(name: str, columns: Collection[str], *path: str | int) -> None:
@@ -248,6 +267,11 @@ def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str 
     cells = prod(columns[name].size for name in clique)
     if cells > MAX_CELLS:
         raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
+
+
+def _digest(facts: dict[str, object]) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_canonical)
+    return sha256(text.encode("ascii")).hexdigest()
 
 
 def _canonical(value: object) -> str:

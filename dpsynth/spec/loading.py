@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from dpsynth.errors import ConfigError
 from dpsynth.spec.complaints import paragraph
-from dpsynth.spec.grammar import Source, Spec
+from dpsynth.spec.grammar import Spec
+from dpsynth.spec.source import Source
 from dpsynth.spec.yaml_reader import Document, Value, read_yaml
 
 

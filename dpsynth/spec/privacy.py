@@ -5,17 +5,19 @@ Invariant: every budget is an exact decimal. It becomes a float nowhere in this 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from dpsynth.spec.scalars import Choice, ColumnName, Number, Text, Whole
+from dpsynth.spec.scalars import EMPTY, Choice, ColumnName, Number, Text, Whole, one_of
 from dpsynth.spec.section import Section, default_unstated, refused
 
 Noise = Literal["gaussian", "laplace"]
 Neighbours = Literal["add_remove", "replace_one"]
 Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
+Filter = Literal["auto", "sequential", "zcdp", "gdp"]
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
@@ -86,6 +88,21 @@ class Split(Section):
         return self
 
 
+@dataclass(frozen=True)
+class _Accountants(Choice):
+    """Accountants that are valid where noise is set from earlier answers."""
+
+    def check(self, value: object) -> str:
+        """The accountant."""
+        if value in ("advanced", "rdp", "pld"):
+            raise refused(
+                f"must be {one_of(self.allowed)}. advanced, rdp and pld hold only where all noise was fixed "
+                "before the first answer, and a release sets noise from earlier answers; the ledger compares "
+                "them over releases"
+            )
+        return super().check(value)
+
+
 class Privacy(Section):
     """The guarantee asked for."""
 
@@ -107,13 +124,11 @@ class Privacy(Section):
     unit: Unit = Field(
         default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
     )
-    accountant: Annotated[
-        Accountant, Choice(("auto", "sequential", "zcdp", "gdp"), later=("advanced", "rdp", "pld"))
-    ] = Field(
+    accountant: Annotated[Accountant, _Accountants(("auto", "sequential", "zcdp", "gdp"))] = Field(
         default="auto",
         description="How losses are added up. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
         "choices. auto: sequential without delta, zcdp with laplace noise, else gdp or zcdp, whichever needs "
-        "less noise. advanced, rdp and pld: not yet supported.",
+        "less noise.",
     )
     split: Split | None = Field(
         default=None, description="Shares of the budget by step. Left out: the plan's."
@@ -177,3 +192,20 @@ class Ledger(Section):
         "Left out: the release's name.",
     )
     cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")
+    filter: Annotated[Filter, Choice(("auto", "sequential", "zcdp", "gdp"))] = Field(
+        default="auto",
+        description="How the costs of releases add up against the cap. sequential: epsilon and delta. zcdp: "
+        "rho. gdp: mu. It is recorded with the dataset at its first release and stays. auto: the recorded "
+        "one; for the first release, the one by which that adds up its own costs.",
+    )
+    head: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None,
+        description="File that remembers the ledger's last row, on another disk: it shows that a ledger was "
+        "put back from an older copy, or edited. Make it with dpsynth ledger head. Left out: none.",
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        if "head" in values and values["head"] is None:
+            raise refused(EMPTY, "head")
+        return values

@@ -1,4 +1,4 @@
-"""What is published: rows, formats, statistics, views, and when.
+"""What is published: rows, formats, statistics and views.
 
 All of it is made from noisy answers; none of it costs any budget.
 """
@@ -150,15 +150,4 @@ class Sample(Section):
     )
     seed: Annotated[int, Whole(at_least="0", at_most=str(2**63 - 1))] | None = Field(
         default=None, description="Makes sampling from the model repeatable. It never reaches the noise."
-    )
-
-
-class Schedule(Section):
-    """When to release again. Not yet supported."""
-
-    cron: Annotated[str, Text("five cron fields, such as 0 3 1 * *", pattern=r"\S+( +\S+){4}")] = Field(
-        description="Minute, hour, day of month, month, day of week."
-    )
-    timezone: Annotated[str, Text("a time zone such as Europe/Paris", pattern=r"[A-Za-z0-9_+/-]+")] = Field(
-        description="Time zone of the schedule, such as Europe/Paris."
     )

@@ -136,6 +136,8 @@ def _advice(problem: str) -> str:
         return " Indent with spaces, not with tabs."
     if "'%'" in problem or "'@'" in problem or "'`'" in problem:
         return " Put the value in quotes."
+    if "expected alphabetic or numeric character" in problem:
+        return " Put a value that starts with '*' or '&' in quotes."
     if "mapping values are not allowed" in problem:
         return " Put a value that contains ': ' in quotes, and check the indentation."
     if "another document" in problem:

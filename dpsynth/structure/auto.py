@@ -1,7 +1,7 @@
 """Auto: pairs chosen privately, told apart by what they are worth, measured together once.
 
 1. The exponential mechanism picks the pairs of columns that lie farthest, in L1 distance, from
-   independence: first a tree that joins all columns, then more.
+   independence (or from what earlier releases say): first a tree that joins all columns, then more.
 2. Their distances are asked for with noise, and those of pairs so small that they cost next to nothing to
    measure. Where that would be all pairs, nothing is chosen.
 3. What a pair's distance is worth is held against the noise of its cells at the price that a unit of
@@ -230,11 +230,12 @@ def _trade(door: Door, problem: Problem) -> worth.Trade:
 
 
 def _bound(trade: worth.Trade, problem: Problem) -> int:
-    """Cells that the model may have: no more than the noise allows to tell of."""
+    """Cells that the model may have beside what is known: no more than the noise allows to tell of."""
     error = trade.error(trade.budget / float(MEASURED_A_COLUMN * len(problem.domain.columns)))
     worthwhile = int(CELLS_A_SIGNAL * problem.start.model.total / error)
     alone = sum(problem.domain.sizes.values())
-    return min(problem.max_cells, max(LEAST_CELLS, 2 * alone, worthwhile))
+    known = Triangulation.of(problem.domain, problem.given).cells - alone
+    return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
 def _distances(door: Door, problem: Problem, pairs: Pairs, trade: worth.Trade) -> Floats:
@@ -273,6 +274,9 @@ def _picked(
     parts = Parts(len(problem.domain.columns))
     for i in np.flatnonzero(pairs.wanted).tolist():
         parts.join(pairs.first[i], pairs.second[i])
+    for first, *others in _places(problem):
+        for other in others:
+            parts.join(first, other)
 
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
         if before:
@@ -313,12 +317,20 @@ def _grown(
     return chosen, split
 
 
+def _places(problem: Problem) -> list[list[int]]:
+    """The places of the columns of each clique that earlier releases measured."""
+    place = {c: i for i, c in enumerate(problem.domain.columns)}
+    return [[place[c] for c in clique] for clique in problem.given]
+
+
 def _tree(
     problem: Problem, pairs: Pairs, joining: Floats, gains: Floats, bound: int
 ) -> tuple[NDArray[np.intp], bool]:
     """Pairs that gain, with a junction tree within the bound; and whether that kept any out."""
     order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
-    forest = Forest(problem.domain.shape(problem.domain.columns))
+    domain, given = problem.domain, problem.given
+    known = Triangulation.of(domain, given)
+    forest = Forest(domain.shape(domain.columns), _places(problem), known.cells)
     chosen: list[int] = []
     others: list[int] = []
     full = False
@@ -331,18 +343,18 @@ def _tree(
             chosen.append(i)
         else:
             full = True
-    tree = Triangulation.of(problem.domain, [pairs.cliques[i] for i in chosen])
+    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
     for i in sorted((i for i in others if gains[i] > 0), key=lambda i: -gains[i]):
-        if tree.cells_with(pairs.cliques[i]) <= bound:
+        if tree.cells_with(pairs.cliques[i]) <= bound or pairs.wanted[i]:
             tree = tree.with_clique(pairs.cliques[i])
             chosen.append(i)
         else:
             full = True
-    tree = Triangulation.of(problem.domain, [pairs.cliques[i] for i in chosen])
+    tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
     while chosen and tree.cells > bound and not pairs.wanted[chosen[-1]]:
         # Rare: a tree made anew of all pairs, as a fit makes it, may be larger than one that grew.
         chosen.pop()
-        tree = Triangulation.of(problem.domain, [pairs.cliques[i] for i in chosen])
+        tree = Triangulation.of(domain, [*given, *(pairs.cliques[i] for i in chosen)])
     return np.array(chosen, dtype=np.intp), full
 
 

@@ -90,7 +90,7 @@ def _by_distances(door: Door, problem: Problem) -> list[Clique]:
     power = 1 + error_power(measure)
     chosen = list(problem.wanted)
     taken = sum(burden(measure, importance(problem.workload, c) * domain.cells(c)) for c in chosen)
-    room = Room(domain, chosen, problem.max_cells)
+    room = Room(domain, chosen, problem.max_cells, problem.given)
     for i in np.argsort(-np.array(worth) / burdens, kind="stable").tolist():
         clique, more = asked[i], taken + burdens[i]
         if clique in problem.wanted or worth[i] <= error * (more**power - taken**power):
@@ -115,7 +115,7 @@ def _by_choices(door: Door, problem: Problem) -> list[Clique]:
     choices = min(_CHOICES_A_COLUMN * columns, len(pairs))
     if not choices:
         return wanted
-    room = Room(domain, wanted, problem.max_cells)
+    room = Room(domain, wanted, problem.max_cells, problem.given)
     seen: list[int] = []
 
     def admissible(chosen: Sequence[int]) -> NDArray[np.bool_]:

@@ -23,7 +23,6 @@ from math import comb, prod
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import estimate
 from dpsynth.spec.outline import Outlined, Shares
 from dpsynth.structure.allocation import importance, measured
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
@@ -100,7 +99,7 @@ class PrivBayes:
         domain = problem.domain
         children = len(domain.columns) - 1
         known: list[tuple[Clique, Measurement | None]] = []
-        room = Room(domain, problem.wanted, problem.max_cells)
+        room = Room(domain, problem.wanted, problem.max_cells, problem.given)
         if children > 0:
             budget = (door.remaining - problem.structure) / children
             error = door.cell_error(budget)
@@ -126,6 +125,5 @@ class PrivBayes:
             network.append(next(c for c in family if c not in network))
             if most > 1:
                 known += zip([family], door.marginals([family], budget * _AT_ONCE), strict=True)
-                answers = [*problem.singles, *(m for _, m in known if m is not None)]
-                fit = estimate(domain, answers, start=fit, tolerance=_TOLERANCE)
+                fit = problem.refit((m for _, m in known), fit, _TOLERANCE)
         return measured(door, problem, list(dict.fromkeys(room.cliques)), known)

@@ -10,6 +10,7 @@ Invariant: public arithmetic on noisy answers that are paid for already.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
+from dpsynth.model.change import pooled_counts
 from dpsynth.model.smoothing import smoothed
 
 _PLAIN = 2
@@ -24,7 +26,11 @@ _PLAIN = 2
 
 
 def rare_groups(
-    domain: Domain, singles: Sequence[Measurement], least: float, keep: Collection[str] = ()
+    domain: Domain,
+    singles: Sequence[Measurement],
+    least: float,
+    keep: Collection[str] = (),
+    evidence: Sequence[Measurement] = (),
 ) -> Grouping:
     """Put the rare values of each column in one group.
 
@@ -38,14 +44,18 @@ def rare_groups(
             columns whose answer is exact.
         least: rows; 0 or less merges nothing.
         keep: columns never merged.
+        evidence: one-way answers of earlier releases. Averaged with them a column's counts have less noise,
+            and ``least`` falls in proportion: so it will be where columns are measured together.
     """
     found: dict[str, NDArray[np.intp]] = {}
+    known = pooled_counts([*singles, *evidence])
     for m in singles:
         if len(m.clique) != 1 or m.query is not None or m.variance == 0 or least <= 0:
             continue
         (column,) = m.clique
         if column not in keep and domain.sizes[column] > _PLAIN:
-            groups = _groups(smoothed(m.values.astype(np.float64), m.variance), least)
+            counts, variance = known[m.clique]
+            groups = _groups(smoothed(counts, variance), least * sqrt(variance / m.variance))
             if groups.max() + 1 < groups.size:
                 found[column] = groups
     return Grouping(found)

@@ -19,11 +19,21 @@ from dpsynth.model import Triangulation
 class Room:
     """A junction tree that grows clique by clique, up to a bound."""
 
-    def __init__(self, domain: Domain, given: Iterable[Clique], max_cells: int) -> None:
-        """Begin with cliques that are there whatever happens."""
+    def __init__(
+        self, domain: Domain, given: Iterable[Clique], max_cells: int, beside: Iterable[Clique] = ()
+    ) -> None:
+        """Begin with cliques that are there whatever happens.
+
+        Args:
+            domain: the columns.
+            given: cliques to be listed with those that are added.
+            max_cells: the bound.
+            beside: others that the tree holds.
+        """
         self._domain = domain
         self._cliques = list(given)
-        self._tree = Triangulation.of(domain, self._cliques)
+        self._beside = tuple(beside)
+        self._tree = Triangulation.of(domain, [*self._beside, *self._cliques])
         self._bound = max(max_cells, self._tree.cells)
         self._growth: dict[Clique, int] = {}
         self._gone: set[Clique] = set()
@@ -48,7 +58,7 @@ class Room:
 
     def add(self, clique: Clique) -> bool:
         """Add a clique if a fit's tree has room for it; whether it had."""
-        grown = Triangulation.of(self._domain, [*self._cliques, clique])
+        grown = Triangulation.of(self._domain, [*self._beside, *self._cliques, clique])
         if grown.cells > self._bound:
             self._gone.add(clique)
             return False

@@ -21,7 +21,7 @@ import numpy as np
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, subsets
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import Fit, Triangulation, estimate
+from dpsynth.model import Fit, Triangulation
 from dpsynth.spec.outline import Shares
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
 from dpsynth.structure.strategy import Door, Problem, Selection
@@ -69,12 +69,11 @@ class Run:
 
     def refit(self) -> None:
         """Fit the model to all answers so far, from where it stands."""
-        known = [*self.problem.singles, *(m for m in self.answers if m is not None)]
-        self.fit = estimate(self.problem.domain, known, start=self.fit, tolerance=_TOLERANCE)
+        self.fit = self.problem.refit(self.answers, self.fit, _TOLERANCE)
 
     def tree_with(self, *cliques: Clique) -> Triangulation:
-        """The triangulation that a fit finds for what was measured, and for these."""
-        return Triangulation.of(self.problem.domain, [*self.cliques, *cliques])
+        """The triangulation that a fit finds for what was measured, earlier too, and for these."""
+        return Triangulation.of(self.problem.domain, [*self.problem.given, *self.cliques, *cliques])
 
     def part_within(self, clique: Clique, bound: int) -> tuple[Clique, Triangulation]:
         """The most columns of a clique with which the tree keeps to a bound, and that tree.

@@ -5,7 +5,7 @@ Invariant: a strategy never holds a curator's table; it sees noisy numbers and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -17,7 +17,7 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
-from dpsynth.model import Fit
+from dpsynth.model import Fit, estimate
 from dpsynth.spec.outline import Outline
 
 
@@ -124,13 +124,17 @@ class Problem:
     Attributes:
         domain: the columns, their rare values merged where that was asked for.
         values: the columns and all their values.
-        singles: the total, exact where it is public, and the one-way marginals over ``domain``.
-        start: the model fitted to ``singles``: independent columns.
+        singles: the total, exact where it is public, and the one-way marginals over ``domain``; earlier
+            releases' too.
+        start: the model fitted to ``singles``: independent columns; where earlier releases measured columns
+            together, fitted to ``earlier`` too. Far from it is what these don't tell.
         workload: which marginals matter, and how much.
         wanted: pairs without a cycle that requested statistics are about; to be measured whatever
             is chosen, by every strategy that measures pairs.
         structure: what choosing may cost; the door's ``remaining`` less this is for measuring.
         max_cells: most cells of the model's junction tree: a hard bound.
+        earlier: what earlier releases measured together, over ``domain``; a strategy that looks after the
+            size of its tree leaves room for it.
     """
 
     domain: Domain
@@ -141,6 +145,24 @@ class Problem:
     wanted: tuple[Clique, ...]
     structure: Fraction
     max_cells: int
+    earlier: tuple[Measurement, ...] = ()
+
+    @property
+    def given(self) -> list[Clique]:
+        """The cliques of ``earlier``."""
+        return [m.clique for m in self.earlier]
+
+    def refit(self, answers: Iterable[Measurement | None], start: Fit, tolerance: float = 3e-3) -> Fit:
+        """A fit to all that is known so far, from where another ended.
+
+        Args:
+            answers: what was measured together; None for what was lost.
+            start: another fit.
+            tolerance: see ``model.estimate``.
+        """
+        measured = (m for m in answers if m is not None)
+        known = [*self.singles, *self.earlier, *measured]
+        return estimate(self.domain, known, start=start, tolerance=tolerance)
 
 
 @dataclass(frozen=True)
@@ -153,6 +175,8 @@ class Selection:
         fit: its last fit of the singles and answers, from which the final one may start; or None.
         singles: one-way marginals that it had measured again, over all values.
         prior: rows, as a share of all, as whose evidence independent columns are to count in the fit.
+        earlier: what earlier releases measured together and the model is to hold too; for the pipeline to
+            say, not for strategies.
     """
 
     cliques: tuple[Clique, ...]
@@ -160,6 +184,7 @@ class Selection:
     fit: Fit | None = None
     singles: tuple[Measurement, ...] = ()
     prior: float = 0.0
+    earlier: tuple[Measurement, ...] = ()
 
 
 class Strategy(Outline, Protocol):

@@ -1,0 +1,49 @@
+"""Advanced composition: many small epsilons add up by about the root of the sum of their squares.
+
+Invariant: what comes out is rounded up. It holds for answers whose questions depend on earlier
+answers, if every epsilon and delta was fixed before the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.normal_tail import EXACT
+
+_SLACK = Decimal("1e-45")
+
+
+def advanced_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None:
+    """Epsilon, rounded up, such that parts of (epsilon_i, delta_i) are together (epsilon, delta)-DP.
+
+    The least of three (Kairouz, Oh and Viswanath 2015, theorem 3.5), with d = delta - sum delta_i,
+    S = sum epsilon_i^2 and A = sum epsilon_i tanh(epsilon_i/2): sum epsilon_i, A + sqrt(2 S ln(1/d)) and
+    A + sqrt(2 S ln(e + sqrt(S)/d)). None of them is above theorem 3.20 of Dwork and Roth (2014).
+
+    Returns:
+        None where the deltas of the parts leave no d above 0.
+    """
+    left = delta - sum((part.delta for part in parts), Fraction(0))
+    if left <= 0:
+        return None
+    whole = sum((part.epsilon for part in parts), Fraction(0))
+    with localcontext(EXACT):
+        slack = _decimal(left)
+        squares = sum((_decimal(part.epsilon) ** 2 for part in parts), Decimal(0))
+        mean = sum((_mean_loss(_decimal(part.epsilon)) for part in parts), Decimal(0))
+        tail = min(-slack.ln(), (Decimal(1).exp() + squares.sqrt() / slack).ln())
+        found = mean + (2 * squares * max(tail, Decimal(0))).sqrt()
+        return min(whole, Fraction(found * (1 + _SLACK) + _SLACK))
+
+
+def _mean_loss(epsilon: Decimal) -> Decimal:
+    """Epsilon tanh(epsilon/2): the mean loss of a coin that tells as much as epsilon allows."""
+    other = (-epsilon).exp()
+    return epsilon * (1 - other) / (1 + other)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)

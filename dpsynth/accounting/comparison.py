@@ -1,0 +1,164 @@
+"""Several releases together: what each accountant says of them, and which may be relied on.
+
+Invariant: every epsilon is rounded up, and says itself when it holds. Some hold only if all noise was
+fixed before the first release; they serve to compare, and ``least`` never picks them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from dpsynth.accounting.accountants import zcdp_epsilon
+from dpsynth.accounting.advanced import advanced_epsilon
+from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
+from dpsynth.accounting.rounding import float_up
+
+Accountant = Literal["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
+
+
+@dataclass(frozen=True)
+class Composed:
+    """One of several releases.
+
+    Attributes:
+        cost: what it counts for.
+        events: its answers; none where only the cost is known, as while it is reserved.
+    """
+
+    cost: Cost
+    events: tuple[RecordedEvent, ...] = ()
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What an accountant says of releases together.
+
+    Attributes:
+        accountant: its name.
+        epsilon: rounded up; None where it can say none.
+        delta: the one asked for; that of "sequential" is the sum of the releases' own. The nearest float,
+            which is how it is printed.
+        adaptive: whether it holds also where noise and budgets were chosen from earlier answers.
+        why: when it holds, or why there is no epsilon; one sentence.
+    """
+
+    accountant: Accountant
+    epsilon: float | None
+    delta: float
+    adaptive: bool
+    why: str
+
+
+def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement, ...]:
+    """What each accountant says of releases all of which one person may be in.
+
+    Args:
+        releases: in any order.
+        delta: at which to give epsilon; at 0 only "sequential" has one.
+    """
+    own = sum((release.cost.amount for release in releases), Amount())
+    found = [Statement("sequential", float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
+    for accountant, (adaptive, holds, epsilon_at) in _ACCOUNTANTS.items():
+        answer = epsilon_at(releases, delta) if delta else "It needs a δ above 0."
+        epsilon, why = (None, answer) if isinstance(answer, str) else (float_up(answer), holds)
+        found.append(Statement(accountant, epsilon, float(delta), adaptive, why))
+    return tuple(found)
+
+
+def statements_of(groups: Sequence[Sequence[Composed]], delta: Fraction) -> tuple[Statement, ...]:
+    """What each accountant says where one person can't be in the releases of two groups: the most of any.
+
+    Args:
+        groups: a release may be in several.
+        delta: as of ``statements``.
+    """
+    different = {frozenset(Counter(group).items()): group for group in groups} or {frozenset(): ()}
+    each = [statements(group, delta) for group in different.values()]
+    return tuple(_most(of_one) for of_one in zip(*each, strict=True))
+
+
+def least(found: Sequence[Statement]) -> Statement:
+    """The least epsilon that holds also where noise and budgets were chosen from earlier answers.
+
+    One whose delta exceeds what was asked for (that of "sequential" may) comes last.
+    """
+    asked = min(statement.delta for statement in found if statement.accountant != "sequential")
+    sound = [(s.delta > asked, s.epsilon, s) for s in found if s.adaptive and s.epsilon is not None]
+    return min(sound, key=lambda entry: entry[:2])[2]
+
+
+def _most(found: Sequence[Statement]) -> Statement:
+    for statement in found:
+        if statement.epsilon is None:
+            return statement
+    top = max(found, key=lambda statement: statement.epsilon or 0.0)
+    return replace(top, delta=max(statement.delta for statement in found))
+
+
+def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    parts: list[Amount] = []
+    for release in releases:
+        answers = [Amount(e.epsilon) for e in release.events if e.epsilon is not None]
+        single = release.cost.amount.delta == 0 and 0 < len(answers) == len(release.events)
+        parts.extend(answers if single else [release.cost.amount])
+    found = advanced_epsilon(parts, delta)
+    if found is not None:
+        return found
+    own = digits(sum((part.delta for part in parts), Fraction(0)), up=True)
+    return f"The releases' own δ add up to {own}, which leaves nothing of {digits(delta, up=False)}."
+
+
+def _zcdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    return zcdp_epsilon(sum((release.cost.rho for release in releases), Fraction(0)), delta)
+
+
+def _gdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    total = Fraction(0)
+    for release in releases:
+        if release.cost.half_mu_squared is None:
+            return "A release isn't bounded by mu: it counts by rho, and its noise is small or not known yet."
+        total += release.cost.half_mu_squared
+    return gdp_epsilon(total, delta)
+
+
+def _rdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    return rdp_epsilon(_known(releases), delta)
+
+
+def _pld(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    bounded = [
+        release if all(e.half_mu_squared is not None for e in release.events) else Composed(release.cost)
+        for release in releases
+    ]
+    found = pld_epsilon(_known(bounded), delta)
+    if found is not None:
+        return found
+    return "It can't tell so small a δ or so large an ε, or releases of which little is known use up the δ."
+
+
+def _known(releases: Sequence[Composed]) -> Known:
+    return Known(
+        Counter(event for release in releases for event in release.events),
+        Counter(release.cost for release in releases if not release.events),
+    )
+
+
+_SEQUENTIAL = "The ε, and the δ, of all releases added up; it holds also where budgets were set from answers."
+_TOTAL = "it holds also where noise was set from answers, within a total fixed beforehand."
+_FIXED = "it holds only if all noise was fixed before the first release."
+
+_ACCOUNTANTS: dict[Accountant, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]] = {
+    "advanced": (False, f"From the squares of ε; {_FIXED}", _advanced),
+    "zcdp": (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),
+    "gdp": (True, f"The mu² of all releases added up; {_TOTAL}", _gdp),
+    "rdp": (False, f"Rényi divergences at the order that suits best; {_FIXED}", _rdp),
+    "pld": (False, f"The distribution of the privacy loss; {_FIXED}", _pld),
+}

@@ -1,0 +1,49 @@
+"""Where the private table is.
+
+Invariant: says where to look, and opens nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dpsynth.spec.publication import Format
+from dpsynth.spec.scalars import Choice, Text
+from dpsynth.spec.section import Later, Section, refused
+
+_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+
+
+class Source(Section):
+    """Where the private table is."""
+
+    path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
+    )
+    format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
+        default=None, description="Left out: by the ending of path."
+    )
+    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
+        default=None, description="Not yet supported. Database that holds the table."
+    )
+    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
+        default=None, description="Not yet supported. The query whose rows are the table."
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        path = values.get("path")
+        if values.get("format") is None and isinstance(path, str):
+            values["format"] = _ENDINGS.get(PurePath(path).suffix.lower())
+        return values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.path is None:
+            raise refused("is missing: give the path of a .csv or .parquet file", "path")
+        if self.format is None:
+            raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
+        return self

@@ -1,0 +1,147 @@
+"""A Prefect server of one's own, for as long as a command runs.
+
+Prefect's schedules need one: the temporary server that a single flow starts has no scheduler.
+
+Invariant: it listens on this machine only, wants a password, writes files that only their owner
+can read, sends nothing elsewhere, and ends when the process that started it ends, however that does.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from dpsynth.errors import DpsynthError
+
+HOST = "127.0.0.1"
+_START = 120.0
+_END = 20.0
+"""Seconds that it may take to start, on a slow machine for the first time, and to end."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a server is, and who may use it.
+
+    Attributes:
+        page: address of its pages.
+        sign_in: name and password, with a colon between.
+        made_up: whether they were made up for this server.
+    """
+
+    page: str
+    sign_in: str
+    made_up: bool
+
+
+@contextmanager
+def running(port: int) -> Iterator[Server]:
+    """Run a server; its database is Prefect's usual one, in PREFECT_HOME.
+
+    Args:
+        port: where it listens.
+
+    Raises:
+        DpsynthError: the port is taken, or the server does not start.
+    """
+    page = f"http://{HOST}:{port}"
+    _check_free(port)
+    chosen = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
+    sign_in = chosen or f"dpsynth:{secrets.token_urlsafe(12)}"
+    settings = {
+        "PREFECT_SERVER_API_AUTH_STRING": sign_in,
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_SERVER_UI_API_URL": f"{page}/api",
+        # Pages of other sites, open in the same browser, may not ask it anything.
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": page,
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    # A session of its own: it must outlast a Ctrl-C, to hear how the runs under way ended.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows.local_server", str(port)],
+        env={**os.environ, **settings},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _wait_until_it_answers(process, page)
+        yield Server(page, sign_in, not chosen)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError:
+            raise DpsynthError(
+                f"Port {port} of this machine is in use. If a Prefect server listens there, use it: set "
+                f"PREFECT_API_URL=http://{HOST}:{port}/api. If not, name a free port with "
+                "PREFECT_SERVER_API_PORT."
+            ) from None
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], page: str) -> None:
+    end = time.monotonic() + _START
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{page}/api/health", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise DpsynthError(
+        "Prefect's server did not start; what it wrote above says why. To see more: prefect server start"
+    )
+
+
+def main() -> None:
+    """Be the server, until the standard input ends: that is when its other end has gone."""
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    class Deaf(uvicorn.Server):
+        """It outlasts a signal that a whole service or terminal gets, to hear how runs under way end."""
+
+        def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+            return nullcontext()
+
+    os.umask(0o077)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    # Prefect's log says what is amiss; of each request there is no need to hear.
+    config = uvicorn.Config(
+        create_app(final=True), HOST, int(sys.argv[1]), log_level="error", timeout_graceful_shutdown=5
+    )
+    server = Deaf(config)
+
+    def end_with_the_starter() -> None:
+        sys.stdin.buffer.read()
+        server.should_exit = True
+
+    threading.Thread(target=end_with_the_starter, daemon=True).start()
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Schedules: one process in which releases run at the times of their configs, through Prefect.
+
+Invariant: a tick is no more than a reason to look. What is released is decided by the clock when a
+run begins and is released once, so runs that are late, doubled or made up for spend nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect import State, get_client
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
+from prefect.runner import Runner
+from prefect.schedules import Cron
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_SERVER_API_PORT,
+    get_current_settings,
+    temporary_settings,
+)
+from prefect.states import AwaitingRetry, Cancelled
+from prefect.types.entrypoint import EntrypointType
+
+from dpsynth.accounting.balance import ReleaseEntry
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.spec import Schedule, Spec, load
+from dpsynth.spec.occasion import next_ticks, occasion_of
+from flows.local_server import running
+from flows.release import release
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A config with a schedule.
+
+    Attributes:
+        config: its file, from the root.
+        spec: what it says.
+        schedule: when to release.
+    """
+
+    config: Path
+    spec: Spec
+    schedule: Schedule
+
+
+def serve_all(configs: Sequence[Path], outputs: Path, say: Say) -> None:
+    """Release at the times of some configs, until stopped.
+
+    Runs are kept by the server that PREFECT_API_URL names, else by one of its own.
+
+    Args:
+        configs: files, each with a key ``schedule``.
+        outputs: folder for bundles.
+        say: is told in public sentences what is served, and what was found.
+
+    Raises:
+        ConfigError: a config or its ledger can't be used, or has no schedule.
+        DpsynthError: Prefect's server can't be reached or started.
+    """
+    served = _checked(configs)
+    with _server(served, say):
+        for one in served:
+            _take_up(one, outputs, say)
+        asyncio.run(_serve([_deployment(one, outputs) for one in served]))
+    say("Stopped.")
+
+
+def _checked(configs: Sequence[Path]) -> list[Served]:
+    """The configs, each under a name of its own."""
+    served: dict[str, Served] = {}
+    for config in configs:
+        spec = load(config)
+        if spec.schedule is None:
+            raise ConfigError(
+                f"{config} has no key schedule, so there is no time to release at. Give it one, such as "
+                "schedule: {cron: '0 3 1 * *', timezone: Europe/Paris}."
+            )
+        if spec.release in served:
+            raise ConfigError(
+                f"{served[spec.release].config} and {config} have the same name in the key release, "
+                f"'{spec.release}'. Give them two names."
+            )
+        served[spec.release] = Served(config.resolve(), spec, spec.schedule)
+    return list(served.values())
+
+
+def _take_up(one: Served, outputs: Path, say: Say) -> None:
+    """Finish what was begun, and say how a release stands."""
+    spec, name, now = one.spec, one.spec.release, datetime.now(UTC)
+    for begun in (r for r in _releases(spec) if r.state == "reserved"):
+        say(f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished. Finishing it:")
+        _finish(one, begun.release_id, outputs)
+    last = occasion_of(spec, now).label
+    if not any(r.occasion == last and r.state == "closed" for r in _releases(spec)):
+        say(
+            f"{last} of '{name}' has not been released. If its run was missed while this command was "
+            f"stopped, it is made up for now; if not, release it with: dpsynth run {one.config}"
+        )
+    (tick,) = next_ticks(one.schedule, now, 1)
+    say(f"'{name}' will run at {tick:%Y-%m-%d %H:%M %Z}, for {occasion_of(spec, tick).label}.")
+
+
+def _releases(spec: Spec) -> Sequence[ReleaseEntry]:
+    account = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    return [] if account is None else [r for r in account.releases if r.release == spec.release]
+
+
+@contextmanager
+def _server(served: Sequence[Served], say: Say) -> Iterator[None]:
+    """Prefect's server: the one that is configured, else one that ends with this process."""
+    address = PREFECT_API_URL.value()
+    if address is not None:
+        _check_usable(address)
+        say(f"Runs are kept by Prefect's server at {address}, which PREFECT_API_URL names.")
+        yield
+        return
+    with running(PREFECT_SERVER_API_PORT.value()) as own:
+        say(f"Runs are shown at {own.page}; sign in with {own.sign_in if own.made_up else 'your password'}.")
+        with temporary_settings({PREFECT_API_URL: f"{own.page}/api", PREFECT_API_AUTH_STRING: own.sign_in}):
+            _run_again_what_was_cut_short([one.spec.release for one in served])
+            yield
+
+
+def _check_usable(address: str) -> None:
+    try:
+        with get_client(sync_client=True) as client:
+            client.hello()
+    except Exception as error:
+        # Of a failed request Prefect tells much; the first line is what went wrong.
+        why = str(error).split(chr(10), maxsplit=1)[0] or type(error).__name__
+        raise DpsynthError(
+            f"Prefect's server at {address}, which PREFECT_API_URL names, can't be used: {why}. Start it; or "
+            "correct PREFECT_API_URL and PREFECT_API_AUTH_STRING; or leave PREFECT_API_URL out, and this "
+            "command starts a server of its own."
+        ) from None
+
+
+def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
+    """Put runs that a server which was killed has left open back in the list of those that are due.
+
+    Nobody can be running them: the server's port was free. Left open, one would hold its deployment's
+    only place, and all that are to come would be cancelled.
+    """
+    open_ones = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(
+            deployment_filter=DeploymentFilter.model_validate({"name": {"any_": list(names)}}),
+            flow_run_filter=FlowRunFilter.model_validate(open_ones),
+            sort=FlowRunSort.ID_DESC,
+            limit=200,
+        ):
+            state: State[None] = Cancelled() if run.state_type == StateType.CANCELLING else AwaitingRetry()
+            client.set_flow_run_state(run.id, state, force=True)
+
+
+def _finish(one: Served, release_id: str, outputs: Path) -> None:
+    """Resume a release in a process of its own, before others may start; how it ends is said there."""
+    command = [sys.executable, "-m", "dpsynth", "run", str(one.config), "--resume", release_id]
+    settings = get_current_settings().to_environment_variables(exclude_unset=True)
+    subprocess.run([*command, "--out", str(outputs)], env={**os.environ, **settings}, check=False)
+
+
+async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
+    """Run what falls due until a signal, which interrupts what is under way."""
+    # Not paused at the end: what falls due until the next start then stands in the list, and is made up for.
+    runner = Runner(pause_on_shutdown=False)
+    for deployment in deployments:
+        await runner.aadd_deployment(deployment)
+    serving = asyncio.create_task(runner.start())
+    while not runner.started and not serving.done():
+        await asyncio.sleep(0.05)
+    stopping: set[asyncio.Task[None]] = set()
+    # In place of Prefect's own handlers, which kill what is under way before it can say how it ended.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(
+            number, lambda: stopping.add(asyncio.create_task(runner.astop())) if not stopping else None
+        )
+    await serving
+
+
+def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
+    """One run at a time: what falls due during a run is cancelled, for the run under way stands for it."""
+    spec = one.spec
+    made = release.to_deployment(
+        spec.release,
+        schedule=Cron(one.schedule.cron, timezone=one.schedule.timezone),
+        parameters={"config": str(one.config), "out": str(outputs.resolve())},
+        concurrency_limit=ConcurrencyLimitConfig(
+            limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+        ),
+        tags=["dpsynth", f"dataset {spec.ledger.dataset}"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+    assert isinstance(made, RunnerDeployment)
+    # Said outright, or a work pool that an earlier "prefect deploy" of this name had would keep the runs.
+    made.work_pool_name = made.work_queue_name = None
+    return made
