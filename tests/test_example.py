@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from dpsynth import example
+from dpsynth import example, load
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
 
-EXAMPLES = ["adult", "minimal", "randhie"]
+EXAMPLES = ["adult", "minimal", "randhie", "randhie-monthly"]
 
 
 def test_the_examples_are_those_in_configs() -> None:
@@ -21,7 +23,9 @@ def test_the_examples_are_those_in_configs() -> None:
 def test_an_example_is_complete_in_an_empty_folder(name: str, tmp_path: Path) -> None:
     written = {path.relative_to(tmp_path).as_posix() for path in example.write_example(name, tmp_path)}
     assert {f"configs/{name}.yaml", "schemas/dpsynth.schema.json"} <= written
-    assert ("data/randhie.csv" in written) == (name != "adult")
+    assert len({path for path in written if path.startswith("data/")}) == (name != "adult")
+    config = load(tmp_path / "configs" / f"{name}.yaml")
+    assert name == "adult" or config.source.path in written
     there = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
     assert there == written
     head, *_ = (tmp_path / "configs" / f"{name}.yaml").read_text().splitlines()
@@ -34,6 +38,16 @@ def test_the_table_is_the_whole_experiment(tmp_path: Path) -> None:
     assert len(rows) == 20190 and header.count(",") == 44 and "zper" in header
 
 
+def test_the_monthly_table_has_each_person_once_a_year_in_every_month(tmp_path: Path) -> None:
+    example.write_example("randhie-monthly", tmp_path)
+    with (tmp_path / "data" / "randhie-monthly.csv").open() as file:
+        rows = [(row["zper"], row["visited"]) for row in csv.DictReader(file)]
+    assert len(rows) == 20190 == len({(person, visited[:7]) for person, visited in rows})
+    months = Counter(visited[:7] for _, visited in rows)
+    assert sorted(months) == [f"{year}-{month:02}" for year in range(2025, 2030) for month in range(1, 13)]
+    assert min(months.values()) > 50
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     for path in example.write_example("randhie", tmp_path):
         path.write_text("mine")
@@ -43,7 +57,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     for name in ("randhei", "../configs/randhie", ""):
-        with pytest.raises(ConfigError, match="adult, minimal, randhie"):
+        with pytest.raises(ConfigError, match="adult, minimal, randhie, randhie-monthly"):
             example.write_example(name, tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -22,11 +22,13 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_config_that_it_shows_is_valid(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    once, monthly = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
     config = tmp_path / "visits.yaml"
-    config.write_text(dedent(block), encoding="utf-8")
-    spec = load(config)
-    assert spec.release == "visits" and len(spec.publish.statistics) == 1
+    for block in (once, dedent(once) + monthly):
+        config.write_text(dedent(block), encoding="utf-8")
+        spec = load(config)
+        assert spec.release == "visits" and len(spec.publish.statistics) == 1
+    assert spec.period is not None and spec.schedule is not None
 
 
 def test_the_commands_that_it_names_are_targets_of_the_makefile() -> None:

@@ -7,6 +7,7 @@ from math import exp
 
 import numpy as np
 from scipy.special import ndtri_exp
+from scipy.stats import binom
 
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 
@@ -37,6 +38,22 @@ def two_points(epsilon: float, middle: float) -> Laws:
         for logit in (middle + epsilon / 2, middle - epsilon / 2)
     )
     return np.array(p), np.array(q)
+
+
+def laplace(scale: float, shift: int) -> Laws:
+    """Discrete Laplace noise, and the same moved by so much; outcomes beyond either centre are one."""
+    step = exp(-1 / scale)
+    inside = np.exp(-np.arange(1, shift) / scale) * (1 - step) / (1 + step)
+    near, far = 1 / (1 + step), exp(-shift / scale) / (1 + step)
+    p = np.array([near, *inside, far])
+    return p, p[::-1].copy()
+
+
+def repeated(laws: Laws, times: int) -> Laws:
+    """Two outcomes, drawn so many times; how often each came decides the likelihood ratio."""
+    (p, _), (q, _) = laws
+    counts = np.arange(times + 1)
+    return binom.pmf(counts, times, p), binom.pmf(counts, times, q)
 
 
 def both(*parts: Laws) -> Laws:

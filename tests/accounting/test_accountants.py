@@ -225,11 +225,12 @@ def test_gaussian_noise_is_refused_under_pure_accounting_and_zcdp_without_delta(
             budget_of(measure, Fraction(1), None)
 
 
-def test_laplace_noise_is_refused_under_gaussian_dp_and_choices_are_not():
+def test_little_noise_is_refused_under_gaussian_dp_and_choices_and_laplace_noise_are_not():
     with pytest.raises(ValueError, match="Gaussian noise"):
-        compose([GaussianEvent(9.0, 1), LaplaceEvent(9.0, 1)], "gdp", DELTA, NEAR)
-    events = [GaussianEvent(9.0, 1), ExponentialEvent(9.0, 1)]
-    assert compose(events, "gdp", DELTA, NEAR).epsilon > compose(events[:1], "gdp", DELTA, NEAR).epsilon > 0
+        compose([GaussianEvent(9.0, 1), GaussianEvent(0.5, 1)], "gdp", DELTA, NEAR)
+    events = [GaussianEvent(9.0, 1), ExponentialEvent(9.0, 1), LaplaceEvent(9.0, 1)]
+    epsilons = [compose(events[:n], "gdp", DELTA, NEAR).epsilon for n in (1, 2, 3)]
+    assert 0 < epsilons[0] < epsilons[1] < epsilons[2]
 
 
 def test_each_measure_has_its_budget_and_its_epsilon():

@@ -88,7 +88,7 @@ def test_the_even_pair_of_fifty_digits_tells_a_part_of_pi_less_than_the_charge()
             if epsilon < Fraction(1, 100):
                 # Not even pi may be rounded down.
                 assert mu**2 / 2 > mpmath.pi * e**2 / 16 * (1 - mpmath.mpf(10) ** -6)
-    assert 0 < events._PI - Fraction(pi) < Fraction(3, 10**7)
+    assert 0 < events.PI - Fraction(pi) < Fraction(3, 10**7)
 
 
 FAULTS = {
@@ -206,7 +206,7 @@ def test_a_guess_by_another_pi_than_the_charge_would_be_seen_in_its_steps(monkey
         return nextafter(*at)
 
     monkeypatch.setattr(events, "nextafter", counted)
-    monkeypatch.setattr(events, "_PI", Fraction(pi))
+    monkeypatch.setattr(events, "PI", Fraction(pi))
     sound = ExponentialEvent.half_mu_squared.fget
     monkeypatch.setattr(
         ExponentialEvent, "half_mu_squared", property(lambda e: sound(e) * Fraction(355, 113) / Fraction(pi))

@@ -69,7 +69,7 @@ def test_the_factor_on_delta_covers_every_sigma():
         return sigma**2 * 2 * sum(mpmath.exp(-2 * mpmath.pi**2 * s**2 * k**2) for k in range(1, 5))
 
     losses = [loss(sigma) for sigma in [*np.geomspace(0.776, 1e4, 400), (500 / pi**2) ** 0.5]]
-    assert 2.67e-4 < max(losses) == losses[-1] < GROWTH == float(gaussian_dp._DELTA_GROWTH)
+    assert 2.67e-4 < max(losses) == losses[-1] < GROWTH == float(gaussian_dp.DELTA_GROWTH)
 
 
 RUNS = [

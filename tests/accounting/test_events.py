@@ -29,7 +29,7 @@ PRICES = st.one_of(
 )
 SENSITIVITIES = st.integers(1, 20_000)
 MEASURES = st.sampled_from(["pure", "zcdp"])
-KINDS = ["laplace", "gaussian", "gaussian run", "exponential", "exponential run"]
+KINDS = ["laplace", "laplace run", "gaussian", "gaussian run", "exponential", "exponential run"]
 EVENTS = [LaplaceEvent(0.1, 3), GaussianEvent(1 / 3, 2), ExponentialEvent(5e-324, 1), LaplaceEvent(1e308, 7)]
 
 
@@ -39,8 +39,8 @@ def priced(kind, price, measure, sensitivity):
         gaussian = "zcdp" if kind == "gaussian" else "gdp"
         event = gaussian_within(price, sensitivity, gaussian)
         return event, cost(event, gaussian)
-    if kind == "exponential run":
-        kind, measure = "exponential", "gdp"
+    if kind.endswith(" run"):
+        kind, measure = kind.removesuffix(" run"), "gdp"
     event = {"laplace": laplace_within, "exponential": exponential_within}[kind](price, measure, sensitivity)
     return event, cost(event, measure)
 
@@ -108,19 +108,16 @@ def test_gaussian_runs_pay_a_little_noise_for_being_discrete_and_never_go_below_
     assert run**2 == pytest.approx((plain**2 + 0.6) / 0.999)
 
 
-def test_gaussian_dp_has_a_cost_for_gaussian_noise_and_choices_alone_and_pure_for_all_but_gaussian_noise():
-    gaussian, choice = GaussianEvent(4.0, 2), ExponentialEvent(4.0, 2)
+def test_gaussian_dp_has_a_cost_for_all_but_little_noise_and_pure_for_all_but_gaussian_noise():
+    gaussian, choice, laplace = GaussianEvent(4.0, 2), ExponentialEvent(4.0, 2), LaplaceEvent(4.0, 2)
     assert gaussian.half_mu_squared == Fraction(2) / (2 * (Fraction("0.999") * 16 - Fraction("0.6")))
-    assert choice.half_mu_squared == Fraction(355, 113) / 16
-    for event in (gaussian, choice):
+    assert choice.half_mu_squared == laplace.half_mu_squared == Fraction(355, 113) / 16
+    for event in (gaussian, choice, laplace):
         assert (
             event.half_mu_squared <= cost(event, "gdp") <= event.half_mu_squared * (1 + Fraction(1, 10**15))
         )
-    for event in (LaplaceEvent(4.0, 2), GaussianEvent(0.77, 1)):
-        with pytest.raises(ValueError, match=r"counts Gaussian noise, .* and choices only"):
-            cost(event, "gdp")
-    with pytest.raises(ValueError, match="Laplace noise is not accounted for"):
-        laplace_within(Fraction(1), "gdp", 1)
+    with pytest.raises(ValueError, match=r"a sigma of at least 0.78 only"):
+        cost(GaussianEvent(0.77, 1), "gdp")
     with pytest.raises(ValueError, match="no cost under pure"):
         gaussian_within(Fraction(1), 1, "pure")
     with pytest.raises(ValueError, match="no cost under pure"):

@@ -101,7 +101,7 @@ def test_an_epsilon_low_by_its_fourteenth_digit_would_be_seen():
 
 
 def test_a_factor_on_delta_left_out_would_be_seen(monkeypatch):
-    monkeypatch.setattr(gaussian_dp, "_DELTA_GROWTH", Decimal(0))
+    monkeypatch.setattr(gaussian_dp, "DELTA_GROWTH", Decimal(0))
     with mpmath.workdps(DIGITS):
         assert true_delta(gdp_epsilon(HALF, DELTA), HALF) * growth(HALF) > exact(DELTA)
 

@@ -158,7 +158,6 @@ def changed(number, change):
 
 DAMAGES = {
     "garbage in the header": changed(0, lambda line: b"x" + line),
-    "another format": changed(0, lambda line: line.replace(b'"format":1', b'"format":2')),
     "half a charge": changed(1, lambda line: line[: len(line) // 2] + b"\n"),
     "a blank line": changed(2, lambda line: b"\n" + line),
     "no charge before its answer": changed(1, lambda line: b""),
@@ -181,6 +180,15 @@ def test_a_damaged_line_that_is_not_the_last_is_refused_and_changes_nothing(path
     with pytest.raises(DpsynthError, match=r"damaged .* can't be resumed"):
         Journal.open(path)
     assert path.read_bytes() == broken
+
+
+def test_a_journal_of_another_version_is_refused_as_such_and_stays_as_it_was(path):
+    other = filled(path).read_bytes().replace(b'"format":2', b'"format":1')
+    path.write_bytes(other)
+    for _ in range(2):
+        with pytest.raises(DpsynthError, match=r"format 1; this one reads 2.* stays charged"):
+            Journal.open(path)
+    assert path.read_bytes() == other
 
 
 @pytest.mark.parametrize(
@@ -239,4 +247,4 @@ def test_a_journal_is_never_started_over_another(path):
 
 def test_the_header_comes_back_as_it_was_written(path):
     header = Journal.open(filled(path)).header
-    assert header == {"kind": "open", "format": 1, "key": "00", "release": "r"}
+    assert header == {"kind": "open", "format": 2, "key": "00", "release": "r"}

@@ -104,6 +104,7 @@ def publication() -> Publication:
         release="clinic",
         release_id="r-1",
         date="2026-03-01",
+        part=None,
         columns=COLUMNS,
         synthetic=synthetic(40),
         singles=measurements[:-2],

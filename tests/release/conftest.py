@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from databases import Postgres
 
 from . import canaries
 from .keeper import Keeper
@@ -19,25 +21,39 @@ def place(tmp_path: Path) -> Place:
     return _furnished(tmp_path)
 
 
-def _furnished(folder: Path) -> Place:
+def _furnished(folder: Path, database: str | None = None) -> Place:
     work = folder / "work"
     work.mkdir(parents=True)
-    made = Place(work, folder)
+    made = Place(work, folder, database)
     made.table(people(300))
     made.configure()
     return made
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Callable[[], Place]:
-    """Makes as many such folders as wanted."""
-    made: list[Place] = []
+def kind() -> str:
+    """The kind of database that ledgers stand in; a promise about both is parametrized with it."""
+    return "sqlite"
+
+
+@pytest.fixture
+def places(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Iterator[Callable[[], Place]]:
+    """Makes as many such folders as wanted, with ledgers of a kind; in PostgreSQL the last three count."""
+    server: Postgres | None = request.getfixturevalue("postgres") if kind == "postgresql" else None
+    databases: list[str] = []
+    numbers = itertools.count()
 
     def make() -> Place:
-        made.append(_furnished(tmp_path / f"place{len(made)}"))
-        return made[-1]
+        if server is not None:
+            databases.append(server.make())
+            if len(databases) > 3:
+                server.empty(databases.pop(0))
+        return _furnished(tmp_path / f"place{next(numbers)}", databases[-1] if databases else None)
 
-    return make
+    yield make
+    for database in databases:
+        assert server is not None
+        server.empty(database)
 
 
 @pytest.fixture

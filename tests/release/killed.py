@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 from . import evidence
 from .keeper import Keeper, Stop
 from .place import Ended, Place
 
-EPSILON, DELTA, ACCOUNTANT = 1, "1e-6", "gdp"
+EPSILON, DELTA = 1, "1e-6"
 BY_ROW = evidence.Protection()
 DIED = -signal.SIGKILL
 FEW_COLUMNS: dict[str, object] = {
     "columns": {"age": None, "city": None},
     "publish": {"statistics": [{"mean": "income"}]},
 }
+WITH_HEAD: dict[str, object] = {**FEW_COLUMNS, "ledger": {"head": "ledger.head"}}
+LEDGER = {"ledger entry", "ledger settlement", "ledger row", "ledger commit"}
 STEPS = [
     f"begin {step}"
     for step in (
         "plan",
         "reserve budget",
+        "read earlier releases",
         "open the table",
         "measure single columns",
         "merge rare values",
@@ -39,6 +43,17 @@ STEPS = [
         "settle the ledger",
     )
 ]
+
+
+def spent_by(found: Sequence[evidence.Record]) -> Fraction:
+    """Epsilon that a journal's charges add up to."""
+    return _epsilon(sum(map(BY_ROW.half_mu_squared, evidence.charges(found)), Fraction(0)))
+
+
+@cache
+def _epsilon(half_mu_squared: Fraction) -> Fraction:
+    """Kept, since most journals here add up to the same, and the digits take time."""
+    return Fraction(evidence.gdp_epsilon(half_mu_squared, Fraction(DELTA)))
 
 
 @dataclass
@@ -61,9 +76,15 @@ class Watch:
         return Counter(evidence.named(r["question"]) for r in evidence.charges(found))
 
     @property
+    def lost(self) -> Counter[str]:
+        """How many charged questions stay without an answer, by release."""
+        found = {name: evidence.records(journal) for name, journal in self._journals().items()}
+        return Counter({n: sum(r["kind"] == "lost" for r in lines) for n, lines in found.items()})
+
+    @property
     def draws(self) -> Counter[str]:
         """How often noise was drawn for each question, over all releases here."""
-        log = self.place.folder / "draws"
+        log = self.place.home / "draws"
         lines = log.read_text().splitlines() if log.exists() else []
         return Counter(evidence.named(json.loads(line)) for line in lines)
 
@@ -74,18 +95,23 @@ class Watch:
     def look(self) -> None:
         """At any moment: every draw was charged before, the ledger covers it, nothing is rewritten."""
         assert not self.draws - self.charges, "drawn more often than charged"
-        balance = self.place.balance
+        ledger = self.place.ledger
+        balance = ledger.balance("people")
+        assert balance is None or ledger.verify().problems == ()
         counted = {r.release_id: r for r in balance.releases} if balance else {}
+        reserved = {name for name, entry in counted.items() if entry.state == "reserved"}
+        assert reserved <= set(self._journals()), "reserved without a journal"
         for name, journal in self._journals().items():
             whole = journal.read_bytes().rpartition(b"\n")[0]
             assert whole.startswith(self.kept.get(name, b"")), "the journal's past has changed"
             self.kept[name] = whole
             found = evidence.records(journal)
             if evidence.charges(found):
-                spent = Fraction(BY_ROW.total(found, DELTA, ACCOUNTANT))
+                spent = spent_by(found)
                 assert spent <= EPSILON, "more than the plan"
-                assert counted[name].epsilon >= spent, "the ledger counts for less than was asked"
-                assert counted[name].delta == Fraction(DELTA)
+                amount = counted[name].cost.amount
+                assert amount.epsilon >= spent, "the ledger counts for less than was asked"
+                assert amount.delta == Fraction(DELTA)
 
     def ended(self, folder: Path, deaths: int) -> None:
         """When a release is done: whole, published as journalled, closed, and nothing left lying about."""
@@ -101,23 +127,25 @@ class Watch:
         assert evidence.published_answers(folder / "public") == evidence.answers(found)
         guarantee = manifest["guarantee"]
         assert isinstance(guarantee, dict)
-        spent = float(BY_ROW.total(found, DELTA, ACCOUNTANT))
-        assert spent <= guarantee["epsilon"] <= math.nextafter(spent * (1 + 1e-9), math.inf)
+        spent = spent_by(found)
+        assert spent <= Fraction(guarantee["epsilon"]) <= spent * (1 + Fraction(1, 10**9))
         assert self.place.ledger.state(folder.name) == "closed"
         balance = self.place.balance
         assert balance is not None
         (entry,) = [r for r in balance.releases if r.release_id == folder.name]
-        assert Fraction(spent) <= entry.epsilon + Fraction(1, 10**12) and entry.epsilon <= EPSILON
+        charged = entry.cost.amount.epsilon
+        assert spent <= charged + Fraction(1, 10**12) and charged <= EPSILON
 
 
 def passed(keeper: Keeper, place: Place) -> list[Stop]:
     """Every place that an undisturbed run passes, in order."""
     assert keeper.run(place).code == 0
-    return [(name, count) for name, count in json.loads((place.folder / "trace").read_text())]
+    return [(name, count) for name, count in json.loads((place.home / "trace").read_text())]
 
 
 def apart(stops: list[Stop]) -> list[Stop]:
-    """Without places at which nothing has happened since the place before."""
+    """Without places at which nothing has happened since the place before, or nothing that lasts."""
+    stops = [(name, count) for name, count in stops if name != "end ledger row"]
     idle = [name == "begin sync file" or name in STEPS for name, _ in stops]
     after_an_end = [False, *(name.startswith("end ") for name, _ in stops[:-1])]
     return [s for s, dull, late in zip(stops, idle, after_an_end, strict=True) if not (dull and late)]

@@ -1,4 +1,4 @@
-"""Runs ``dpsynth`` in forked children that a signal meets at a chosen place.
+"""Runs ``dpsynth`` in forked children that a signal, or another misfortune, meets at a chosen place.
 
 Started as a script by ``keeper.Keeper``: a job a line on stdin, an exit code a line on
 stdout. The product has no hooks for this. The places are made here, around its steps, file
@@ -15,15 +15,19 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from sqlalchemy.engine.default import DefaultDialect
 
 import dpsynth.accounting.ledger
 import dpsynth.cli
 import dpsynth.pipeline
+import dpsynth.work
+from dpsynth.accounting import ledger_store, ledger_tables
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal
@@ -33,16 +37,29 @@ _FILE_EVENTS = ("os.rename", "os.mkdir", "os.truncate", "shutil.rmtree")
 Job = dict[str, Any]
 
 
+FAULTS: Mapping[str, Callable[[], object]] = {
+    "full disks unknown": dpsynth.pipeline._FULL.clear,
+    "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
+    "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
+    "lost answers believed": lambda: setattr(dpsynth.work, "_reserved", Ledger.reserve),
+}
+"""What may be planted, besides "charged late"."""
+
+
 class Places:
-    """Counts the places that a run passes, and sends it a signal at one of them."""
+    """Counts the places that a run passes, and lets something happen at some of them."""
 
     def __init__(self, job: Job, begun: int) -> None:
-        """Passing the place ``job["stop"]`` sends ``job["signal"]``."""
+        """Passing the place ``job["stop"]`` meets ``job["by"]``; a run waits at ``job["pauses"]``."""
         self._stop = tuple(job["stop"] or ())
-        self._signal = job["signal"]
+        self._by = job["by"]
+        self._pauses = [tuple(stop) for stop in job["pauses"]]
         self._seen: Counter[str] = Counter()
         self._begun = begun
         self._stopped = Path(job["stopped"])
+        self._filler = Path(job["cwd"]) / "filler"
+        self.database_error: type[Exception] = Exception
+        """What the ledger's driver raises when the database does not answer."""
         self.trace: list[tuple[str, int]] = []
 
     def __call__(self, name: str) -> None:
@@ -50,11 +67,23 @@ class Places:
         self._seen[name] += 1
         here = (name, self._seen[name])
         self.trace.append(here)
-        if name == "end reserve budget":
+        if name == "begin plan":
             os.write(self._begun, b".")
+        if here in self._pauses:
+            self._stopped.touch()
+            while self._stopped.exists():
+                time.sleep(0.005)
         if here == self._stop:
             self._stopped.touch()
-            os.kill(os.getpid(), self._signal)
+            self._meet()
+
+    def _meet(self) -> None:
+        if self._by == "a full disk":
+            fill(self._filler)
+        elif self._by == "an answer lost":
+            raise self.database_error("the connection is gone")
+        else:
+            os.kill(os.getpid(), self._by)
 
     def around(self, owner: Any, name: str, label: Callable[..., str]) -> None:
         """Make places before and after a function of a module or class."""
@@ -62,12 +91,21 @@ class Places:
 
         def outer(*arguments: Any, **keywords: Any) -> Any:
             what = label(*arguments)
+            if not what:
+                return inner(*arguments, **keywords)
             self(f"begin {what}")
             result = inner(*arguments, **keywords)
             self(f"end {what}")
             return result
 
         setattr(owner, name, outer)
+
+
+def fill(filler: Path) -> None:
+    """Leave no room in the file system of a file that isn't there yet."""
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(1 << 16)):
+            pass
 
 
 def _prepare(job: Job, places: Places) -> None:
@@ -108,17 +146,29 @@ def _prepare(job: Job, places: Places) -> None:
                 name = "bundle" if any(c.isdigit() for c in lasting) else lasting
                 places(f"{event} {name}")
 
+    def committing(dialect: DefaultDialect, *_: object) -> str:
+        places.database_error = dialect.loaded_dbapi.OperationalError
+        return "ledger commit"
+
     Journal._append = recorded  # type: ignore[method-assign]
-    Journal.answer = {None: answered, "charged late": charged_late}[job["fault"]]  # type: ignore[method-assign]
+    Journal.answer = charged_late if job["fault"] == "charged late" else answered  # type: ignore[method-assign]
+    if fault := FAULTS.get(job["fault"]):
+        fault()
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(noise, name, logged)
     places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
     places.around(dpsynth.pipeline, "guarded", lambda name, action: name)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
+    places.around(DefaultDialect, "do_execute", _writing)
+    places.around(DefaultDialect, "do_commit", committing)
     places.around(Ledger, "reserve", lambda *_: "ledger entry")
     places.around(Ledger, "settle", lambda *_: "ledger settlement")
     places.around(Ledger, "abandon", lambda *_: "ledger abandonment")
     sys.addaudithook(audited)
+
+
+def _writing(_dialect: object, _cursor: object, statement: str, *_: object) -> str:
+    return "ledger row" if statement.lstrip().upper().startswith(("INSERT", "UPDATE")) else ""
 
 
 def _child(job: Job, begun: int) -> int:
@@ -147,7 +197,7 @@ def _child(job: Job, begun: int) -> int:
 
 
 def _watch(job: Job, child: int, begun: int) -> int:
-    """Wait for a child; kill it ``job["after"]`` seconds after it has reserved its budget."""
+    """Wait for a child; kill it ``job["after"]`` seconds after its first step has begun."""
     if job["after"] is not None:
         select.select([begun], [], [])
         end = time.monotonic() + job["after"]
@@ -163,6 +213,7 @@ def _watch(job: Job, child: int, begun: int) -> int:
 def serve() -> None:
     """Run jobs until stdin ends."""
     replies = os.fdopen(os.dup(1), "w")
+    print("ready", file=replies, flush=True)
     for line in sys.stdin:
         job: Job = json.loads(line)
         begun, tell = os.pipe()

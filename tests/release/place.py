@@ -105,19 +105,29 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Place:
-    """A working directory; ``home`` is where HOME and PREFECT_HOME lie."""
+    """A working directory.
+
+    Attributes:
+        folder: where the command runs.
+        home: where HOME, PREFECT_HOME and what tests note down lie.
+        database: the ledger's URL, where it is not ledger.db in the folder.
+    """
 
     folder: Path
     home: Path
+    database: str | None = None
 
-    def table(self, rows: Iterable[Sequence[str]], name: str = "people.csv") -> None:
+    def table(
+        self, rows: Iterable[Sequence[str]], name: str = "people.csv", header: Sequence[str] = HEADER
+    ) -> None:
         """Write the private table."""
         with (self.folder / name).open("w", newline="") as file:
-            csv.writer(file).writerows([HEADER, *rows])
+            csv.writer(file).writerows([header, *rows])
 
     def configure(self, **changes: object) -> None:
         """Write config.yaml: the usual one with some changes."""
-        (self.folder / "config.yaml").write_text(json.dumps(changed(CONFIG, changes), indent=2))
+        usual = CONFIG if self.database is None else changed(CONFIG, {"ledger": {"url": self.database}})
+        (self.folder / "config.yaml").write_text(json.dumps(changed(usual, changes), indent=2))
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of ``dpsynth run config.yaml`` with arguments."""
@@ -141,9 +151,15 @@ class Place:
         return self.call(self.command(*arguments))
 
     @property
+    def url(self) -> str:
+        """The ledger's URL, from anywhere."""
+        return self.database or f"sqlite:///{self.folder / 'ledger.db'}"
+
+    @property
     def ledger(self) -> Ledger:
-        """The ledger here."""
-        return Ledger(f"sqlite:///{self.folder / 'ledger.db'}")
+        """The ledger here, with its head file if the config names one."""
+        head = json.loads((self.folder / "config.yaml").read_text())["ledger"].get("head")
+        return Ledger(self.url, None if head is None else self.folder / head)
 
     @property
     def balance(self) -> Balance | None:
@@ -159,9 +175,8 @@ class Place:
 
 def release(place: Place, *, resume: str | None = None) -> Release:
     """A release through the Python interface, in this process."""
-    ledger = f"sqlite:///{place.folder / 'ledger.db'}"
     config = json.loads((place.folder / "config.yaml").read_text())
-    config["ledger"]["url"] = ledger
+    config["ledger"]["url"] = place.url
     (place.folder / "config.yaml").write_text(json.dumps(config))
     spec = dpsynth.load(place.folder / "config.yaml", source=str(place.folder / "people.csv"))
     return dpsynth.release(spec, outputs=place.folder / "outputs", resume=resume)

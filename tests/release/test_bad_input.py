@@ -51,10 +51,8 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "min above max": ({"columns": {"age": {"min": 90, "bins": None}}}, ("columns.age.min", "above max")),
     "statistic of no column": ({"publish": {"statistics": [{"mean": "incom"}]}}, ("incom", "income")),
     "wrong kind of mean": ({"publish": {"statistics": [{"mean": "sex"}]}}, ("sex", "not numbers")),
-    "not built yet": (
-        {"privacy": {"accountant": "pld"}},
-        ("not yet supported", "privacy.accountant", "zcdp"),
-    ),
+    "not built yet": ({"constraints": ["age < 15 implies sex == 'F'"]}, ("not yet supported", "constraints")),
+    "accountant of another kind": ({"privacy": {"accountant": "pld"}}, ("privacy.accountant", "zcdp")),
     "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
     "source of another kind": ({"source": {"path": "people.xlsx"}}, ("source.path", ".csv or .parquet")),
     "no ledger there": ({"ledger": {"url": "mysql://host/name"}}, ("ledger.url", "sqlite")),
@@ -74,7 +72,7 @@ def test_a_bad_config_is_refused_with_code_2(keeper: Keeper, spent: Place, case:
 def test_a_config_that_is_not_there_is_refused_with_code_2(keeper: Keeper, place: Place) -> None:
     (place.folder / "config.yaml").unlink()
     assert_refused(keeper.run(place), 2, "config.yaml")
-    assert place.files == set() and place.balance is None
+    assert place.files == set() and not list(place.folder.glob("ledger*"))
 
 
 def table_bytes(rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER, end: str = "\n") -> bytes:
@@ -105,7 +103,7 @@ SOURCES: dict[str, tuple[str, Callable[[], bytes], tuple[str, ...]]] = {
     "CSV under .parquet": ("people.parquet", lambda: table_bytes(ROWS), ("parquet file", "another format")),
     "half a Parquet file": ("people.parquet", lambda: parquet_bytes()[:2000], ("parquet file", "broken")),
     "no such column": ("people.csv", lambda: without("income"), ("no column 'income'", "spelt the same")),
-    "no person column": ("people.csv", lambda: without("person"), ("no column 'person'", "privacy unit")),
+    "no person column": ("people.csv", lambda: without("person"), ("no column 'person'", "privacy.unit")),
     "a column twice": (
         "people.csv",
         lambda: table_bytes([], [*HEADER, "age"]),
@@ -152,7 +150,7 @@ def refused(keeper: Keeper, spent: Place, name: str, *words: str) -> None:
     assert_refused(keeper.run(spent, "--source", name), 4, *words, "Nothing was charged")
     after = spent.balance
     assert balance is not None and after is not None
-    assert (after.spent, after.reserved) == (balance.spent, balance.reserved)
+    assert (after.epsilon_used, after.share_used) == (balance.epsilon_used, balance.share_used)
     assert spent.files == before
 
 
@@ -175,14 +173,15 @@ def test_a_budget_over_the_cap_is_refused_with_code_3_before_the_table_is_opened
     keeper: Keeper, place: Place
 ) -> None:
     """The source doesn't exist, which is found out only by whoever opens it."""
-    place.configure(ledger={"cap": {"epsilon": 1.5}})
+    once = {"cap": {"epsilon": 1.5}, "filter": "sequential"}
+    place.configure(ledger=once)
     assert keeper.run(place).code == 0
     before, balance = place.files, place.balance
     over = keeper.run(place, "--source", "nowhere.csv")
     assert_refused(over, 3, "privacy.epsilon", "0.5", "Nothing was read and nothing was charged")
     assert "nowhere" not in over.err
     assert (place.files, place.balance) == (before, balance)
-    place.configure(ledger={"cap": {"epsilon": 1.5}}, privacy={"epsilon": 0.4})
+    place.configure(ledger=once, privacy={"epsilon": 0.4})
     assert_refused(keeper.run(place, "--source", "nowhere.csv"), 4, "nowhere.csv")
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth import pipeline
+from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
 
@@ -125,12 +126,12 @@ def test_the_number_of_rows_is_public_only_where_neighbours_have_the_same(
 
 def test_the_ledger_lets_two_releases_through_and_refuses_the_third(keeper: Keeper, place: Place) -> None:
     """Hazard 31: what was spent outlives the process."""
-    place.configure(ledger={"cap": {"epsilon": 2.5}})
+    place.configure(ledger={"cap": {"epsilon": 2.5}, "filter": "sequential"})
     for spent in (1.0, 2.0):
         assert keeper.run(place).code == 0
         balance = place.balance
-        assert balance is not None and 0.999 * spent < balance.spent.epsilon <= spent
-        assert balance.reserved.epsilon == 0
+        assert balance is not None and 0.999 * spent < balance.epsilon_used <= spent
+        assert {entry.state for entry in balance.releases} == {"closed"}
     before, balance = place.files, place.balance
     third = keeper.run(place)
     assert third.code == 3 and third.out == "" and third.err.count("\n") == 1
@@ -159,7 +160,8 @@ def test_a_failure_after_the_first_charge_gives_nothing_back(
         release(place)
     name = str(caught.value).split()[-1]
     balance = place.balance
-    assert balance is not None and (balance.reserved.epsilon, balance.spent.epsilon) == (1, 0)
+    assert balance is not None
+    assert [(r.state, r.cost.amount.epsilon) for r in balance.releases] == [("reserved", 1)]
     monkeypatch.setattr(pipeline, step, inner)
     done = release(place, resume=name)
     evidence.assert_whole(done.folder)
@@ -173,5 +175,6 @@ def test_a_failure_before_the_first_charge_costs_and_leaves_nothing(
     with pytest.raises(DpsynthError, match="ValueError; details withheld"):
         release(place)
     balance = place.balance
-    assert balance is not None and (balance.reserved.epsilon, balance.spent.epsilon) == (0, 0)
+    assert balance is not None and balance.share_used == 0
+    assert [(r.state, r.cost) for r in balance.releases] == [("abandoned", NOTHING)]
     assert place.files == set() and not list(place.folder.glob("outputs/people/.*"))

@@ -21,7 +21,10 @@ WHOLE = {
         "unit": {"column": "id", "max_rows": 2}, "accountant": "zcdp",
         "split": {"domain": 0, "one_way": Decimal("0.2"), "structure": 0, "marginals": 0.5},
     },
-    "ledger": {"url": "sqlite:///l.db", "dataset": "d", "cap": {"epsilon": 10, "delta": 0}},
+    "ledger": {
+        "url": "sqlite:///l.db", "dataset": "d", "cap": {"epsilon": 10, "delta": 0}, "filter": "gdp",
+        "head": "/mnt/l.head",
+    },
     "columns": {
         "i": {"type": "integer", "min": 0, "max": 9, "bins": 3, "missing": False, "default": 4},
         "n": {"type": "number", "min": 0, "max": 9, "bins": [0, 3, 9], "decimals": 1, "missing": ["?", -9]},
@@ -38,6 +41,9 @@ WHOLE = {
     },
     "sample": {"rows": 5, "seed": 1},
     "publish": {"formats": ["csv"], "statistics": [{"crosstab": ["i", "b"]}, {"mean": "n", "by": "c"}]},
+    "period": {"column": "visited", "every": "month", "composition": "parallel"},
+    "schedule": {"cron": "0 3 1 * *", "timezone": "Europe/Paris"},
+    "reuse": {"same_period": True, "earlier_periods": True},
 }  # fmt: skip
 
 
@@ -70,8 +76,8 @@ def test_any_value_in_any_place_is_either_accepted_or_a_config_error():
                 assert "is not what is expected here" not in str(error), (path, value)
                 refusals += 1
             else:
-                assert len(spec.fingerprint()) == 64
-    assert refusals > 1200
+                assert len(spec.fingerprint()) == len(spec.whole_fingerprint()) == 64
+    assert refusals > 1400
 
 
 EVERY_KEY = """\
@@ -83,9 +89,14 @@ privacy:
   noise: gaussian
   neighbours: add_remove
   unit: {column: patient_id, max_rows: 4}
-  accountant: pld
+  accountant: auto
   split: {domain: 0.1, one_way: 0.2, structure: 0.2, marginals: 0.5}
-ledger: {url: "sqlite:///ledger.db", dataset: randhie, cap: {epsilon: 10, delta: 1.0e-6}}
+ledger:
+  url: sqlite:///ledger.db
+  dataset: randhie
+  cap: {epsilon: 10, delta: 1.0e-6}
+  filter: auto
+  head: /mnt/other/ledger.head
 columns:
   age:    {type: integer, min: 0, max: 110}
   sex:    {type: category, values: [F, M]}
@@ -103,7 +114,9 @@ publish:
     - {model: logistic_regression, target: sex}
   suppress_below: 10
   k_anonymity: {k: 5, quasi_identifiers: [age, sex, city]}
+period: {column: visited, every: month, composition: sequential}
 schedule: {cron: "0 3 1 * *", timezone: Europe/Paris}
+reuse: {same_period: false, earlier_periods: false}
 """
 
 
@@ -114,7 +127,7 @@ def test_the_whole_grammar_is_known_and_each_part_not_built_is_named():
     assert all(e["type"] == "not_yet" or "not yet supported" in e["msg"] for e in found)
     named = {".".join(str(part) for part in e["loc"] if not str(part).startswith("@")) for e in found}
     assert named == {
-        "source.url", "source.query", "privacy.accountant", "privacy.split", "columns.city.open",
+        "source.url", "source.query", "privacy.split", "columns.city.open",
         "columns.income.bounds", "columns.seen.type", "constraints", "publish.statistics.2",
-        "publish.suppress_below", "publish.k_anonymity", "schedule",
+        "publish.suppress_below", "publish.k_anonymity",
     }  # fmt: skip

@@ -93,6 +93,10 @@ GOOD = "source: {path: a.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: inte
         "sample: {rows: same, seed: 3}",
         "publish: {statistics: [{mean: x}, {crosstab: [x]}]}",
         "constraints: [a, b]",
+        "period: {column: visited, every: week, composition: parallel}",
+        "schedule: {cron: '*/5 0-6 1,15 jan-mar MON#1', timezone: Etc/GMT+3}",
+        "reuse: {same_period: true, earlier_periods: false}",
+        "ledger: {filter: gdp, head: /mnt/ledger.head}",
     ],
 )
 def test_the_schema_accepts_the_grammar(validator, added):
@@ -117,6 +121,15 @@ def test_the_schema_accepts_the_grammar(validator, added):
         GOOD + "structure: {workload: {weights: {x: 0}}}",
         GOOD + "structure: {max_model_mb: none}",
         GOOD + "publish: {statistics: [{median: x}]}",
+        GOOD + "period: {column: visited}",
+        GOOD + "period: {every: month}",
+        GOOD + "period: {column: visited, every: fortnight}",
+        GOOD + "period: {column: visited, every: month, composition: both}",
+        GOOD + "schedule: {cron: 0 3 1 * *}",
+        GOOD + "schedule: {cron: daily, timezone: UTC}",
+        GOOD + "schedule: {cron: 0 0 3 1 * *, timezone: UTC}",
+        GOOD + "reuse: {same_period: yes}",
+        GOOD + "ledger: {filter: pld}",
         "privacy: {epsilon: 1}",
     ],
 )

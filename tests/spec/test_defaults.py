@@ -2,12 +2,13 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from pydantic import ValidationError
 
 from dpsynth.domain.workload import Workload
-from dpsynth.spec import Crosstab, Mean, Person, Row, from_mapping
+from dpsynth.spec import Crosstab, Mean, Period, Person, Reuse, Row, Schedule, Spec, from_mapping
 
 SPLIT = "epsilon: 1.0, delta: 1.0e-9, split: {one_way: 0.1, structure: 0.2, marginals: 0.7}"
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
@@ -29,7 +30,20 @@ def test_every_default_is_the_documented_one(load_with):
     assert (spec.sample.rows, spec.sample.seed) == ("same", None)
     assert spec.publish.formats == ("csv", "parquet")
     assert spec.publish.statistics == ()
+    assert (spec.ledger.filter, spec.ledger.head) == ("auto", None)
+    assert (spec.period, spec.schedule, spec.reuse) == (None, None, Reuse())
+    assert (spec.reuse.same_period, spec.reuse.earlier_periods) == (False, False)
     assert spec.warnings() == ()
+
+
+def test_a_period_adds_up_in_sequence_unless_declared_otherwise(load_with):
+    period = load_with("period: {column: year, every: week}\n").period
+    assert period == Period(column="year", every="week", composition="sequential")
+
+
+def test_a_schedule_is_kept_as_written(load_with):
+    unquoted = load_with("schedule:\n  cron: 0 3 1 jan,JUL mon-fri\n  timezone: Europe/Paris\n")
+    assert unquoted.schedule == Schedule(cron="0 3 1 jan,JUL mon-fri", timezone="Europe/Paris")
 
 
 def test_without_delta_noise_is_laplace(load_with):
@@ -142,6 +156,13 @@ def test_a_weak_choice_is_a_warning_and_no_error(load_with, privacy, words):
     assert words in warning
 
 
+def test_a_value_that_all_rows_of_a_release_share_is_a_warning_among_columns(load_with):
+    (warning,) = load_with("period: {column: sex, every: value}\n").warnings()
+    assert "'sex' is the column of period.every: value and is also among columns" in warning
+    for period in ("{column: site, every: value}", "{column: age, every: year}"):
+        assert load_with(f"period: {period}\n").warnings() == ()
+
+
 def test_epsilon_ten_is_no_warning(load_with):
     assert load_with(replace=(EPSILON, "epsilon: 10")).warnings() == ()
 
@@ -155,6 +176,9 @@ def test_epsilon_ten_is_no_warning(load_with):
         (("min: 0, max: 110}", "max: 110, bins: 111, min: 0.0}"), ""),
         (None, "release: small\n"),
         (None, "ledger: {url: 'sqlite:///other.db', cap: {epsilon: 99}}\n"),
+        (None, "ledger: {filter: gdp, head: /mnt/head}\n"),
+        (None, "schedule: {cron: '0 3 1 * *', timezone: UTC}\n"),
+        (None, "reuse: {same_period: false}\n"),
         (None, "publish: {formats: [csv], statistics: [{mean: age}]}\nsample: {rows: 10, seed: 4}\n"),
         (None, "structure: {method: auto}\n"),
         (None, "structure: {method: auto, merge_rare: 3.0}\n"),
@@ -190,10 +214,60 @@ def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace,
         (None, "structure: {max_seconds: 3}\n"),
         (None, "structure: {merge_rare: 0}\n"),
         (None, "ledger: {dataset: other}\n"),
+        (None, "period: {column: visited, every: month}\n"),
+        (None, "reuse: {earlier_periods: true}\n"),
     ],
 )
 def test_the_fingerprint_tells_other_questions_apart(load_with, replace, added):
     assert load_with(added, replace).fingerprint() != load_with().fingerprint()
+
+
+def test_the_fingerprints_tell_periods_and_what_is_reused_apart(load_with):
+    kinds = product("ab", ("month", "value"), ("sequential", "parallel"))
+    texts = [f"period: {{column: {c}, every: {e}, composition: {how}}}\n" for c, e, how in kinds]
+    texts += [f"{texts[0]}reuse: {{{key}: true}}\n" for key in ("same_period", "earlier_periods")]
+    for digest in (Spec.fingerprint, Spec.whole_fingerprint):
+        assert len({digest(load_with(text)) for text in texts}) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("replace", "added"),
+    [
+        (("data/table.csv", "elsewhere.parquet"), ""),
+        (("1.0e-9", "0.000000001"), ""),
+        (None, "ledger: {url: 'sqlite:///other.db', cap: {epsilon: 99}, filter: gdp, head: /mnt/head}\n"),
+        (None, "schedule: {cron: '0 3 1 * *', timezone: UTC}\n"),
+        (None, "publish: {formats: [csv, parquet]}\n"),
+    ],
+)
+def test_the_whole_fingerprint_ignores_what_leaves_the_bundle_as_it_is(load_with, replace, added):
+    assert load_with(added, replace).whole_fingerprint() == load_with().whole_fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("replace", "added"),
+    [
+        (("epsilon: 1.0", "epsilon: 1.1"), ""),
+        (("max: 110", "max: 111"), ""),
+        (None, "release: other\nledger: {dataset: small}\n"),
+        (None, "ledger: {dataset: other}\n"),
+        (None, "structure: mst\n"),
+        (None, "publish: {formats: [csv]}\n"),
+        (None, "publish: {statistics: [{mean: age}]}\n"),
+        (None, "publish: {statistics: [{crosstab: [age]}]}\n"),
+        (None, "sample: {rows: 10}\n"),
+        (None, "sample: {seed: 4}\n"),
+    ],
+)
+def test_the_whole_fingerprint_tells_other_bundles_apart(load_with, replace, added):
+    assert load_with(added, replace).whole_fingerprint() != load_with().whole_fingerprint()
+
+
+def test_no_section_is_left_out_of_the_whole_fingerprint_unnoticed():
+    """Planted by hand: a section that is new must be put in the digest, or among these."""
+    apart = {"source", "ledger", "schedule", "constraints"}
+    inside = {"release", "privacy", "columns", "structure", "sample", "publish", "period", "reuse"}
+    assert set(Spec.model_fields) == apart | inside
 
 
 def test_the_fingerprint_tells_listed_cliques_apart(load_with):

@@ -204,6 +204,69 @@ ADDED = [
         "ledger.cap.delta must be a number of at least 0 and below 1",
     ),
     ("ledger: {cap: 3}", 8, "ledger.cap must be a mapping"),
+    ("ledger: {filter: rdp}", 8, "ledger.filter must be auto, sequential, zcdp or gdp"),
+    ("ledger: {filter: sequental}", 8, "(did you mean 'sequential'?)"),
+    ("ledger: {head: }", 8, "ledger.head has no value"),
+    ("ledger: {head: 7}", 8, "ledger.head must be the path of a file; YAML reads this as a number"),
+    (
+        "period: month",
+        8,
+        "period must be a mapping of keys to values; its keys are column, every, composition",
+    ),
+    ("period:", 8, "period has no value"),
+    ("period: {every: month}", 8, "period.column is missing: name the column that says which slice a row is"),
+    (
+        "period: {column: visited}",
+        8,
+        "period.every is missing: say how long a slice is, such as every: month",
+    ),
+    (
+        "period: {column: 2026, every: month}",
+        8,
+        "period.column must be the name of a column; YAML reads this",
+    ),
+    ("period: {column: '', every: month}", 8, "period.column has no value"),
+    (
+        "period: {column: visited, every: months}",
+        8,
+        "period.every must be day, week, month, quarter, year or value (did you mean 'month'?)",
+    ),
+    ("period: {column: visited, every: 1}", 8, "period.every must be day, week, month, quarter, year or"),
+    ("period: {column: visited, every: [month]}", 8, "period.every must be day, week, month, quarter, year"),
+    (
+        "period: {column: visited, every: month, composition: paralel}",
+        8,
+        "period.composition must be sequential or parallel (did you mean 'parallel'?)",
+    ),
+    ("period: {column: visited, every: month, of: x}", 8, "period.of is not a known key"),
+    ("reuse: {same_period: true}", 8, "reuse.same_period has no use without the key period"),
+    ("reuse: {same_period: 1}", 8, "reuse.same_period must be true or false"),
+    ("reuse: {earlier: true}", 8, "reuse.earlier is not a known key"),
+    ("reuse: true", 8, "reuse must be a mapping"),
+    ("schedule: {timezone: UTC}", 8, "schedule.cron is missing: give five cron fields"),
+    ("schedule: {cron: 0 3 1 * *}", 8, "schedule.timezone is missing: give a time zone"),
+    ("schedule: {cron: daily, timezone: UTC}", 8, "schedule.cron must be five cron fields in quotes"),
+    ("schedule: {cron: '@daily', timezone: UTC}", 8, "schedule.cron must be five cron fields in quotes"),
+    ("schedule: {cron: 5, timezone: UTC}", 8, "schedule.cron must be five cron fields"),
+    ("schedule: {cron: '0 0 3 1 * *', timezone: UTC}", 8, "schedule.cron must be five cron fields"),
+    ("schedule: {cron: '0 24 * * *', timezone: UTC}", 8, "minute 0-59, hour 0-23, day 1-31, month 1-12, day"),
+    ("schedule: {cron: '*/0 * * * *', timezone: UTC}", 8, "schedule.cron must be five cron fields"),
+    ("schedule: {cron: 'H 3 * * *', timezone: UTC}", 8, "of letters it may hold names such as MON and JAN"),
+    ("schedule: {cron: 'R 3 * * *', timezone: UTC}", 8, "of letters it may hold names such as MON and JAN"),
+    ("schedule: {cron: '0 3 31 2 *', timezone: UTC}", 8, "schedule.cron never comes: no month that it names"),
+    ("schedule: {cron: '0 3 31 4,6,9,11 *', timezone: UTC}", 8, "schedule.cron never comes: no month that"),
+    (
+        "schedule: {cron: 0 3 * * *, timezone: Europe/Pariss}",
+        8,
+        "schedule.timezone must be the name of a time zone, such as Europe/Paris or UTC; 'Europe/Pariss' is "
+        "not known here (did you mean 'Europe/Paris'?)",
+    ),
+    ("schedule: {cron: 0 3 * * *, timezone: Europe}", 8, "'Europe' is not known here"),
+    ("schedule: {cron: 0 3 * * *, timezone: localtime}", 8, "'localtime' is not known here"),
+    ("schedule: {cron: 0 3 * * *, timezone: ../UTC}", 8, "schedule.timezone must be the name of a time zone"),
+    ("schedule: {cron: 0 3 * * *, timezone: 2}", 8, "schedule.timezone must be the name of a time zone"),
+    ("schedule: monthly", 8, "schedule must be a mapping"),
+    ("schedule:", 8, "schedule has no value"),
     (
         "structure: {method: mts}",
         8,
@@ -349,9 +412,6 @@ ADDED = [
 LATER = [
     ("source", "source: {url: 'postgresql://me:hunter2@db/x', query: select 1}", "source.url"),
     ("source", "source: {path: a.csv, query: select 1}", "source.query"),
-    ("privacy", "privacy: {epsilon: 1, delta: 1e-9, accountant: rdp}", "privacy.accountant (rdp)"),
-    ("privacy", "privacy: {epsilon: 1, delta: 1e-9, accountant: pld}", "privacy.accountant (pld)"),
-    ("privacy", "privacy: {epsilon: 1, accountant: advanced}", "privacy.accountant (advanced)"),
     ("columns", "columns:\n  c: {type: category, open: true}", "columns.c.open"),
     ("columns", "columns:\n  c: {type: number, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: integer, bounds: private}", "columns.c.bounds"),
@@ -369,7 +429,6 @@ LATER = [
     ),
     ("", "publish: {suppress_below: 10}", "publish.suppress_below"),
     ("", "publish: {k_anonymity: {k: 5, quasi_identifiers: [age, sex]}}", "publish.k_anonymity"),
-    ("", 'schedule: {cron: "0 3 1 * *", timezone: Europe/Paris}', "schedule"),
 ]
 
 
@@ -420,9 +479,44 @@ def test_private_discovery_has_no_share_yet(load_with):
 
 
 def test_parts_not_built_yet_are_still_validated(load_with):
-    assert "schedule.cron must be five cron fields" in message_of(
-        load_with, "schedule: {cron: daily, timezone: UTC}"
+    assert "publish.k_anonymity.k must be a whole number of at least 2" in message_of(
+        load_with, "publish: {k_anonymity: {k: 1, quasi_identifiers: [age]}}"
     )
+
+
+MONTHLY = "period: {column: visited, every: month}\n"
+
+
+@pytest.mark.parametrize("composition", ["sequential", "parallel"])
+def test_a_period_without_add_remove_is_refused_with_the_reason(load_with, composition):
+    period = f"period: {{column: visited, every: month, composition: {composition}}}\n"
+    for unit in ("row", "{column: id, max_rows: 2}"):
+        privacy = f"{EPSILON}, neighbours: replace_one, unit: {unit}"
+        message = message_of(load_with, period, replace=(EPSILON, privacy))
+        assert (
+            "small.yaml, line 2: privacy.neighbours must be add_remove with a period: how many rows"
+            in message
+        )
+        load_with(period, replace=(EPSILON, privacy.replace("replace_one", "add_remove")))
+
+
+def test_a_period_by_the_column_of_persons_is_refused(load_with):
+    privacy = f"{EPSILON}, unit: {{column: visited, max_rows: 2}}"
+    message = message_of(load_with, MONTHLY, replace=(EPSILON, privacy))
+    assert "line 8: period.column must be another column than privacy.unit.column" in message
+
+
+def test_a_schedule_for_values_that_are_named_one_by_one_is_refused(load_with):
+    schedule = "schedule: {cron: 0 3 1 * *, timezone: UTC}\n"
+    message = message_of(load_with, "period: {column: site, every: value}\n" + schedule)
+    assert "line 9: schedule has no use with period.every: value" in message
+    load_with(MONTHLY + schedule)
+
+
+def test_a_cron_that_starts_with_a_star_asks_for_quotes(load_with):
+    message = message_of(load_with, "schedule:\n  cron: */5 * * * *\n  timezone: UTC\n")
+    assert "line 9" in message and "Put a value that starts with '*' or '&' in quotes" in message
+    load_with("schedule:\n  cron: '*/5 * * * *'\n  timezone: UTC\n")
 
 
 @pytest.mark.parametrize("privacy", ["epsilon: 1", "epsilon: 1, delta: 1e-9, noise: laplace"])
@@ -512,3 +606,10 @@ def test_without_a_file_messages_still_name_the_key():
         from_mapping, {"source": {"path": "a.csv"}, "privacy": {"epsilon": -1}, "columns": {}}
     )
     assert message.startswith("configuration: privacy.epsilon must be")
+
+
+@pytest.mark.parametrize("accountant", ["advanced", "rdp", "pld"])
+def test_an_accountant_that_needs_noise_fixed_beforehand_is_refused_with_the_reason(load_with, accountant):
+    message = message_of(load_with, replace=(EPSILON, f"{EPSILON}, accountant: {accountant}"))
+    assert "privacy.accountant must be auto, sequential, zcdp or gdp." in message
+    assert "hold only where all noise was fixed before the first answer" in message

@@ -78,3 +78,22 @@ def test_the_total_and_columns_without_an_answer_are_passed_over():
         Measurement(("b",), np.array([500, 1, 2, 300]), "gaussian", 10.0),
     ]
     assert set(rare_groups(domain, singles, 30.0).groups) == {"b"}
+
+
+def test_values_stand_out_by_what_earlier_releases_say_with_less_noise():
+    """With three more answers noise is half as much, and so is what a value must have."""
+    domain = Domain({"a": 6})
+    counts = np.array([500, 20, 400, 11, 300, 3])
+    single = Measurement(("a",), counts, "gaussian", 2.0)
+    assert rare_groups(domain, [single], 30.0).groups["a"].tolist() == [0, 1, 2, 1, 3, 1]
+    assert rare_groups(domain, [single], 30.0, (), [single] * 3).groups["a"].tolist() == [0, 1, 2, 3, 4, 3]
+
+
+def test_earlier_counts_are_averaged_by_their_precision():
+    domain = Domain({"a": 4})
+    rough = Measurement(("a",), np.array([500, 90, 300, 80]), "gaussian", 10.0)
+    exact = Measurement(("a",), np.array([500, 2, 300, 1]), "gaussian", 1.0)
+    assert rare_groups(domain, [rough], 60.0).groups == {}
+    assert rare_groups(domain, [rough], 60.0, (), [exact]).groups["a"].tolist() == [0, 1, 2, 1]
+    other = Measurement(("b",), np.array([1, 2]), "gaussian", 1.0)
+    assert rare_groups(domain, [rough], 60.0, (), [other]).groups == {}

@@ -1,0 +1,38 @@
+"""The databases that a ledger can stand in, for every suite that promises something of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from databases import Postgres, reason_without
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[Postgres]:
+    if reason := reason_without():
+        pytest.skip(reason)
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres(_server: Postgres) -> Iterator[Postgres]:
+    """A running PostgreSQL server, which a test may stop and start."""
+    yield _server
+    if not _server.running:
+        _server.start()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a ledger that isn't there yet: in SQLite, then in PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'ledger.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    url = server.make()
+    yield url
+    server.empty(url)

@@ -1,0 +1,223 @@
+"""Releases by a schedule: once a period whatever befalls the ticks, within the cap, and seen in Prefect.
+
+The clock is a test's own; Prefect's server, scheduler and runner are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+import dpsynth
+from dpsynth.accounting.balance import Balance
+from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.errors import DpsynthError
+from dpsynth.spec import Spec
+
+from . import canaries, clock
+from .clock import Clock
+from .place import HEADER, Place
+from .served import Api, Json, Served, until
+
+needs_clock = pytest.mark.skipif(bool(clock.reason_without()), reason=clock.reason_without() or "")
+
+MONTHLY: dict[str, Any] = {
+    "privacy": {"epsilon": 1.0, "delta": 1e-6, "accountant": "gdp"},
+    "ledger": {"filter": "gdp", "cap": {"epsilon": 1000, "delta": 1e-5}},
+    "period": {"column": "visited", "every": "month"},
+    "schedule": {"cron": "0 3 1 * *", "timezone": "Europe/Paris"},
+}
+
+
+def furnish(place: Place, **changes: Any) -> None:
+    """A table with canaries, each row with a day of 2031, and a config that releases it month by month."""
+    rows = canaries.table()
+    visited = [f"2031-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(len(rows))]
+    place.table([(*row, day) for row, day in zip(rows, visited, strict=True)], header=(*HEADER, "visited"))
+    place.configure(**(MONTHLY | changes))
+
+
+def cost_of(spec: Spec) -> Fraction:
+    """mu^2/2 of one release as it is planned."""
+    from dpsynth.spec.plan import make_plan
+    from dpsynth.structure import strategy_of
+
+    plan = make_plan(spec, strategy_of(spec.structure.method, ()))
+    assert plan.measure == "gdp"
+    return plan.budget
+
+
+def cap_for(place: Place, count: int, delta: float) -> float:
+    """An epsilon at which that many releases fit, and not one more."""
+    one = cost_of(dpsynth.load(place.folder / "config.yaml"))
+    fits, more = (float(gdp_epsilon(n * one, Fraction(delta))) for n in (count, count + 1))
+    return (fits + more) / 2
+
+
+def released(place: Place) -> dict[str, Path]:
+    """Bundles by the label of their period, from their manifests."""
+    found = {}
+    for manifest in (place.folder / "outputs").glob("*/*/public/manifest.json"):
+        facts = json.loads(manifest.read_text())
+        found[facts["period"]["label"]] = manifest.parent.parent
+    return found
+
+
+def account(place: Place) -> Balance:
+    """What the ledger says."""
+    balance = place.balance
+    assert balance is not None
+    return balance
+
+
+@dataclass
+class Year:
+    """What was seen in a year of schedules: a balance and the runs of each step, in order."""
+
+    place: Place
+    runs: dict[str, Json]
+    balances: dict[str, Balance]
+    missed: list[Json]
+    events: dict[str, Json]
+    stranger: int
+    code: int
+    still_up: bool
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
+    """January's release, again by hand; then three ticks missed; then a cap that is reached."""
+    home = tmp_path_factory.mktemp("served")
+    (home / "work").mkdir()
+    place = Place(home / "work", home)
+    furnish(place)
+    furnish(place, ledger={"filter": "gdp", "cap": {"epsilon": cap_for(place, 2, 1e-5), "delta": 1e-5}})
+    ours = Clock(home / "clock")
+    ours.set(datetime(2031, 1, 20, 12, tzinfo=UTC))
+    served = Served(place, ours)
+    runs, balances, events = {}, {}, {}
+
+    def note(step: str, since: datetime) -> None:
+        balances[step] = account(place)
+        events[step] = until(lambda: served.api.events(since))[-1]
+
+    try:
+        start = ours.now
+        (runs["tick"],) = served.jump(datetime(2031, 2, 1, 2, 0, 1, tzinfo=UTC))
+        note("tick", start)
+        start = ours.now
+        runs["again"] = served.api.ended(served.api.start("people"))
+        note("again", start)
+        start = ours.now
+        missed = served.jump(datetime(2031, 5, 12, 9, tzinfo=UTC))
+        note("missed", start)
+        start = ours.now
+        (runs["refused"],) = served.jump(datetime(2031, 6, 1, 1, 0, 1, tzinfo=UTC))
+        note("refused", start)
+        with pytest.raises(HTTPError) as refused:
+            Api(served.port, "dpsynth:").runs()
+        code = served.stop()
+        yield Year(place, runs, balances, missed, events, refused.value.code, code, served.api.up)
+    finally:
+        if served.process.poll() is None:
+            served.kill()
+
+
+@needs_clock
+def test_a_tick_releases_the_month_that_has_ended(year: Year) -> None:
+    assert year.runs["tick"]["state"]["type"] == "COMPLETED"
+    (entry,) = year.balances["tick"].releases
+    assert (entry.occasion, entry.state) == ("2031-01", "closed")
+    assert released(year.place)["2031-01"].name == entry.release_id
+
+
+@needs_clock
+def test_a_second_run_of_a_month_shows_the_first_bundle_and_charges_nothing(year: Year) -> None:
+    assert year.runs["again"]["state"]["type"] == "COMPLETED"
+    assert year.balances["again"] == year.balances["tick"]
+    assert year.events["tick"]["payload"] == year.events["again"]["payload"]
+
+
+@needs_clock
+def test_three_missed_runs_spend_once(year: Year) -> None:
+    """Prefect #15886: without care each of them would be a spend."""
+    assert len(year.missed) == 3
+    assert sorted(run["state"]["type"] for run in year.missed).count("COMPLETED") >= 1
+    assert {run["state"]["type"] for run in year.missed} <= {"COMPLETED", "CANCELLED"}
+    assert [r.occasion for r in year.balances["missed"].releases] == ["2031-01", "2031-04"]
+
+
+@needs_clock
+def test_a_refusal_is_a_failed_run_that_says_what_is_left(year: Year) -> None:
+    state = year.runs["refused"]["state"]
+    assert (state["type"], state["name"]) == ("FAILED", "Refused")
+    assert state["message"].endswith("(Exit code 3.)") and "epsilon" in state["message"]
+    assert year.balances["refused"] == year.balances["missed"]
+    assert released(year.place).keys() == {"2031-01", "2031-04"}
+    last = year.events["refused"]
+    assert last["event"] == "dpsynth.release.refused"
+    assert last["resource"]["prefect.resource.id"] == "dpsynth.dataset.people"
+    assert last["payload"]["exit_code"] == 3 and last["payload"]["message"] in state["message"]
+
+
+@needs_clock
+def test_a_completed_release_is_an_event_with_its_id(year: Year) -> None:
+    for step, entry in zip(("tick", "missed"), year.balances["missed"].releases, strict=True):
+        event = year.events[step]
+        assert event["event"] == "dpsynth.release.completed" and event["payload"]["exit_code"] == 0
+        assert event["payload"]["release_id"] == entry.release_id
+        assert event["payload"]["bundle"].endswith(entry.release_id)
+
+
+@needs_clock
+def test_a_schedule_keeps_no_cell_of_the_table(year: Year) -> None:
+    """Hazard 33: Prefect's database, its log, the events, the bundles, what serve wrote."""
+    files = canaries.left_behind(year.place.home)
+    names = {p.relative_to(year.place.home).as_posix() for p in files}
+    assert "prefect/prefect.db" in names and any(name.startswith("serve-") for name in names)
+    assert canaries.found_in(files) == {}
+
+
+@needs_clock
+def test_its_server_wants_a_password_and_its_files_are_their_owners(year: Year) -> None:
+    """Else who works on the same machine could start releases, or a page in its browser could."""
+    assert year.stranger == 401
+    for file in (year.place.home / "prefect").glob("prefect.db*"):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    assert "test:secret" not in "".join(log.read_text() for log in year.place.home.glob("serve-*.log"))
+
+
+@needs_clock
+def test_it_stops_when_asked_and_its_server_with_it(year: Year) -> None:
+    assert year.code == 0 and not year.still_up
+
+
+def test_a_config_without_a_schedule_is_refused(place: Place) -> None:
+    ended = place.call([*place.command()[:-2], "serve", "config.yaml"])
+    assert ended.code == 2 and "no key schedule" in ended.err
+
+
+def test_two_configs_of_one_name_are_refused(place: Place) -> None:
+    furnish(place)
+    (place.folder / "other.yaml").write_text((place.folder / "config.yaml").read_text())
+    ended = place.call([*place.command()[:-2], "serve", "config.yaml", "other.yaml"])
+    assert ended.code == 2 and "the same name" in ended.err
+
+
+def test_a_run_that_starts_just_before_its_time_waits_for_it() -> None:
+    from flows.release import too_early
+
+    tick = datetime(2031, 2, 1, 2, tzinfo=UTC)
+    assert too_early(tick, tick - timedelta(seconds=0.4)) == pytest.approx(0.4)
+    assert too_early(tick, tick) == too_early(tick, tick + timedelta(days=40)) == 0
+    with pytest.raises(DpsynthError, match="Set the clocks"):
+        too_early(tick, tick - timedelta(minutes=2))
