@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -149,6 +150,54 @@ def plan(
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         describe(facts)
+
+
+@app.command()
+def init(
+    thing: Annotated[
+        Path, typer.Argument(metavar="TABLE|DESCRIPTION", help="A table, or a description of one.")
+    ],
+    table: Annotated[
+        Path | None, typer.Option(help="With a description: the table. Its header gives the columns' order.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="What it is, where name and contents don't say: see docs/starting.md."),
+    ] = None,
+    pick: Annotated[str | None, typer.Option(help="Which table of a description of several.")] = None,
+    look: Annotated[
+        bool, typer.Option("--look", help="Read the private table, and guess what is missing from it.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write; - prints it.")] = None,
+) -> None:
+    """Write a first config from a table's header alone, or from a description of the table."""
+    from dpsynth.starting import (
+        draft_of,
+        guessed,
+        must_be_new,
+        release_name,
+        starter_text,
+        write_starter,
+    )
+
+    draft = draft_of(thing, table=table, form=form, pick=pick)
+    name = release_name(draft.table or str(thing))
+    target = out or Path(f"{name}.yaml")
+    printed = target == Path("-")
+    if not printed:
+        must_be_new(target)
+    if look:
+        from dpsynth.guessing import look_at
+
+        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at))
+    print(" ".join(draft.told()), file=sys.stderr)
+    command = shlex.join(["dpsynth", *sys.argv[1:]])
+    if printed:
+        print(starter_text(draft, name, "schemas", command), end="")
+        return
+    for path in write_starter(draft, target, command):
+        print(path)
+    print(f"Now go through the list under review at the end of {target}.", file=sys.stderr)
 
 
 @app.command()

@@ -298,8 +298,7 @@ def sampled(
     same = public[0] if public else round(model.total)
     rows = same if spec.sample.rows == "same" else spec.sample.rows
     codes = sample(model, rows, rng)
-    columns = spec.table_columns()
-    return pa.table([c.decode(codes[c.name], rng) for c in columns], names=[c.name for c in columns])
+    return spec.layout().decode(codes, rng)
 
 
 def tabulated(
@@ -349,7 +348,7 @@ def publication_of(
         release_id=work.release_id,
         date=work.date,
         part=work.occasion.part,
-        columns=spec.table_columns(),
+        layout=spec.layout(),
         synthetic=table,
         singles=singles,
         answers=tuple(m for m in selection.answers if m is not None),

@@ -39,11 +39,14 @@ class Release:
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
-        """The synthetic rows as a pandas table; nullable types where cells may be missing."""
+        """The synthetic rows as a pandas table; nullable types where cells may be missing.
+
+        Dates are datetime64, ordered categories an ordered Categorical, times of day datetime.time.
+        """
         import pandas as pd
 
         nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-        return self.table.to_pandas(types_mapper=nullable.get)
+        return self.table.to_pandas(types_mapper=nullable.get, date_as_object=False)
 
     def save(self, outputs: str | Path) -> Path:
         """Copy the whole bundle to ``outputs/<release>/<release id>``, if it is not there already.

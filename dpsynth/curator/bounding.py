@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.places import is_number
+from dpsynth.domain.number_texts import is_number
 
 Person = NDArray[np.uint64]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +19,21 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.places import NOWHERE, Codes, Places
 
 MISSING_LABEL = "(missing)"
+_REDRAWS = 20
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the private and of the synthetic table.
+    """One column that is read from the private table, modelled, and written to the synthetic one.
 
     Attributes:
         name: as in the header of the source.
         places: what its values may be.
-        missing: whether missing is a place of its own, the last code. It then also takes
-            malformed and unknown cells.
+        missing: whether missing is a place of its own, the first code after those of the
+            values. It then also takes malformed and unknown cells.
         markers: texts that mean missing, besides the empty one. The first is written back.
         fallback: code that takes unusable cells where ``missing`` is False.
+        apart: texts that mean missing in a way of their own: a code each, after the others.
     """
 
     name: str
@@ -38,16 +41,23 @@ class Column:
     missing: bool = True
     markers: tuple[str, ...] = ()
     fallback: int = 0
+    apart: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """Number of codes."""
-        return len(self.places.labels) + self.missing
+        return len(self.places.labels) + self.missing + len(self.apart)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """One public name a code."""
-        return (*self.places.labels, MISSING_LABEL) if self.missing else self.places.labels
+        missing = (MISSING_LABEL,) if self.missing else ()
+        return (*self.places.labels, *missing, *map(apart_label, self.apart))
+
+    @property
+    def unusable(self) -> int:
+        """The code of unusable cells."""
+        return len(self.places.labels) if self.missing else self.fallback
 
     @property
     def centres(self) -> NDArray[np.float64] | None:
@@ -57,21 +67,78 @@ class Column:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Codes in 0..size-1 of the cells' texts; null means missing."""
         stripped = pc.utf8_trim_whitespace(texts)
-        absent = pc.is_in(stripped, pa.array(["", *self.markers], pa.string()))
+        absent = pc.is_in(stripped, pa.array(["", *self.markers, *self.apart], pa.string()))
         values = pc.if_else(absent, pa.scalar(None, pa.string()), stripped)
         codes = self.places.encode(values)
-        unusable = len(self.places.labels) if self.missing else self.fallback
-        return np.where(codes == NOWHERE, unusable, codes)
+        codes = np.where(codes == NOWHERE, self.unusable, codes)
+        if not self.apart:
+            return codes
+        told = pc.index_in(stripped, pa.array(self.apart, pa.string())).fill_null(NOWHERE)
+        place = told.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.where(place == NOWHERE, codes, len(self.places.labels) + self.missing + place)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A typed value for each code, null for missing."""
+        """A typed value for each code, null for missing.
+
+        A value whose text would be read as missing is drawn again, and is missing where its
+        place has no other: a column of ages may say that 99 means missing.
+        """
         gone = codes >= len(self.places.labels)
         values = self.places.decode(np.where(gone, 0, codes), rng)
-        return pc.if_else(pa.array(gone), pa.scalar(None, values.type), values) if gone.any() else values
+        if self._markers_may_be_drawn:
+            values, gone = self._without_markers(values, codes, gone, rng)
+        return _nulled(values, gone)
 
-    def text(self, values: pa.Array) -> pa.StringArray:
-        """Decoded values as they stand in a CSV file: missing as its first marker."""
-        return pc.fill_null(self.places.text(values), self.markers[0] if self.markers else "")
+    @cached_property
+    def _markers_may_be_drawn(self) -> bool:
+        marks = (*self.markers, *self.apart)
+        return bool(marks) and bool((self.places.encode(pa.array(marks, pa.string())) != NOWHERE).any())
+
+    def _without_markers(
+        self, values: pa.Array, codes: Codes, gone: NDArray[np.bool_], rng: np.random.Generator
+    ) -> tuple[pa.Array, NDArray[np.bool_]]:
+        marks = pa.array([*self.markers, *self.apart], pa.string())
+        for _ in range(_REDRAWS):
+            hit = np.flatnonzero(~gone & np.asarray(pc.is_in(self.places.text(values), marks)))
+            if not hit.size:
+                return values, gone
+            spots = np.arange(len(codes))
+            spots[hit] = len(codes) + np.arange(hit.size)
+            values = pa.concat_arrays([values, self.places.decode(codes[hit], rng)]).take(pa.array(spots))
+        return values, gone | np.asarray(pc.is_in(self.places.text(values), marks))
+
+    def apart_texts(self, codes: Codes) -> pa.StringArray:
+        """The marker of each code that is missing in a way of its own, null for all others."""
+        first = self.size - len(self.apart)
+        texts = pa.array([*self.apart, None], pa.string())
+        return texts.take(pa.array(np.where(codes >= first, codes - first, len(self.apart))))
+
+    def text(self, values: pa.Array, apart: pa.StringArray | None = None) -> pa.StringArray:
+        """Decoded values as they stand in a CSV file.
+
+        Args:
+            values: what ``decode`` gave.
+            apart: what ``apart_texts`` gave for the same codes; nulls elsewhere are written
+                as the first of ``markers``, or empty without any.
+        """
+        texts = self.places.text(values)
+        told = texts if apart is None else pc.coalesce(texts, apart)
+        return pc.fill_null(told, self.markers[0] if self.markers else "")
+
+
+def apart_label(marker: str) -> str:
+    """Public name of a place of its own for one marker of missing cells.
+
+    >>> apart_label("refused")
+    '(missing: refused)'
+    """
+    return f"(missing: {marker})"
+
+
+def _nulled(values: pa.Array, gone: NDArray[np.bool_]) -> pa.Array:
+    if not gone.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=gone))
 
 
 def domain_of(columns: Iterable[Column]) -> Domain:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpsynth.domain.column import Column
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
 from dpsynth.publish.csv_files import number_texts, write_csv
@@ -51,8 +50,8 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     """Write the files that hold data, and name each."""
     table = publication.synthetic
     if "csv" in publication.formats:
-        texts = [_texts(c, table.column(i)) for i, c in enumerate(publication.columns)]
-        write_csv(folder / "synthetic.csv", [c.name for c in publication.columns], texts)
+        texts = publication.layout.texts(table)
+        write_csv(folder / "synthetic.csv", list(texts), list(texts.values()))
         yield "synthetic.csv"
     if "parquet" in publication.formats:
         pq.write_table(table.replace_schema_metadata(None), folder / "synthetic.parquet", compression="zstd")
@@ -72,10 +71,6 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         name = f"statistics/{statistic.name}.csv"
         _write_statistic(folder / name, statistic)
         yield name
-
-
-def _texts(column: Column, values: pa.ChunkedArray) -> pa.StringArray:
-    return column.text(values.combine_chunks())
 
 
 def _write_statistic(path: Path, statistic: StatisticTable) -> None:

@@ -70,7 +70,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             },
         },
         "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
-        "columns": public_schema(publication.columns),
+        "columns": public_schema(publication.layout),
         "synthetic_rows": publication.synthetic.num_rows,
         "statistics": [
             {

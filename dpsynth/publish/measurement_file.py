@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.publish.merged_values import group_labels
 from dpsynth.publish.public_schema import public_schema
@@ -85,7 +86,7 @@ def measurement_table(
     ]
     metadata = {
         "dpsynth.format": FORMAT,
-        "dpsynth.columns": json.dumps(public_schema(columns), ensure_ascii=False),
+        "dpsynth.columns": json.dumps(public_schema(Layout(tuple(columns))), ensure_ascii=False),
         "dpsynth.groups": json.dumps({c: grouping.groups[c].tolist() for c in by_group}, ensure_ascii=False),
         "dpsynth.measurements": json.dumps(summary, ensure_ascii=False),
     }

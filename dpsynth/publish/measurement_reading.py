@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement, noise_variance
 from dpsynth.errors import DpsynthError
 from dpsynth.model import Answered
@@ -50,7 +51,9 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
     if told.get("dpsynth.format") != FORMAT:
         raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
     try:
-        if json.loads(told["dpsynth.columns"]) != json.loads(json.dumps(public_schema(columns))):
+        if json.loads(told["dpsynth.columns"]) != json.loads(
+            json.dumps(public_schema(Layout(tuple(columns))))
+        ):
             raise UnusableMeasurements("it had other columns, or other values for them, in its config")
         grouping = Grouping({c: np.array(g) for c, g in json.loads(told["dpsynth.groups"]).items()})
         return _answered(table, json.loads(told["dpsynth.measurements"]), grouping, domain_of(columns))

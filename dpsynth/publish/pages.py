@@ -13,13 +13,17 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from dpsynth.domain.column import Column
+from dpsynth.domain.derived import Derived
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.layout import Part
+from dpsynth.domain.surrogates import Surrogates
 from dpsynth.publish import explanation, figures
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import type_name
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.reused import guarantee_with
+from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import forest, largest
 
 _LABELS_SHOWN = 6
@@ -95,9 +99,10 @@ def report_html(publication: Publication) -> str:
 
 def readme_text(publication: Publication) -> str:
     """The recipient's README."""
+    kinds = publication.layout.kinds
     described = [
-        (column.name, type_name(column), values_in_words(column), _missing_in_words(column))
-        for column in publication.columns
+        (part.name, type_name(part, kinds[part.name]), _values_in_words(part), _missing_in_words(part))
+        for part in publication.layout.parts
     ]
     return _environment().get_template("README.md.j2").render(_common(publication), columns=described)
 
@@ -125,7 +130,18 @@ def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:
     return () if publication.reused is None else publication.reused.cliques
 
 
-def _missing_in_words(column: Column) -> str:
-    if not column.missing:
+def _values_in_words(part: Part) -> str:
+    if isinstance(part, Surrogates):
+        return f"made up, from {part.first} on"
+    if isinstance(part, Derived):
+        return f"computed: {part.written}"
+    return values_in_words(part)
+
+
+def _missing_in_words(part: Part) -> str:
+    if isinstance(part, Surrogates):
         return "never"
-    return f'"{column.markers[0]}"' if column.markers else "an empty cell"
+    if isinstance(part, Derived):
+        return f'"{part.marker}"' if part.marker else "an empty cell"
+    shown = [f'"{part.markers[0]}"' if part.markers else "an empty cell"] if part.missing else []
+    return listed((*shown, *(f'"{marker}"' for marker in part.apart))) if shown or part.apart else "never"

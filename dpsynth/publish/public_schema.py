@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import NumericPlaces
+from dpsynth.domain.derived import Derived
+from dpsynth.domain.formula_kinds import Kind
+from dpsynth.domain.layout import Layout, Part
+from dpsynth.domain.surrogates import Surrogates
 
 _TYPES = {pa.int64(): "integer", pa.float64(): "number", pa.bool_(): "boolean", pa.string(): "text"}
+_KINDS = {"number": "number", "truth": "boolean", "text": "text"}
 
 
-def type_name(column: Column) -> str:
-    """Type of the column's values in words: "integer", "number", "boolean", "text", or Arrow's name."""
-    return _TYPES.get(column.places.arrow_type, str(column.places.arrow_type))
+def type_name(part: Part, kind: Kind) -> str:
+    """Type of a column's values in words.
+
+    One of "integer", "number", "boolean", "text", "date", "datetime", "time", "duration".
+    """
+    if isinstance(part, Derived):
+        return "integer" if kind == Kind("number") else _KINDS[kind.word]
+    arrow_type = part.arrow_type if isinstance(part, Surrogates) else part.places.arrow_type
+    return _TYPES.get(arrow_type, kind.word)
 
 
-def public_schema(columns: Sequence[Column]) -> list[dict[str, object]]:
-    """One mapping a column: name, type, labels in the order of their codes, edges, missing."""
-    return [_described(column) for column in columns]
+def public_schema(layout: Layout) -> list[dict[str, object]]:
+    """One mapping a column of the synthetic table, in its order.
+
+    All have a name and a type. Modelled ones have labels in the order of their codes, what there
+    is to say of their values (edges, unit, format, order ...), and missing; others say what they are
+    made of.
+    """
+    return [_described(part, layout.kinds[part.name]) for part in layout.parts]
 
 
-def _described(column: Column) -> dict[str, object]:
-    described: dict[str, object] = {"name": column.name, "type": type_name(column)}
-    if isinstance(column.places, NumericPlaces):
-        described["edges"] = list(column.places.edges)
-        described["decimals"] = column.places.decimals
-    described["labels"] = list(column.labels)
-    described["missing"] = {
+def _described(part: Part, kind: Kind) -> dict[str, object]:
+    described: dict[str, object] = {"name": part.name, "type": type_name(part, kind)}
+    if isinstance(part, Surrogates):
+        return described | {"made_up_from": part.first}
+    if isinstance(part, Derived):
+        looked_up = {"map": dict(part.map), "other": part.other} if part.map else {}
+        return described | {"computed_from": part.written, **looked_up, "missing_is_written": part.marker}
+    return described | {**part.places.facts, "labels": list(part.labels), "missing": _missing(part)}
+
+
+def _missing(column: Column) -> dict[str, object]:
+    return {
         "has_a_place": column.missing,
         "markers": list(column.markers),
-        "unusable_cells_become": column.labels[-1 if column.missing else column.fallback],
+        **({"told_apart": list(column.apart)} if column.apart else {}),
+        "unusable_cells_become": column.labels[column.unusable],
     }
-    return described

@@ -12,6 +12,7 @@ from dpsynth.accounting.slices import Slice
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.reused import Reused
@@ -27,7 +28,7 @@ class Publication:
         release_id: the id of this run of it.
         date: ISO date of the run, without a time of day.
         part: the slice of the table that it is about; None if it is about the whole of it.
-        columns: the public schema, in the order of the table.
+        layout: what the synthetic table consists of.
         synthetic: typed values under the original names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
         answers: every other noisy marginal, over groups where a column has merged values.
@@ -53,7 +54,7 @@ class Publication:
     release_id: str
     date: str
     part: Slice | None
-    columns: tuple[Column, ...]
+    layout: Layout
     synthetic: pa.Table
     singles: tuple[Measurement, ...]
     answers: tuple[Measurement, ...]
@@ -70,3 +71,8 @@ class Publication:
     lost: tuple[Clique, ...]
     versions: Mapping[str, str]
     reused: Reused | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that were read and modelled, in the order of the table."""
+        return self.layout.columns

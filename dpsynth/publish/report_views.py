@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import NumericPlaces
 from dpsynth.publish import figures
 from dpsynth.publish.statistics import Z95, StatisticTable
 
@@ -122,7 +121,7 @@ def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
     bars = tuple(
         _bar(_label(statistic, row), row, margin, most) for row, margin in zip(rows, margins, strict=True)
     )
-    numeric = isinstance(column.places, NumericPlaces) and len(column.places.labels) > _HISTOGRAM_FROM
+    numeric = column.places.ordered and len(column.places.labels) > _HISTOGRAM_FROM
     if numeric:
         places = len(column.places.labels)
         return OneWayView(statistic, shared, bars[places:], bars, bars[:places])

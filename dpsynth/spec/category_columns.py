@@ -1,4 +1,4 @@
-"""Columns of named values: categories from a closed list, and booleans.
+"""Columns of named values: categories from a closed list, ordered or not, and booleans.
 
 Invariant: each declared value has a spelling of its own that no marker of missing cells shares.
 """
@@ -8,12 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
+import pyarrow as pa
 from pydantic import Field, model_validator
 
-from dpsynth.domain.column import MISSING_LABEL
-from dpsynth.domain.places import BooleanPlaces, CategoryPlaces
-from dpsynth.spec.missing import cell_text, check_default, markers_of
-from dpsynth.spec.numeric_columns import MAX_PLACES, MISSING_HELP, Missing
+from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.column import MISSING_LABEL, apart_label
+from dpsynth.spec.bins import MAX_PLACES
+from dpsynth.spec.missing import (
+    MISSING_HELP,
+    Missing,
+    Rule,
+    apart_of,
+    cell_text,
+    check_default,
+    check_texts,
+    markers_of,
+)
 from dpsynth.spec.scalars import EMPTY, Checked, Flag, JsonSchema, Text
 from dpsynth.spec.section import Section, refused
 
@@ -94,13 +104,9 @@ class CategoryColumn(Section):
         if self.values is None:
             raise refused("is missing; list all values, from public knowledge, such as [F, M]", "values")
         check_default(self.missing, self.default)
-        markers = markers_of(self.missing)
-        for i, value in enumerate(self.values):
-            if str(value) in markers:
-                raise refused(f"lists '{value}', which is also a marker of missing cells", "values", i)
-            if str(value) == MISSING_LABEL and self.missing is not False:
-                raise refused(f"must not be '{MISSING_LABEL}', which labels missing cells", "values", i)
-        if self.other is not None and (self.other in markers or self.other == MISSING_LABEL):
+        _check_values(self.missing, self.values)
+        means_missing = (*markers_of(self.missing), *_missing_labels(self.missing), *apart_of(self.missing))
+        if self.other is not None and (self.other in means_missing or self.other == MISSING_LABEL):
             raise refused("must differ from what means missing", "other")
         labels = self.places().labels
         if self.default is not None and self.default not in labels:
@@ -111,6 +117,54 @@ class CategoryColumn(Section):
         """The categories in the order of the list."""
         assert self.values is not None
         return CategoryPlaces(self.values, self.other)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.places().labels.index(self.default)
+
+
+class OrderedColumn(Section):
+    """One of a closed list of values whose order means something: grades, sizes, degrees."""
+
+    type: Literal["ordered"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] = Field(
+        description="All values in their order, the lowest first, from public knowledge."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        _check_values(self.missing, self.values)
+        if self.default is not None and self.default not in self.places().labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    def places(self) -> CategoryPlaces:
+        """The categories in their order."""
+        return CategoryPlaces(self.values, ordered=True)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.places().labels.index(self.default)
+
+
+def _missing_labels(rule: Rule) -> tuple[str, ...]:
+    """Labels of the places of missing cells."""
+    return () if rule is False else (MISSING_LABEL, *map(apart_label, apart_of(rule)))
+
+
+def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:
+    """Refuse a value that means missing, or is called like it."""
+    texts = tuple(map(str, values))
+    check_texts(rule, texts, "values")
+    for i, text in enumerate(texts):
+        if text in _missing_labels(rule):
+            raise refused(f"must not be '{text}', which labels missing cells", "values", i)
 
 
 @dataclass(frozen=True)
@@ -165,9 +219,7 @@ class BooleanColumn(Section):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         check_default(self.missing, self.default)
-        for i, value in enumerate(self.values):
-            if value in markers_of(self.missing):
-                raise refused(f"lists '{value}', which is also a marker of missing cells", "values", i)
+        check_texts(self.missing, self.values, "values")
         if isinstance(self.default, str) and self.default not in self.values:
             raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
         return self
@@ -175,3 +227,9 @@ class BooleanColumn(Section):
     def places(self) -> BooleanPlaces:
         """False and true with their texts."""
         return BooleanPlaces(*self.values)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        if isinstance(self.default, str):
+            return int(self.places().encode(pa.array([self.default], pa.string()))[0])
+        return int(bool(self.default))

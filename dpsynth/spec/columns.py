@@ -1,73 +1,95 @@
-"""The kinds of columns a configuration may declare, and the column each becomes.
+"""The kinds of columns a configuration may declare, and what each becomes.
 
-A new kind is one class here or in a file beside it, and one line in ``ColumnSpec``.
+A new kind is one class in a file beside this one, one line in ``ColumnSpec`` and one in ``KINDS``.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import pyarrow as pa
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from dpsynth.domain.column import Column
-from dpsynth.errors import ConfigError
-from dpsynth.spec.category_columns import BooleanColumn, CategoryColumn
-from dpsynth.spec.missing import markers_of
-from dpsynth.spec.numeric_columns import DateColumn, IntegerColumn, NumberColumn
+from dpsynth.domain.layout import Part
+from dpsynth.spec.calendar_columns import DateColumn, DatetimeColumn, TimeColumn
+from dpsynth.spec.category_columns import BooleanColumn, CategoryColumn, OrderedColumn
+from dpsynth.spec.derived_columns import DerivedColumn
+from dpsynth.spec.duration_columns import DurationColumn
+from dpsynth.spec.identifier_columns import IdentifierColumn
+from dpsynth.spec.missing import apart_of, markers_of
+from dpsynth.spec.numeric_columns import IntegerColumn, NumberColumn
 from dpsynth.spec.scalars import one_of
-from dpsynth.spec.section import nearest, not_yet, refused
+from dpsynth.spec.section import Section, nearest, refused
+from dpsynth.spec.text_columns import TextColumn
 
-_KINDS = ("integer", "number", "boolean", "category")
-_LATER = ("date", "datetime", "time", "ordered", "text")
+KINDS = ("integer", "number", "boolean", "category", "ordered", "date", "datetime", "time", "duration",
+         "text", "identifier", "derived")  # fmt: skip
 
 
 def _kind_stated(value: object) -> object:
-    if isinstance(value, IntegerColumn | NumberColumn | BooleanColumn | CategoryColumn | DateColumn):
+    if isinstance(value, Section):
         return value
     if not isinstance(value, dict):
         raise refused("must be a mapping such as {type: integer, min: 0, max: 110}")
     kind = value.get("type")
-    if kind in _KINDS or kind == "date":
+    if kind in KINDS:
         return value
-    if isinstance(kind, str) and kind in _LATER:
-        raise not_yet(f"{kind} columns", ", ".join(_KINDS))
     if kind is None:
-        raise refused(f"is missing; it is one of {one_of(_KINDS)}", "type")
-    raise refused(f"must be one of {one_of(_KINDS)}{nearest(kind, (*_KINDS, *_LATER))}", "type")
+        raise refused(f"is missing; it is one of {one_of(KINDS)}", "type")
+    raise refused(f"must be one of {one_of(KINDS)}{nearest(kind, KINDS)}", "type")
 
 
 def _kind(value: object) -> str:
     return "@" + str(value["type"] if isinstance(value, dict) else getattr(value, "type", ""))
 
 
+ModelledSpec = (
+    IntegerColumn
+    | NumberColumn
+    | BooleanColumn
+    | CategoryColumn
+    | OrderedColumn
+    | DateColumn
+    | DatetimeColumn
+    | TimeColumn
+    | DurationColumn
+    | TextColumn
+)
+"""A declaration of a column that is read and modelled."""
+
 ColumnSpec = Annotated[
     Annotated[IntegerColumn, Tag("@integer")]
     | Annotated[NumberColumn, Tag("@number")]
     | Annotated[BooleanColumn, Tag("@boolean")]
     | Annotated[CategoryColumn, Tag("@category")]
-    | Annotated[DateColumn, Tag("@date")],
+    | Annotated[OrderedColumn, Tag("@ordered")]
+    | Annotated[DateColumn, Tag("@date")]
+    | Annotated[DatetimeColumn, Tag("@datetime")]
+    | Annotated[TimeColumn, Tag("@time")]
+    | Annotated[DurationColumn, Tag("@duration")]
+    | Annotated[TextColumn, Tag("@text")]
+    | Annotated[IdentifierColumn, Tag("@identifier")]
+    | Annotated[DerivedColumn, Tag("@derived")],
     Discriminator(_kind),
     BeforeValidator(_kind_stated),
 ]
 """One column's declaration. The tags start with @ so that messages can leave them out."""
 
 
-def column_of(name: str, declared: ColumnSpec) -> Column:
+def column_of(name: str, declared: ModelledSpec) -> Column:
     """The column of the domain that a declaration describes."""
-    if isinstance(declared, DateColumn):
-        raise ConfigError(f"not yet supported: columns.{name}.type: date.")
-    places = declared.places()
-    fallback = 0
-    if declared.missing is False and declared.default is not None:
-        text = declared.default
-        if isinstance(declared, BooleanColumn) and isinstance(text, bool):
-            text = declared.values[text]
-        fallback = int(places.encode(pa.array([str(text)], pa.string()))[0])
     return Column(
         name,
-        places,
+        declared.places(),
         missing=declared.missing is not False,
         markers=markers_of(declared.missing),
-        fallback=fallback,
+        fallback=declared.fallback() if declared.missing is False else 0,
+        apart=apart_of(declared.missing),
     )
+
+
+def part_of(name: str, declared: ColumnSpec) -> Part | None:
+    """The column of the synthetic table, if the declaration makes one."""
+    if isinstance(declared, IdentifierColumn | DerivedColumn):
+        return declared.part(name)
+    return column_of(name, declared)

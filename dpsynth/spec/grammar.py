@@ -17,12 +17,16 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dpsynth.domain.column import Column
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.workload import Workload
-from dpsynth.spec.columns import ColumnSpec, column_of
-from dpsynth.spec.numeric_columns import MAX_PLACES
+from dpsynth.spec.bins import MAX_PLACES
+from dpsynth.spec.columns import ColumnSpec, part_of
+from dpsynth.spec.identifier_columns import IdentifierColumn
+from dpsynth.spec.layout_checks import check_layout
 from dpsynth.spec.period import Period, Reuse
 from dpsynth.spec.privacy import Ledger, Person, Privacy
 from dpsynth.spec.publication import Publish, Sample
+from dpsynth.spec.review import Unreviewed, refuse_unreviewed
 from dpsynth.spec.scalars import EMPTY, Text
 from dpsynth.spec.schedule import Schedule
 from dpsynth.spec.section import Later, Section, default_unstated, nearest, refused
@@ -69,9 +73,13 @@ class Spec(Section):
         default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
     )
     reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
+    review: Annotated[tuple[str, ...], Unreviewed()] = Field(
+        default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
+    )
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        refuse_unreviewed(values.get("review", ()))
         for key in ("period", "schedule"):
             if key in values and values[key] is None:
                 # Where nothing stands something was meant: not the whole table, not no schedule.
@@ -86,6 +94,7 @@ class Spec(Section):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         columns = self._sizes_checked()
+        check_layout(self.layout())
         self._statistics_checked(columns)
         self._structure_checked(columns)
         self._privacy_suits_the_method()
@@ -103,11 +112,14 @@ class Spec(Section):
             if not name or not name.isprintable() or len(name) > 200:
                 raise refused("must be a name of 1 to 200 printable characters", "columns", name)
         columns = {column.name: column for column in self.table_columns()}
+        if not columns:
+            raise refused("must declare at least one that is read from the source", "columns")
         for name, column in columns.items():
             if column.size < 2:
                 raise refused("has one possible value only; remove the column", "columns", name)
-            if column.size > MAX_PLACES + 2:
-                words = f"has {column.size:,} possible values; use fewer, at most {MAX_PLACES:,}"
+            values = len(column.places.labels)
+            if values > MAX_PLACES + 1:
+                words = f"has {values:,} possible values; use fewer, at most {MAX_PLACES:,}"
                 raise refused(words, "columns", name)
         return columns
 
@@ -115,16 +127,25 @@ class Spec(Section):
         for i, statistic in enumerate(self.publish.statistics):
             path = ("publish", "statistics", i)
             for name in statistic.columns:
-                _known(name, columns, *path)
+                self._modelled(name, columns, *path)
             _countable(statistic.columns, columns, *path)
             mean = getattr(statistic, "mean", None)
             if mean is not None and columns[mean].centres is None:
                 raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
 
+    def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
+        if name in self.columns and name not in columns:
+            kind = self.columns[name].type
+            words = (
+                f"names '{name}', which is not counted: columns of type {kind} are not read from the table"
+            )
+            raise refused(words, *path)
+        _known(name, columns, *path)
+
     def _structure_checked(self, columns: Mapping[str, Column]) -> None:
         structure = self.structure
         for name, path in structure.named():
-            _known(name, columns, "structure", *path)
+            self._modelled(name, columns, "structure", *path)
         for i, clique in enumerate(structure.cliques or ()):
             _countable(clique, columns, "structure", "cliques", i)
         ways = None if structure.workload is None else structure.workload.ways
@@ -179,7 +200,7 @@ class Spec(Section):
 
     def workload(self) -> Workload:
         """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
-        names, asked = tuple(self.columns), self.structure.workload
+        names, asked = tuple(c.name for c in self.table_columns()), self.structure.workload
         if asked is None:
             return Workload(names)
         return Workload(
@@ -191,9 +212,14 @@ class Spec(Section):
             asked.target_weight,
         )
 
+    def layout(self) -> Layout:
+        """What the synthetic table consists of, in the order of the configuration."""
+        parts = (part_of(name, declared) for name, declared in self.columns.items())
+        return Layout(tuple(part for part in parts if part is not None))
+
     def table_columns(self) -> tuple[Column, ...]:
-        """The declared columns as the domain's, in the order of the configuration."""
-        return tuple(column_of(name, declared) for name, declared in self.columns.items())
+        """The columns that are read and modelled, in the order of the configuration."""
+        return self.layout().columns
 
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but deserves a second look; public facts only, one sentence or two each."""
@@ -209,9 +235,10 @@ class Spec(Section):
                 f"delta {privacy.delta} is above {LOUD_DELTA}: it should be well below 1 divided by the "
                 "number of rows, or whole rows could be published within the guarantee."
             )
-        if isinstance(privacy.unit, Person) and privacy.unit.column in self.columns:
+        person = privacy.unit.column if isinstance(privacy.unit, Person) else ""
+        if person in self.columns and not isinstance(self.columns[person], IdentifierColumn):
             found.append(
-                f"'{privacy.unit.column}' says whose row it is and is also among columns, so the synthetic "
+                f"'{person}' says whose row it is and is also among columns, so the synthetic "
                 "table will hold values of it. It is not needed there."
             )
         if self.period is not None and self.period.every == "value" and self.period.column in self.columns:

@@ -1,4 +1,4 @@
-"""Numeric columns: integers, numbers and (for later) dates, cut into declared bins.
+"""Numeric columns: integers and numbers, cut into declared bins, in the notation of the table.
 
 Invariant: the bins follow from the declaration alone, by exact arithmetic, and each holds at
 least one value that the column can take.
@@ -7,72 +7,28 @@ least one value that the column can take.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 from typing import Annotated, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from dpsynth.domain.places import NumericPlaces, default_decimals
-from dpsynth.spec.missing import MissingRule, check_default
-from dpsynth.spec.scalars import EMPTY, Checked, Choice, JsonSchema, Number, Text, Whole
+from dpsynth.domain.numeric_places import NumericPlaces, default_decimals
+from dpsynth.spec.bins import BOUNDS_HELP, DEFAULT_BINS, ONE_A_VALUE, Bins
+from dpsynth.spec.missing import MISSING_HELP, Missing, Rule, check_default
+from dpsynth.spec.number_notation import FORMAT_HELP, NumberNotation, form_of
+from dpsynth.spec.scalars import Choice, Number, Whole
 from dpsynth.spec.section import Later, Section, refused
 
-MAX_PLACES = 10_000
-ONE_A_VALUE = 128
-DEFAULT_BINS = 32
 _LARGEST_INTEGER = 10**15
 _LARGEST_STEP = 2**53
 _MAX_DECIMALS = 9
 
-Missing = Annotated[bool | tuple[str, ...], MissingRule()]
-MISSING_HELP = (
-    "true: missing is a value of its own, which also takes malformed cells. A text or a list of texts: the "
-    "same, and these mean missing too. false: nothing is missing; unusable cells become the default."
-)
-_BOUNDS_HELP = "Not yet supported. 'private': find the bounds with a part of the budget."
 _WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
 _Bound = Annotated[Decimal, Number()]
-
-
-@dataclass(frozen=True)
-class Bins(Checked):
-    """A number of bins, or the rising edges of bins as a tuple."""
-
-    edge: Number
-
-    def check(self, value: object) -> int | tuple[Decimal | int, ...]:
-        """The number or the edges."""
-        if value is None:
-            raise refused(EMPTY)
-        if not isinstance(value, list | tuple):
-            number = Whole(at_least="1", at_most=str(MAX_PLACES), advice="or a list of rising edges")
-            return number.check(value)
-        if len(value) < 2:
-            raise refused("must be a number of bins, or a list of at least two rising edges")
-        if len(value) > MAX_PLACES + 1:
-            raise refused(f"must have at most {MAX_PLACES:,} bins")
-        edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
-        for i in range(1, len(edges)):
-            if edges[i] <= edges[i - 1]:
-                raise refused("must be above the edge before it; edges rise", i)
-        return edges
-
-    def _edge(self, value: object, position: int) -> Decimal | int:
-        try:
-            return self.edge.check(value)
-        except PydanticCustomError as error:
-            raise refused((error.context or {})["words"], position) from None
-
-    def json_schema(self) -> JsonSchema:
-        """An integer or a list of edges."""
-        edges = {"type": "array", "items": self.edge.json_schema(), "minItems": 2, "maxItems": MAX_PLACES + 1}
-        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PLACES}, edges]}
 
 
 def _ends(
@@ -95,7 +51,7 @@ def _ends(
 
 
 def _check_default(
-    missing: bool | tuple[str, ...], default: Decimal | int | None, low: Decimal | int, high: Decimal | int
+    missing: Rule, default: Decimal | int | None, low: Decimal | int, high: Decimal | int
 ) -> None:
     check_default(missing, default)
     if default is not None and not low <= default <= high:
@@ -115,12 +71,13 @@ class IntegerColumn(Section):
         description=f"A number of bins, or their rising edges: [0, 10, 20, 110] is 0-9, 10-19 and 20-110. "
         f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
     )
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: _WholeBound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=_BOUNDS_HELP
+        default=None, description=BOUNDS_HELP
     )
 
     @model_validator(mode="after")
@@ -147,7 +104,11 @@ class IntegerColumn(Section):
             count = last - self.min + 1
             bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
             starts = [self.min + i * count // bins for i in range(bins)]
-        return NumericPlaces((*map(float, starts), last + 0.5), decimals=0, integer=True)
+        return NumericPlaces((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _place(self.places(), self.default)
 
 
 class NumberColumn(Section):
@@ -164,12 +125,13 @@ class NumberColumn(Section):
         default=None,
         description="Decimals of synthetic values. Left out: some 1 000 values a bin, at most 6.",
     )
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: _Bound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=_BOUNDS_HELP
+        default=None, description=BOUNDS_HELP
     )
 
     @model_validator(mode="after")
@@ -220,36 +182,13 @@ class NumberColumn(Section):
 
     def places(self) -> NumericPlaces:
         """The bins, their edges rounded to doubles."""
-        return NumericPlaces(tuple(float(e) for e in self._edges()), decimals=self._decimals(), integer=False)
+        edges = tuple(float(e) for e in self._edges())
+        return NumericPlaces(edges, self._decimals(), integer=False, form=form_of(self.format))
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _place(self.places(), self.default)
 
 
-@dataclass(frozen=True)
-class Day(Checked):
-    """A calendar day as YYYY-MM-DD."""
-
-    def check(self, value: object) -> date:
-        """The day."""
-        try:
-            return value if isinstance(value, date) else date.fromisoformat(Text("a day").check(value))
-        except ValueError:
-            raise refused("must be a day written as YYYY-MM-DD, such as 2020-01-31") from None
-
-    def json_schema(self) -> JsonSchema:
-        """A string of format date."""
-        return {"type": "string", "format": "date"}
-
-
-class DateColumn(Section):
-    """Calendar dates. Not yet supported."""
-
-    type: Annotated[Literal["date"], Choice((), later=("date",))] = Field(description="Kind of column.")
-    min: Annotated[date, Day()] | None = Field(default=None, description="First day.")
-    max: Annotated[date, Day()] | None = Field(default=None, description="Last day.")
-    unit: Annotated[str, Choice(("day", "week", "month", "quarter", "year"))] = Field(
-        default="month", description="Width of a bin."
-    )
-    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=_BOUNDS_HELP
-    )
-    missing: Missing = Field(default=True, description=MISSING_HELP)
-    default: Annotated[date, Day()] | None = Field(default=None, description="For unusable cells.")
+def _place(places: NumericPlaces, default: Decimal | int | None) -> int:
+    return 0 if default is None else int(places.places_of(np.array([float(default)]))[0])

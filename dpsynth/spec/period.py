@@ -59,8 +59,8 @@ class Reuse(Section):
     )
     earlier_periods: Annotated[bool, Flag()] = Field(
         default=False,
-        description="true: the answers of the last release of an earlier slice are what choices of marginals "
-        "are compared with.",
+        description="true: answers about the last 24 earlier slices go into the model, at a discount by how "
+        "far single columns have changed, and choices of marginals are compared with them.",
     )
 
 

@@ -13,8 +13,8 @@ from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.curator import load_table, read_batches
 from dpsynth.curator import table as table_module
 from dpsynth.curator.slicing import in_slice, rows_within
+from dpsynth.domain.category_places import CategoryPlaces
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import CategoryPlaces
 
 KEY = b"k" * 32
 COLUMNS = (Column("sex", CategoryPlaces(("F", "M"))), Column("drug", CategoryPlaces(("a", "b", "c"))))

@@ -1,6 +1,5 @@
 """Every text has a code, and what a code decodes to has this code again."""
 
-import string
 from decimal import Decimal
 
 import numpy as np
@@ -9,78 +8,13 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import MISSING_LABEL, Column
-from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
-from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
+from dpsynth.domain.numeric_places import NumericPlaces
 
-QUICK = settings(max_examples=300, deadline=None)
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
+from .declared import COLUMNS, WILD, declared
 
-
-def declared(column):
-    """The domain's column that a config declares, or no example where the config is refused."""
-    values = {"source": {"path": "t.csv"}, "privacy": {"epsilon": Decimal(1)}, "columns": {"x": column}}
-    try:
-        return from_mapping({"release": "r", **values}).table_columns()[0]
-    except ConfigError:
-        assume(False)
-
-
-MISSING = st.sampled_from([True, False, ("?", "NA")])
-
-
-@st.composite
-def integers(draw):
-    low = draw(st.integers(-(10**12), 10**12))
-    width = draw(st.integers(0, 400))
-    bins = draw(st.none() | st.integers(1, min(50, width + 1)))
-    column = {"type": "integer", "min": low, "max": low + width, "missing": draw(MISSING)}
-    return declared(column | ({} if bins is None else {"bins": bins}))
-
-
-@st.composite
-def numbers(draw):
-    places = draw(st.integers(0, 10))
-    steps = draw(st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=6, unique=True))
-    edges = [Decimal(s).scaleb(-places) for s in sorted(steps)]
-    bins = draw(st.just(edges) | st.integers(1, 12))
-    column = {"type": "number", "bins": bins, "missing": draw(MISSING)}
-    if isinstance(bins, int):
-        column |= {"min": edges[0], "max": edges[-1]}
-    if draw(st.booleans()):
-        column["decimals"] = draw(st.integers(0, 9))
-    return declared(column)
-
-
-@st.composite
-def categories(draw):
-    values = draw(st.lists(WORDS | st.integers(-(10**15), 10**15), min_size=1, max_size=8, unique_by=str))
-    column = {"type": "category", "values": values, "missing": draw(MISSING)}
-    if draw(st.booleans()):
-        column["other"] = draw(WORDS)
-    return declared(column)
-
-
-@st.composite
-def booleans(draw):
-    return declared({"type": "boolean", "values": [draw(WORDS), draw(WORDS)], "missing": draw(MISSING)})
-
-
-COLUMNS = st.one_of(integers(), numbers(), categories(), booleans())
-WILD = st.one_of(
-    st.none(),
-    st.text(max_size=20),
-    st.floats().map(str),
-    st.integers().map(str),
-    st.decimals().map(str),
-    st.binary(max_size=12).map(lambda b: b.decode("utf-8", "replace")),
-    st.text(" \t\r\n\v\f\u00a0\u2003\u3000\x00", max_size=4),
-    st.text(string.digits + "+-.eE_", max_size=12),
-    st.sampled_from(["nan", "NaN", "inf", "-inf", "Infinity", "1e400", "-1e400", "1e-400", "0x10", "1_000"]),
-    st.sampled_from(["\uff11\uff12", "٣", "½", "1,5", "--1", "+", "1e", ".", "1.", "=1+1"]),
-    st.sampled_from(["9" * 5000, "\ufeff7", "7\u0000", "null", "None"]),
-)
+QUICK = settings(max_examples=400, deadline=None)
 
 
 @given(COLUMNS, st.lists(WILD, max_size=8))
@@ -91,14 +25,39 @@ def test_every_text_has_a_code_inside_the_domain(column, texts):
     assert all(0 <= code < column.size for code in codes)
 
 
+def read_again(column, codes, seed):
+    """Codes of what a CSV file holds for some codes; and whether a value was none but markers."""
+    values = column.decode(codes, np.random.default_rng(seed))
+    texts = column.text(values, column.apart_texts(codes))
+    assert values.type == column.places.arrow_type and texts.null_count == 0
+    unspeakable = np.asarray(values.is_null()) & (codes < len(column.places.labels))
+    return column.encode(texts), unspeakable
+
+
 @given(COLUMNS, st.integers(0, 2**32))
 @QUICK
 def test_the_written_text_of_any_decoded_value_has_the_same_code_again(column, seed):
     codes = np.repeat(np.arange(column.size), 3)
-    values = column.decode(codes, np.random.default_rng(seed))
-    texts = column.text(values)
-    assert values.type == column.places.arrow_type and texts.null_count == 0
-    assert column.encode(texts).tolist() == codes.tolist()
+    again, unspeakable = read_again(column, codes, seed)
+    assert again[~unspeakable].tolist() == codes[~unspeakable].tolist()
+    assert set(again[unspeakable]) <= {column.unusable, *range(column.unusable, column.size)}
+    marks = pa.array([*column.markers, *column.apart], pa.string())
+    met = set(column.places.encode(marks).tolist())
+    assert set(codes[unspeakable]) <= met, "a value is missing though no marker looks like it"
+
+
+def test_a_bin_that_spills_over_would_be_noticed(monkeypatch):
+    """The planted fault: each place also decodes to the first step of the next one."""
+    for kind in (
+        {"type": "integer", "min": 0, "max": 99, "bins": 10},
+        {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "month"},
+        {"type": "duration", "min": 0, "max": 600, "format": "minutes", "unit": "hour"},
+    ):
+        column, codes = declared(kind), np.repeat(np.arange(5), 100)
+        assert read_again(column, codes, 0)[0].tolist() == codes.tolist()
+        low, high = column.places._grid
+        object.__setattr__(column.places, "_grid", (low, high + 1))
+        assert read_again(column, codes, 0)[0].tolist() != codes.tolist()
 
 
 @given(COLUMNS, st.integers(0, 2**32))
@@ -108,6 +67,8 @@ def test_decoded_numbers_lie_within_half_a_width_of_their_centre(column, seed):
     assume(centres is not None)
     codes = np.tile(np.arange(len(centres)), 20)
     values = column.places.decode(codes, np.random.default_rng(seed))
+    if pa.types.is_duration(values.type):
+        values = pa.array(values.cast(pa.int64()).to_numpy() / column.places.grain * column.places._scale)
     numbers = values.cast(pa.float64()).to_numpy()
     room = half[codes] + 1e-9 * np.maximum(1, np.abs(centres[codes]))
     assert (np.abs(numbers - centres[codes]) <= room).all()
@@ -115,15 +76,16 @@ def test_decoded_numbers_lie_within_half_a_width_of_their_centre(column, seed):
 
 @given(COLUMNS)
 @QUICK
-def test_there_is_one_public_label_a_code_and_missing_comes_last(column):
+def test_there_is_one_public_label_a_code_and_those_of_missing_come_last(column):
     assert len(column.labels) == column.size == len(set(column.labels))
-    assert (column.labels[-1] == MISSING_LABEL) == column.missing
+    after = column.labels[len(column.places.labels) :]
+    assert after == ((MISSING_LABEL,) * column.missing + tuple(f"(missing: {m})" for m in column.apart))
 
 
 @given(COLUMNS, st.sampled_from(["", " ", "\t", "\u3000", None]))
 @QUICK
 def test_blank_and_absent_cells_are_missing_or_take_the_fallback(column, blank):
-    expected = column.size - 1 if column.missing else column.fallback
+    expected = len(column.places.labels) if column.missing else column.fallback
     assert column.encode(pa.array([blank], pa.string())).tolist() == [expected]
 
 

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.places import BooleanPlaces, CategoryPlaces, NumericPlaces
+from dpsynth.domain.numeric_places import NumericPlaces
 from dpsynth.model import LeastSquares, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
 
@@ -105,7 +107,7 @@ def publication() -> Publication:
         release_id="r-1",
         date="2026-03-01",
         part=None,
-        columns=COLUMNS,
+        layout=Layout(COLUMNS),
         synthetic=synthetic(40),
         singles=measurements[:-2],
         answers=measurements[-2:],

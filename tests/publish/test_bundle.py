@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.domain.layout import Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
 from dpsynth.publish import commit, restore, write_public
@@ -92,7 +93,7 @@ def test_a_table_of_one_column_keeps_its_empty_cells(written, publication):
     column = publication.columns[3]
     table = pa.table({column.name: pa.array([None, 0.5, None], pa.float64())})
     kept = {"singles": publication.singles[:1], "answers": (), "statistics": (), "cliques": ()}
-    folder = written(columns=(column,), synthetic=table, **kept)
+    folder = written(layout=Layout((column,)), synthetic=table, **kept)
     assert pyarrow.csv.read_csv(folder / "synthetic.csv").num_rows == 3
 
 

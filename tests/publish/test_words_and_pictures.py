@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.domain.category_places import CategoryPlaces
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import CategoryPlaces
 from dpsynth.publish.figures import guess_percent, number, odds_factor, rounded_up
 from dpsynth.publish.report_views import crosstab_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable

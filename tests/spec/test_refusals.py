@@ -127,7 +127,7 @@ REPLACED = [
         AGE,
         "{type: integr, min: 0, max: 9}",
         4,
-        "columns.age.type must be one of integer, number, boolean or cat",
+        "columns.age.type must be one of integer, number, boolean, category, ordered, date,",
     ),
     (AGE, "{min: 0, max: 9}", 4, "columns.age.type is missing"),
     (AGE, "{type: [integer], min: 0}", 4, "columns.age.type must be one of"),
@@ -415,12 +415,8 @@ LATER = [
     ("columns", "columns:\n  c: {type: category, open: true}", "columns.c.open"),
     ("columns", "columns:\n  c: {type: number, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: integer, bounds: private}", "columns.c.bounds"),
-    (
-        "columns",
-        "columns:\n  c: {type: date, min: 2020-01-01, max: 2026-12-31, unit: month}",
-        "columns.c.type (date)",
-    ),
-    ("columns", "columns:\n  c: {type: ordered, values: [a, b]}", "columns.c (ordered columns)"),
+    ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
+    ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
     ("", "constraints: [\"age < 15 implies married == 'no'\"]", "constraints"),
     (
         "",

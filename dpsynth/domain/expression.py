@@ -1,0 +1,186 @@
+"""Formulas over columns, as people write them: ``pay + bonus``, ``if(age < 18, 'child', 'adult')``.
+
+A small grammar of its own, read by hand: nothing in a configuration is ever run as a program.
+
+    formula     conjunction ("or" conjunction)*
+    conjunction negation ("and" negation)*
+    negation    "not" negation | comparison
+    comparison  sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)?
+    sum         product (("+" | "-") product)*
+    product     factor (("*" | "/") factor)*
+    factor      "-" factor | number | 'text' | column | `column` | function "(" formula ("," formula)* ")" |
+                "(" formula ")"
+
+Invariant: a formula is a value; what it comes to is worked out in ``formula_kinds``
+and ``formulas``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+MAX_DEPTH = 40
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>[^`]+)`"
+    r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,]))"
+)
+COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+"""Signs that compare."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number or a text that stands in a formula."""
+
+    value: Decimal | str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A column."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation: an operator's sign, or a function's name; and what it works on."""
+
+    operation: str
+    operands: tuple[Expression, ...]
+
+
+Expression = Literal | Reference | Call
+
+
+def parse(text: str) -> Expression:
+    """The formula in a text.
+
+    Raises:
+        ValueError: it is none; the message says why, as words that follow its name.
+
+    >>> parse("`b c` * 2")
+    Call(operation='*', operands=(Reference(column='b c'), Literal(value=Decimal('2'))))
+    """
+    reader = _Reader(text)
+    found = reader.formula(0)
+    reader.end()
+    return found
+
+
+def references(expression: Expression) -> Iterator[str]:
+    """The columns of a formula, in the order of their mention; one may come twice."""
+    if isinstance(expression, Reference):
+        yield expression.column
+    elif isinstance(expression, Call):
+        for operand in expression.operands:
+            yield from references(operand)
+
+
+class _Reader:
+    """Reads a formula from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._spot = 0
+
+    def _next(self, *signs: str) -> str | None:
+        """Step over one of these signs or words, if it is the next token."""
+        kind, token = self._peek()
+        if kind in ("sign", "word") and token in signs:
+            self._spot += 1
+            return token
+        return None
+
+    def _peek(self) -> tuple[str, str]:
+        return self._tokens[self._spot] if self._spot < len(self._tokens) else ("end", "the end")
+
+    def _wanted(self, what: str) -> ValueError:
+        return ValueError(f"has {self._peek()[1]} where {what} should stand")
+
+    def end(self) -> None:
+        if self._spot < len(self._tokens):
+            raise self._wanted("an operator or the end")
+
+    def formula(self, depth: int) -> Expression:
+        if depth > MAX_DEPTH:
+            raise ValueError("is nested too deeply")
+        found = self._conjunction(depth)
+        while self._next("or"):
+            found = Call("or", (found, self._conjunction(depth)))
+        return found
+
+    def _conjunction(self, depth: int) -> Expression:
+        found = self._negation(depth)
+        while self._next("and"):
+            found = Call("and", (found, self._negation(depth)))
+        return found
+
+    def _negation(self, depth: int) -> Expression:
+        if self._next("not"):
+            if depth > MAX_DEPTH:
+                raise ValueError("is nested too deeply")
+            return Call("not", (self._negation(depth + 1),))
+        found = self._sum(depth)
+        sign = self._next(*COMPARISONS)
+        return found if sign is None else Call(sign, (found, self._sum(depth)))
+
+    def _sum(self, depth: int) -> Expression:
+        found = self._product(depth)
+        while sign := self._next("+", "-"):
+            found = Call(sign, (found, self._product(depth)))
+        return found
+
+    def _product(self, depth: int) -> Expression:
+        found = self._factor(depth)
+        while sign := self._next("*", "/"):
+            found = Call(sign, (found, self._factor(depth)))
+        return found
+
+    def _factor(self, depth: int) -> Expression:
+        if depth > MAX_DEPTH:
+            raise ValueError("is nested too deeply")
+        if self._next("-"):
+            return Call("negative", (self._factor(depth + 1),))
+        if self._next("("):
+            found = self.formula(depth + 1)
+            if not self._next(")"):
+                raise self._wanted(")")
+            return found
+        kind, token = self._peek()
+        self._spot += 1
+        if kind == "number":
+            return Literal(Decimal(token))
+        if kind == "text":
+            return Literal(token[1:-1])
+        if kind == "quoted":
+            return Reference(token)
+        if kind == "word" and token not in ("and", "or", "not"):
+            return Call(token, self._operands(depth)) if self._next("(") else Reference(token)
+        self._spot -= 1
+        raise self._wanted("a column, a number, a 'text' or a function")
+
+    def _operands(self, depth: int) -> tuple[Expression, ...]:
+        found = [self.formula(depth + 1)]
+        while self._next(","):
+            found.append(self.formula(depth + 1))
+        if not self._next(")"):
+            raise self._wanted(", or )")
+        return tuple(found)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    spot, end = 0, len(text.rstrip())
+    while spot < end:
+        found = _TOKEN.match(text, spot)
+        if found is None:
+            rest = text[spot:].strip()
+            advice = "; write == to compare" if rest.startswith("=") else ""
+            raise ValueError(f"can't be read from '{rest[:20]}' on{advice}")
+        kind = found.lastgroup or ""
+        yield kind, found[kind]
+        spot = found.end()

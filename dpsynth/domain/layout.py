@@ -1,0 +1,165 @@
+"""What the synthetic table consists of: its columns in their order, and where each comes from.
+
+A column is drawn from the model, made from nothing, or computed from others. Only the first kind
+is read from the private table.
+
+Invariant: the table's columns, their types and their order follow from the config alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.derived import Derived
+from dpsynth.domain.expression import references
+from dpsynth.domain.formula_kinds import Kind, kind_of_type
+from dpsynth.domain.formulas import Operand
+from dpsynth.domain.places import Codes
+from dpsynth.domain.surrogates import Surrogates
+
+Part = Column | Surrogates | Derived
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The synthetic table's columns in order.
+
+    Attributes:
+        parts: one a column.
+    """
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Those that are read from the private table and drawn from the model."""
+        return tuple(part for part in self.parts if isinstance(part, Column))
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """What each column of the table holds.
+
+        Raises:
+            FormulaRefused: a formula can't be computed.
+        """
+        found: dict[str, Kind] = {}
+        for part in self.parts:
+            if isinstance(part, Column):
+                found[part.name] = kind_of_type(part.places.arrow_type, getattr(part.places, "decimals", 0))
+            elif isinstance(part, Surrogates):
+                found[part.name] = kind_of_type(part.arrow_type)
+        for derived in self._in_turn():
+            try:
+                found[derived.name] = derived.kind(found)
+            except ValueError as error:
+                raise FormulaRefused(derived.name, str(error)) from None
+        return found
+
+    def _in_turn(self) -> Iterator[Derived]:
+        """Derived columns, each after those that it is computed from.
+
+        Raises:
+            FormulaRefused: a formula names a column that is not there, or itself in a roundabout way.
+        """
+        waiting = {part.name: part for part in self.parts if isinstance(part, Derived)}
+        known = {part.name for part in self.parts} - waiting.keys()
+        while waiting:
+            ready = [d for d in waiting.values() if known.issuperset(references(d.formula))]
+            if not ready:
+                raise self._unready(waiting)
+            for derived in ready:
+                known.add(derived.name)
+                del waiting[derived.name]
+                yield derived
+
+    def _unready(self, waiting: Mapping[str, Derived]) -> FormulaRefused:
+        names = {part.name for part in self.parts}
+        for derived in waiting.values():
+            for column in references(derived.formula):
+                if column not in names:
+                    return FormulaRefused(
+                        derived.name, f"names '{column}', which is no column of the synthetic table", column
+                    )
+        first = next(iter(waiting))
+        return FormulaRefused(first, "is computed from itself, by way of the columns that it names")
+
+    def decode(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> pa.Table:
+        """The table, typed; beside a column with markers told apart, one that says which.
+
+        Args:
+            codes: int64[rows] for each of ``columns``.
+            rng: decides the values within a place.
+        """
+        rows = len(next(iter(codes.values())))
+        arrays = {part.name: self._drawn(part, codes, rows, rng) for part in self.parts}
+        for derived, found in self._computed(arrays, rows):
+            arrays[derived] = found
+        whole: dict[str, pa.Array] = {}
+        for part in self.parts:
+            whole[part.name] = arrays[part.name]
+            if isinstance(part, Column) and part.apart:
+                whole[companion(part.name)] = part.apart_texts(codes[part.name])
+        return pa.table(list(whole.values()), names=list(whole))
+
+    @staticmethod
+    def _drawn(part: Part, codes: Mapping[str, Codes], rows: int, rng: np.random.Generator) -> pa.Array:
+        if isinstance(part, Column):
+            return part.decode(codes[part.name], rng)
+        return part.values(rows) if isinstance(part, Surrogates) else pa.nulls(rows)
+
+    def _computed(self, arrays: Mapping[str, pa.Array], rows: int) -> Iterator[tuple[str, pa.Array]]:
+        """Derived columns in turn."""
+        named = {
+            column for part in self.parts if isinstance(part, Derived) for column in references(part.formula)
+        }
+        operands: dict[str, Operand] = {}
+        for part in self.parts:
+            if part.name in named and not isinstance(part, Derived):
+                values = arrays[part.name]
+                texts = part.places.text(values) if isinstance(part, Column) else part.text(values)
+                operands[part.name] = Operand(self.kinds[part.name], values, texts)
+        for derived in self._in_turn():
+            operands[derived.name] = derived.operand(operands, rows)
+            yield derived.name, operands[derived.name].values
+
+    def texts(self, table: pa.Table) -> dict[str, pa.StringArray]:
+        """The columns as they stand in a CSV file, without nulls; of a table that ``decode`` made."""
+        found: dict[str, pa.StringArray] = {}
+        for part in self.parts:
+            values = table.column(part.name).combine_chunks()
+            if isinstance(part, Column) and part.apart:
+                apart = table.column(companion(part.name)).combine_chunks()
+                found[part.name] = part.text(values, apart)
+            elif isinstance(part, Derived):
+                found[part.name] = part.text(values, self.kinds[part.name])
+            else:
+                found[part.name] = part.text(values)
+        return found
+
+
+class FormulaRefused(ValueError):
+    """A formula that can't be computed: the column it stands at, and what is wrong with it.
+
+    ``unknown`` is the name of a column that isn't there, if that is what is wrong.
+    """
+
+    def __init__(self, column: str, words: str, unknown: str | None = None) -> None:
+        """Keep the column and the words."""
+        super().__init__(words)
+        self.column = column
+        self.unknown = unknown
+
+
+def companion(name: str) -> str:
+    """Name of the column that says which marker a missing cell of another one bears.
+
+    >>> companion("income")
+    'income (missing)'
+    """
+    return f"{name} (missing)"

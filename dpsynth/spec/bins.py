@@ -1,0 +1,54 @@
+"""How many places a column may have, and bins as people declare them.
+
+Invariant: bins follow from the declaration alone, by exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pydantic_core import PydanticCustomError
+
+from dpsynth.spec.scalars import EMPTY, Checked, JsonSchema, Number, Whole
+from dpsynth.spec.section import refused
+
+MAX_PLACES = 10_000
+ONE_A_VALUE = 128
+DEFAULT_BINS = 32
+BOUNDS_HELP = "Not yet supported. 'private': find the bounds with a part of the budget."
+
+
+@dataclass(frozen=True)
+class Bins(Checked):
+    """A number of bins, or the rising edges of bins as a tuple."""
+
+    edge: Number
+
+    def check(self, value: object) -> int | tuple[Decimal | int, ...]:
+        """The number or the edges."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple):
+            number = Whole(at_least="1", at_most=str(MAX_PLACES), advice="or a list of rising edges")
+            return number.check(value)
+        if len(value) < 2:
+            raise refused("must be a number of bins, or a list of at least two rising edges")
+        if len(value) > MAX_PLACES + 1:
+            raise refused(f"must have at most {MAX_PLACES:,} bins")
+        edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
+        for i in range(1, len(edges)):
+            if edges[i] <= edges[i - 1]:
+                raise refused("must be above the edge before it; edges rise", i)
+        return edges
+
+    def _edge(self, value: object, position: int) -> Decimal | int:
+        try:
+            return self.edge.check(value)
+        except PydanticCustomError as error:
+            raise refused((error.context or {})["words"], position) from None
+
+    def json_schema(self) -> JsonSchema:
+        """An integer or a list of edges."""
+        edges = {"type": "array", "items": self.edge.json_schema(), "minItems": 2, "maxItems": MAX_PLACES + 1}
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PLACES}, edges]}

@@ -1,0 +1,134 @@
+"""A table's header: the first line of a CSV file, or the schema of a Parquet file.
+
+Invariant: nothing else of the table is read, and a first line that is a row of values rather than a
+header is refused without quoting it.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from dpsynth.domain.number_texts import is_number
+from dpsynth.errors import SourceError
+from dpsynth.spec.grammar import MAX_COLUMNS
+from dpsynth.starting.fitting import fitted
+from dpsynth.starting.sketch import STUB, Declared, Draft, Sketch
+
+FORMATS = ("csv", "parquet")
+_LONGEST_LINE = 1 << 20
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a table's header says.
+
+    Attributes:
+        path: the table.
+        kind: csv or parquet.
+        names: of the columns that a configuration can name, in order.
+        types: what a Parquet file's schema says of some of them.
+        unusable: how many columns have no name, or that of another column.
+    """
+
+    path: Path
+    kind: str
+    names: tuple[str, ...]
+    types: dict[str, Declared]
+    unusable: int = 0
+
+    def draft(self) -> Draft:
+        """A stub for each column; with its type, where the schema says it."""
+        columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
+        part = "schema" if self.kind == "parquet" else "first line"
+        origin = [f"The header of {self.path} was read, its {part}."]
+        if self.unusable:
+            origin.append("Columns without a name, or with that of another column, were left out.")
+        return Draft(tuple(origin), columns, described=False, table=str(self.path), kind=self.kind)
+
+
+def read_header(path: Path, kind: str | None = None) -> Header:
+    """The header of a CSV or Parquet file.
+
+    Args:
+        path: the table.
+        kind: its format; left out: by the ending of its name, otherwise CSV.
+
+    Raises:
+        SourceError: there is no such file, it is no table, or its first line is no header.
+    """
+    kind = kind or ("parquet" if path.suffix.lower() == ".parquet" else "csv")
+    if not path.is_file():
+        raise SourceError(f"There is no table {path}. Relative paths start at the working directory.")
+    try:
+        names, types = _parquet(path) if kind == "parquet" else (_csv(path), {})
+    except OSError as error:
+        raise SourceError(f"{path} can't be read: {error.strerror or type(error).__name__}.") from None
+    usable = tuple(name for name in names if name and names.count(name) == 1)
+    if not usable:
+        raise SourceError(f"{path} has no column with a name of its own.")
+    if len(usable) > MAX_COLUMNS:
+        raise SourceError(
+            f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
+            "of the columns that matter."
+        )
+    return Header(path, kind, usable, types, len(names) - len(usable))
+
+
+def _csv(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_LINE)
+    try:
+        names = next(csv.reader([line.decode("utf-8-sig")]), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.") from None
+    if any("\0" in name for name in names):
+        raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.")
+    if len(names) == 1:
+        other = next((word for mark, word in _SEPARATORS.items() if mark in names[0]), None)
+        if other:
+            raise SourceError(
+                f"{path} seems to be separated by {other}. dpsynth reads cells that are separated by commas: "
+                "convert the table first."
+            )
+    if names and 2 * sum(is_number(name.strip()) for name in names) >= len(names):
+        raise SourceError(
+            f"The first line of {path} seems to be a row of values and not a header: at least half of it are "
+            "numbers. Give the table a first line with the columns' names."
+        )
+    return names
+
+
+def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
+    try:
+        schema = parquet.read_schema(path)
+    except pa.ArrowException:
+        words = "can't be read as a parquet file: it is of another format, or broken."
+        raise SourceError(f"{path} {words}") from None
+    found = {field.name: _declared(field.type) for field in schema}
+    return schema.names, {name: declared for name, declared in found.items() if declared is not None}
+
+
+def _declared(kind: pa.DataType) -> Declared | None:
+    """What a type of Arrow says about a column."""
+    ends: Declared = {"min": None, "max": None}
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        return {"type": "integer", **ends}
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return {"type": "number", **ends}
+    if pa.types.is_timestamp(kind):
+        return {"type": "datetime", **ends}
+    if pa.types.is_date(kind):
+        return {"type": "date", **ends}
+    if pa.types.is_time(kind):
+        return {"type": "time"}
+    if pa.types.is_dictionary(kind):
+        return {"type": "category", "values": None}
+    return None

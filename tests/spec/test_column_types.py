@@ -1,0 +1,306 @@
+"""Every type of column becomes what its declaration says, and what can't be is refused in words."""
+
+import pyarrow as pa
+import pytest
+
+from dpsynth.domain.column import Column
+from dpsynth.errors import ConfigError
+from dpsynth.publish.public_schema import public_schema
+from dpsynth.spec import from_mapping
+
+YEAR = "{type: date, min: 2020-01-01, max: 2020-12-31"
+CODE = r"{type: text, pattern: '\d{5}'"
+DIGIT = "{type: integer, min: 0, max: 9, format: "
+
+
+def spec_of(**columns):
+    return from_mapping(
+        {"release": "r", "source": {"path": "t.csv"}, "privacy": {"epsilon": 1}, "columns": columns}
+    )
+
+
+def encoded(column, *cells):
+    return column.encode(pa.array(cells, pa.string())).tolist()
+
+
+@pytest.mark.parametrize(
+    ("declared", "places", "first", "last"),
+    [
+        ("{type: date, min: 2020-01-01, max: 2026-12-31}", 84, "2020-01", "2026-12"),
+        ("{type: date, min: 2020-01-01, max: 2020-04-30}", 121, "2020-01-01", "2020-04-30"),
+        ("{type: date, min: 1900-01-01, max: 2020-12-31}", 121, "1900", "2020"),
+        ("{type: date, min: 1000-01-01, max: 2020-12-31}", 1021, "1000", "2020"),
+        (YEAR + ", format: '%m/%Y'}", 12, "2020-01", "2020-12"),
+        (YEAR + ", unit: quarter}", 4, "2020-Q1", "2020-Q4"),
+        ("{type: datetime, min: 2020-01-01, max: 2020-01-02}", 48, "2020-01-01T00", "2020-01-02T23"),
+        (
+            "{type: datetime, min: 2020-01-01T08:00, max: 2020-01-01T09:00}",
+            61,
+            "2020-01-01T08:00",
+            "2020-01-01T09:00",
+        ),
+        (
+            "{type: datetime, min: 2020-01-01, max: 2020-01-02, format: '%Y-%m-%d %H'}",
+            48,
+            "2020-01-01T00",
+            "2020-01-02T23",
+        ),
+        ("{type: time}", 24, "00:00 to 00:59", "23:00 to 23:59"),
+        ("{type: time, unit: minute, format: '%-I:%M %p'}", 1440, "00:00", "23:59"),
+        ("{type: duration, min: PT0S, max: PT90S}", 91, "PT0S", "PT1M30S"),
+        ("{type: duration, min: 0, max: 600, format: minutes}", 11, "0 to 59", "600"),
+        (
+            "{type: duration, min: '0:00', max: '23:59', format: HH:MM}",
+            24,
+            "00:00 to 00:59",
+            "23:00 to 23:59",
+        ),
+        (CODE + r", keep: 2}", 100, "00***", "99***"),
+        (r"{type: text, pattern: 'FR-[A-C]\d', keep: 4}", 3, "FR-A*", "FR-C*"),
+        (CODE + r", prefixes: [75, '069']}", 2, "75***", "069**"),
+        ("{type: ordered, values: [low, mid, high]}", 3, "low", "high"),
+        (DIGIT + "{width: 3}}", 10, "0", "9"),
+    ],
+)
+def test_the_places_of_each_type(load_column, declared, places, first, last):
+    labels = load_column(declared).places.labels
+    assert (len(labels), labels[0], labels[-1]) == (places, first, last)
+
+
+@pytest.mark.parametrize(
+    ("declared", "label"),
+    [
+        (YEAR + ", unit: month, default: 2020-03-05, missing: false}", "2020-03"),
+        (YEAR + ", unit: month, format: '%Y-%d-%m', default: 2020-03-05, missing: false}", "2020-03"),
+        (YEAR + ", unit: month, missing: false}", "2020-01"),
+        (
+            "{type: datetime, min: 2020-01-01, max: 2020-01-02, default: 2020-01-02T05:30, missing: false}",
+            "2020-01-02T05",
+        ),
+        ("{type: time, default: '13:45', format: '%-I:%M %p', missing: false}", "13:00 to 13:59"),
+        (
+            "{type: duration, min: 0, max: 90, unit: hour, format: minutes, default: 75, missing: false}",
+            "60 to 90",
+        ),
+        (r"{type: text, pattern: '\d{3}', keep: 1, default: '512', missing: false}", "5**"),
+        ("{type: ordered, values: [a, b], default: b, missing: false}", "b"),
+        (
+            "{type: number, min: 0, max: 4, bins: 2, format: {decimal: ','}, default: 2.5, missing: false}",
+            "[2, 4]",
+        ),
+    ],
+)
+def test_unusable_cells_become_the_default_whatever_the_format(load_column, declared, label):
+    column = load_column(declared)
+    (code,) = encoded(column, "unusable")
+    assert column.labels[code] == label
+
+
+def test_markers_told_apart_are_declared_once_and_have_places(load_column):
+    column = load_column("{type: integer, min: 0, max: 3, missing: {apart: [refused, -9], markers: '?'}}")
+    assert (column.missing, column.apart, column.markers) == (True, ("refused", "-9"), ("?",))
+    assert encoded(column, "?", "refused", "-9", "") == [4, 5, 6, 4]
+
+
+REFUSED = [
+    ("{type: date, min: 2020-01-01}", "columns.x.max is missing; give min and max"),
+    ("{type: date, min: 2020-02-30, max: 2020-12-31}", "columns.x.min must be a date written as 2020-01-31"),
+    ("{type: date, min: 01/02/2020, max: 2020-12-31}", "columns.x.min must be a date written as"),
+    ("{type: date, min: 2020-12-31, max: 2020-01-01}", "columns.x.min must not be after max"),
+    (YEAR + ", unit: hour}", "columns.x.unit must be year, quarter, month"),
+    (YEAR + ", format: '%d/%m'}", "columns.x.format must have %Y, %m and %d"),
+    (YEAR + ", format: '%q'}", "columns.x.format has the code %q"),
+    (YEAR + ", format: ' %Y'}", "columns.x.format must not begin or end in a bl"),
+    (YEAR + ", unit: day, format: '%m/%Y'}", "columns.x.unit is finer than the"),
+    (
+        "{type: date, min: 1900-01-01, max: 2020-12-31, format: '%d.%m.%y'}",
+        "columns.x.min must lie in 1969 to 2068",
+    ),
+    ("{type: date, min: 1000-01-01, max: 2020-12-31, unit: day}", "columns.x.unit makes 372,9"),
+    (YEAR + ", default: 2021-01-01, missing: false}", "x.default must lie between"),
+    (YEAR + ", default: 2020-02-01}", "x.default is only allowed with missing: f"),
+    (
+        "{type: datetime, min: 2020-01-01, max: 2020-12-31T25:00}",
+        "columns.x.max must be a datetime written as 2020-01-",
+    ),
+    (
+        "{type: datetime, min: 2020-01-01, max: 2020-12-31, format: '%Y-%m-%d'}",
+        "columns.x.format must have %Y, %m, %d",
+    ),
+    ("{type: time, format: '%I:%M'}", "columns.x.format must have %I (hour of 12) and %p"),
+    ("{type: time, unit: minute, format: '%H'}", "columns.x.unit is finer than the format %H; use hour"),
+    ("{type: duration, min: 0, max: 5}", "columns.x.min must be a duration in the column's format, iso"),
+    ("{type: duration, min: PT5S, max: PT0S}", "columns.x.min must not be above max"),
+    (
+        "{type: duration, min: 0, max: 5, format: days, unit: hour}",
+        "columns.x.unit is finer than the format days; use day",
+    ),
+    ("{type: duration, min: 0, max: 99999, format: seconds, unit: second}", "x.unit makes 100,000 places"),
+    ("{type: duration, min: PT0S, max: PT1H, format: HHMM}", "columns.x.format must be iso, HH:MM:SS"),
+    (
+        "{type: text}",
+        "columns.x.pattern is missing; give one such as '[0-9]{5}'. Free text can't be modelled",
+    ),
+    ("{type: text, pattern: 'a+', keep: 1}", "columns.x.pattern has '+' (a part of any length)"),
+    (CODE + r"}", "columns.x.keep is needed, or prefixes; give one of them"),
+    (CODE + r", keep: 2, prefixes: ['75']}", "columns.x.keep is needed, or prefixes"),
+    (CODE + r", keep: 6}", "columns.x.keep must be at most 5"),
+    (CODE + r", keep: 5}", "columns.x.keep allows 100,000 beginnings, more than 10,000"),
+    (CODE + r", prefixes: ['7A']}", "columns.x.prefixes[0] lists '7A', which begins no text"),
+    (CODE + r", prefixes: ['75', '750']}", "x.prefixes[1] lists '750', which another one, '75'"),
+    (CODE + r", keep: 1, other: z}", "columns.x.other is only of use with prefixes"),
+    (
+        r"{type: text, pattern: '\d', prefixes: ['7'], other: '7'}",
+        "columns.x.other must not be a text with one of",
+    ),
+    ("{type: ordered}", "columns.x.values is missing"),
+    ("{type: ordered, values: [a, b], other: c}", "columns.x.other is not a known key"),
+    ("{type: ordered, values: [a, a]}", "columns.x.values[1] repeats the category 'a'"),
+    (
+        "{type: category, values: [a, '?'], missing: {apart: ['?']}}",
+        "lists '?', which is also a marker of missing",
+    ),
+    (
+        "{type: category, values: [a, '(missing: ?)'], missing: {apart: ['?']}}",
+        "must not be '(missing: ?)', which lab",
+    ),
+    ("{type: boolean, missing: {apart: []}}", "columns.x.missing.apart is missing; list the texts"),
+    (
+        "{type: boolean, missing: {aparts: [a]}}",
+        "columns.x.missing.aparts is not a known key (did you mean 'apart'?)",
+    ),
+    (
+        "{type: boolean, missing: {apart: [a], markers: [a]}}",
+        "columns.x.missing.apart[0] lists 'a', which is also amo",
+    ),
+    ("{type: boolean, missing: {apart: [a, a]}}", "columns.x.missing.apart[1] lists 'a' twice"),
+    ("{type: boolean, missing: {apart: ['']}}", "columns.x.missing.apart[0] lists the empty text"),
+    (DIGIT + "{thousands: .}}", "x.format.thousands must differ from the decimal sign"),
+    (DIGIT + "{thousands: ',', width: 3}}", "x.format.width can't be combined with th"),
+    (DIGIT + "{prefix: '='}}", "columns.x.format.prefix must not hold digits, nor any"),
+    (DIGIT + "{suffix: 'm2'}}", "columns.x.format.suffix must not hold digits"),
+    (DIGIT + "{prefix: ' $'}}", "columns.x.format.prefix must not begin with a blank"),
+    (DIGIT + "'%d'}", "columns.x.format must be a mapping of keys to values; its keys"),
+    ("{type: identifier, surrogates: P}", "columns.x.surrogates must end in a digit"),
+    ("{type: derived}", "columns.x.formula is missing"),
+    ("{type: derived, formula: 1 + 1}", "columns.x.formula names no column"),
+    (
+        "{type: derived, formula: agee + 1}",
+        "columns.x.formula names 'agee', which is no column of the synthetic table (did you mean 'age'?)",
+    ),
+    ("{type: derived, formula: x + 1}", "columns.x.formula is computed from itself"),
+    ("{type: derived, formula: sex + 1}", "columns.x.formula uses '+' on text, number"),
+    (
+        "{type: derived, formula: age = 1}",
+        "columns.x.formula can't be read from '= 1' on; write == to compare",
+    ),
+    ("{type: derived, formula: sex, other: 1}", "columns.x.other is only of use with map"),
+    (
+        "{type: derived, formula: sex, map: {F: 1}}",
+        "columns.x.map leaves out 'M', a value of 'sex'; add it, or give ot",
+    ),
+    (
+        "{type: derived, formula: sex, map: {F: 1, M: 2, f: 3}}",
+        "columns.x.map lists 'f', which is no value of 'sex' (d",
+    ),
+    ("{type: derived, formula: sex, map: {}}", "columns.x.map must not be empty"),
+    (
+        "{type: dates, min: 1}",
+        "columns.x.type must be one of integer, number, boolean, category, ordered, date, datetime",
+    ),
+]
+
+
+@pytest.mark.parametrize(("declared", "words"), REFUSED)
+def test_what_cant_be_is_refused_with_file_line_and_key(load_text, declared, words):
+    text = (
+        "source: {path: t.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  age: {type: integer, min: 0, max: 9}\n"
+        f"  sex: {{type: category, values: [F, M]}}\n  x: {declared}\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_text(text)
+    message = str(caught.value)
+    assert words in message and "line 6:" in message and "\n" not in message and "pydantic" not in message
+
+
+AGE = {"type": "integer", "min": 0, "max": 9}
+
+
+def test_only_what_is_read_is_modelled_and_the_table_has_what_is_declared():
+    spec = spec_of(
+        id={"type": "identifier"},
+        key={"type": "identifier", "surrogates": True},
+        age=AGE,
+        older={"type": "derived", "formula": "age + 1"},
+    )
+    assert [c.name for c in spec.table_columns()] == ["age"]
+    assert [part.name for part in spec.layout().parts] == ["key", "age", "older"]
+    assert spec.workload().columns == ("age",)
+    schema = public_schema(spec.layout())
+    assert schema[0] == {"name": "key", "type": "integer", "made_up_from": "1"}
+    assert schema[2] == {
+        "name": "older", "type": "integer", "computed_from": "age + 1", "missing_is_written": "",
+    }  # fmt: skip
+
+
+def test_what_is_not_read_changes_no_question_and_so_no_fingerprint():
+    plain = spec_of(age=AGE)
+    more = spec_of(id={"type": "identifier"}, age=AGE, older={"type": "derived", "formula": "age + 1"})
+    assert plain.fingerprint() == more.fingerprint()
+    assert plain.fingerprint() != spec_of(age={**AGE, "missing": {"apart": ["?"]}}).fingerprint()
+
+
+def test_a_table_of_nothing_that_is_read_is_refused():
+    with pytest.raises(ConfigError, match="at least one that is read from the source"):
+        spec_of(id={"type": "identifier", "surrogates": True})
+
+
+def test_statistics_and_structure_know_nothing_of_what_is_not_read(load_with):
+    derived = ("  member: {type: boolean}\n", "  older: {type: derived, formula: age + 1}\n")
+    for section in (
+        "publish: {statistics: [{mean: older}]}",
+        "structure: {method: fixed, cliques: [[age, older]]}",
+        "structure: {workload: {targets: [older]}}",
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_with(section, replace=derived)
+        words = "names 'older', which is not counted: columns of type derived are not read"
+        assert words in str(caught.value)
+
+
+def test_the_persons_column_may_be_an_identifier_without_a_word(load_with):
+    person = ("epsilon: 1.0", "epsilon: 1.0, unit: {column: age, max_rows: 2}")
+    (warned,) = load_with(replace=person).warnings()
+    assert "says whose row it is" in warned
+    spec = spec_of(age={"type": "identifier"}, sex={"type": "boolean"})
+    assert spec.warnings() == ()
+
+
+def test_a_name_that_markers_told_apart_need_is_refused():
+    with pytest.raises(ConfigError, match=r"tells the missing cells of 'age' apart; rename it"):
+        spec_of(**{"age": {**AGE, "missing": {"apart": ["?"]}}, "age (missing)": {"type": "boolean"}})
+
+
+def test_the_public_schema_says_what_each_type_needs_to_be_read():
+    facts = {
+        "d": ({"type": "date", "min": "2020-01-01", "max": "2020-12-31", "format": "%d/%m/%Y", "unit": "day"},
+              {"type": "date", "unit": "day", "min": "2020-01-01", "format": "%d/%m/%Y"}),
+        "t": ({"type": "time"}, {"type": "time", "unit": "hour", "format": "%H:%M:%S"}),
+        "u": ({"type": "duration", "min": 0, "max": 9, "format": "days"},
+              {"type": "duration", "unit": "day", "min": "0", "max": "9", "means_in": "days"}),
+        "o": ({"type": "ordered", "values": ["a", "b"]}, {"type": "text", "ordered": True}),
+        "c": ({"type": "category", "values": ["a", "b"]}, {"type": "text", "ordered": False}),
+        "z": ({"type": "text", "pattern": "[01]{2}", "keep": 1}, {"type": "text", "pattern": "[01]{2}"}),
+        "n": ({**AGE, "format": {"width": 3}}, {"type": "integer", "format": {"width": 3}}),
+    }  # fmt: skip
+    layout = spec_of(**{name: declared for name, (declared, _) in facts.items()}).layout()
+    schema = {column["name"]: column for column in public_schema(layout)}
+    for name, (_, expected) in facts.items():
+        assert expected.items() <= schema[name].items()
+
+
+def test_columns_that_are_equal_in_the_config_are_equal_values():
+    one, two = (
+        spec_of(d={"type": "date", "min": "2020-01-01", "max": "2020-12-31"}).table_columns() for _ in "12"
+    )
+    assert one == two and isinstance(one[0], Column)
