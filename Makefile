@@ -28,7 +28,8 @@ help:
 
 env: $(READY)
 
-# uv comes from the lock file too. Where it can't reach the index that pip is set up for, pip does its work.
+# uv comes from the lock file too. Where it can't reach the index that pip is set up for, pip does its work; the lock
+# file holds all that is needed, and pip, left to look for more, would take newer versions for unpinned ones.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpsynth needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Say which one to use: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
@@ -36,7 +37,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	UV_LINK_MODE=copy $(BIN)/python -m uv pip install --quiet --python $(BIN)/python --compile-bytecode \
 	    --require-hashes -r requirements.lock || \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 	    --no-build-isolation --editable .
 	@touch $@
