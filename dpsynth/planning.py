@@ -20,7 +20,8 @@ from dpsynth.accounting.balance import (
 from dpsynth.accounting.refusals import check_counted, check_protection
 from dpsynth.accounting.slices import Slice
 from dpsynth.spec import Spec
-from dpsynth.spec.occasion import Occasion, next_releases
+from dpsynth.spec.occasion import Occasion, next_releases, occasion_of
+from dpsynth.spec.period import LONGEST_LABEL, Period
 from dpsynth.spec.plan import Plan, make_plan
 from dpsynth.spec.reservation import reservation_of
 from dpsynth.structure import strategy_of
@@ -47,30 +48,43 @@ def _ledger(spec: Spec, plan: Plan) -> dict[str, object]:
     """What the ledger holds before the next release and after it, by the dataset's filter."""
     from dpsynth.accounting.ledger import Ledger
 
-    now = datetime.now(UTC)
-    wanted = reservation_of(spec, plan, Occasion(None, None), "")
+    now, period = datetime.now(UTC), spec.period
     recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    known = () if recorded is None else recorded.releases
+    released = [r.occasion for r in known if r.occasion is not None]
+    apart = period is not None and period.composition == "parallel"
+    part = _next_part(period, spec, now, released) if period is not None and apart else None
+    wanted = reservation_of(spec, plan, Occasion(None, part), "")
     if recorded is not None:
         check_protection(wanted, recorded)
     before = recorded or first_balance(wanted, now.date())
     check_counted(wanted, before.filter)
-    part = Slice(spec.period.column, "?") if spec.period is not None and wanted.parallel else None
     cap = before.cap.capped(wanted.cap)
     capped = replace(before, caps=(*before.caps, CapChange(cap, now.date())))
-    after = replace(capped, releases=(*before.releases, first_entry(replace(wanted, part=part), now.date())))
+    after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
     more = after.fits(wanted.cost)
-    released = [r.occasion for r in before.releases if r.occasion is not None]
-    due = [] if part is not None else next_releases(spec, now, more + 2, released)
+    due = [] if apart else next_releases(spec, now, more + 2, released)
     return {
         "filter": before.filter,
         "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
         "before": _counted(capped),
         "after": _counted(after),
         "allowed": capped.allows(wanted.cost, part),
-        "counted_apart": part is not None,
+        "counted_apart": apart,
         "more_after": more,
         "first_refused": due[more + 1].date().isoformat() if len(due) > more + 1 else None,
     }
+
+
+def _next_part(period: Period, spec: Spec, now: datetime, released: list[str]) -> Slice:
+    """The slice that the next release is about; with values for slices, one that no release was about."""
+    if period.every == "value":
+        return Slice(period.column, "?" * (LONGEST_LABEL + 1))
+    present = occasion_of(spec, now)
+    if present.label in released and (due := next_releases(spec, now, 1, released)):
+        present = occasion_of(spec, due[0])
+    assert present.part is not None
+    return present.part
 
 
 def _counted(account: Balance) -> dict[str, object]:

@@ -26,7 +26,8 @@ _EXAMPLES: Mapping[str, str] = {
     "quarter": "2026-Q1",
     "year": "2026",
 }
-_LONGEST_LABEL = 200
+LONGEST_LABEL = 200
+"""Most characters of the value that names a slice."""
 
 
 class Period(Section):
@@ -99,16 +100,16 @@ def slice_named(period: Period, label: str, today: date) -> Slice:
     """
     if period.every == "value":
         value = value_of(label)
-        if not value or not value.isprintable() or len(value) > _LONGEST_LABEL:
+        if not value or not value.isprintable() or len(value) > LONGEST_LABEL:
             raise ConfigError(
-                f"--period must be one value of the column {period.column}, a text of 1 to {_LONGEST_LABEL} "
+                f"--period must be one value of the column {period.column}, a text of 1 to {LONGEST_LABEL} "
                 "printable characters."
             )
         return Slice(period.column, value)
     example = _EXAMPLES[period.every]
     span = span_of(label)
     if span is None or slice_of(period, span[0]).label != label:
-        shown = f"'{label}'" if label.isprintable() and len(label) <= _LONGEST_LABEL else "what is given"
+        shown = f"'{label}'" if label.isprintable() and len(label) <= LONGEST_LABEL else "what is given"
         raise ConfigError(
             f"--period must name a {period.every}, such as {example}, since the config has period.every: "
             f"{period.every}; {shown} is none."
