@@ -328,6 +328,8 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
     """The journal of an unfinished release of a config."""
     if spec is None:
         return None
+    from dpsynth.work import journal_of
+
     folder = out / spec.release
     whole = folder / release_id
     if whole.exists():
@@ -335,8 +337,7 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
             f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
             f"Close it, at what its journal says, with: dpsynth run CONFIG --resume {release_id}"
         )
-    path = folder / f".{release_id}.partial" / "private" / "journal.jsonl"
-    return path if path.is_file() else None
+    return journal_of(folder, release_id)
 
 
 def _agreed() -> bool:

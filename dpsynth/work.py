@@ -39,6 +39,8 @@ from dpsynth.spec.reservation import reservation_of
 if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
 
+_JOURNAL = Path("private", "journal.jsonl")
+
 Tell = Callable[[str], None]
 """Takes a public sentence for whoever runs the release."""
 
@@ -173,16 +175,16 @@ def begin(
         entry = _reserved(ledger, reservation_of(spec, plan, occasion, release_id))
         if entry.release_id != release_id:
             journal.close()
-            _discard(folder / f".{release_id}.partial")
+            _discard(partial_of(folder, release_id))
             journal = _shown_again(spec, folder, entry, tell)
     except (BudgetRefused, ConfigError):
         journal.close()
         if resume is None:
-            _discard(folder / f".{release_id}.partial")
+            _discard(partial_of(folder, release_id))
         raise
     journal.sealed = entry.state == "closed"
     name = entry.release_id
-    return Work(name, occasion, folder / name, folder / f".{name}.partial", ledger, journal)
+    return Work(name, occasion, folder / name, partial_of(folder, name), ledger, journal)
 
 
 def settle(work: Work, plan: Plan, guarantee: Guarantee) -> None:
@@ -278,9 +280,9 @@ def _started(
         "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
         "key": secrets.token_hex(32),
     }
-    partial = folder / f".{release_id}.partial"
+    partial = partial_of(folder, release_id)
     try:
-        return Journal.create(partial / "private" / "journal.jsonl", header)
+        return Journal.create(partial / _JOURNAL, header)
     except OSError:
         _discard(partial)
         raise
@@ -302,7 +304,7 @@ def _clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
     """Remove what runs left that died before they had reserved, and tell of all that is not reserved."""
     for partial in sorted(folder.glob(".*.partial")):
         release_id = partial.name[1:].removesuffix(".partial")
-        path = partial / "private" / "journal.jsonl"
+        path = partial / _JOURNAL
         if ledger.release(release_id) is not None:
             continue
         # Whoever makes a journal holds the folder: one without a whole line is nobody's.
@@ -333,7 +335,7 @@ def _found(spec: Spec, folder: Path, release_id: str) -> Journal:
     """The journal of a release that was begun, checked against the spec."""
     if not release_id.replace("-", "").isalnum():
         raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
-    path = _journal_of(folder, release_id)
+    path = journal_of(folder, release_id)
     if path is None:
         raise ConfigError(
             f"There is no release {release_id} to resume under {folder}: no journal is there. If it "
@@ -355,8 +357,14 @@ def _found(spec: Spec, folder: Path, release_id: str) -> Journal:
     return journal
 
 
-def _journal_of(folder: Path, release_id: str) -> Path | None:
-    places = (folder / name / "private" / "journal.jsonl" for name in (release_id, f".{release_id}.partial"))
+def partial_of(folder: Path, release_id: str) -> Path:
+    """Where a release stands until it is whole."""
+    return folder / f".{release_id}.partial"
+
+
+def journal_of(folder: Path, release_id: str) -> Path | None:
+    """The journal of a release that is whole or under way, if there is one."""
+    places = (place / _JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
     return next((path for path in places if path.is_file()), None)
 
 
@@ -394,7 +402,7 @@ def _shown_again(spec: Spec, folder: Path, entry: ReleaseEntry, tell: Tell) -> J
             "released once. Go back to that config; or give this one another name with the key release, and "
             "it is released and charged anew."
         )
-    if _journal_of(folder, entry.release_id) is None:
+    if journal_of(folder, entry.release_id) is None:
         more = (
             "Copy it back from where it was released"
             if entry.state == "closed"

@@ -12,8 +12,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import cost
-from dpsynth.curator.journal import Entry, Journal, Lost, Question, RecordedEvent
+from dpsynth.accounting.events import RecordedEvent, cost
+from dpsynth.curator.journal import Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
 

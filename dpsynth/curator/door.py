@@ -14,12 +14,12 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure, cost
+from dpsynth.accounting.events import Measure, RecordedEvent, cost
 from dpsynth.curator import noise
 from dpsynth.curator.asking import WORTHLESS, Asking, Draw
 from dpsynth.curator.counting import ExactCounts, Store
 from dpsynth.curator.distances import Distances, Estimates
-from dpsynth.curator.journal import Journal, Lost, Question, RecordedEvent
+from dpsynth.curator.journal import Journal, Lost, Question
 from dpsynth.curator.listing import Listing, selected
 from dpsynth.curator.scores import Scores, public_numbers
 from dpsynth.curator.table import PrivateTable

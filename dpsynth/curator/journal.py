@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting import events
+from dpsynth.accounting.events import RecordedEvent
 from dpsynth.errors import DpsynthError
 
 FORMAT = 2
 
 Question = Mapping[str, object]
-RecordedEvent = events.LaplaceEvent | events.GaussianEvent | events.ExponentialEvent
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
-from dpsynth.domain.places import NOWHERE, Codes
+from dpsynth.domain.places import NOWHERE, Codes, drawn_between
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """What a place may be, from coarse to fine; a week begins on Monday."""
@@ -151,8 +151,7 @@ class CalendarPlaces:
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the moments of each unit."""
-        low, high = self._grid
-        grains = rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+        grains = drawn_between(*self._grid, codes, rng)
         unit, whole = self._stored
         counted = self._moments(grains).astype(f"M8[{unit}]").astype(np.int64)
         return pc.cast(pa.array(counted, whole), self.arrow_type)

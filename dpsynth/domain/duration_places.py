@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.number_texts import parse_numbers
-from dpsynth.domain.places import NOWHERE, Codes
+from dpsynth.domain.places import NOWHERE, Codes, drawn_between
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """What a place may be, in seconds."""
@@ -132,8 +132,7 @@ class DurationPlaces:
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the durations of each place."""
-        low, high = self._grid
-        grains = rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+        grains = drawn_between(*self._grid, codes, rng)
         return pc.cast(pa.array(grains * self.grain, pa.int64()), self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:

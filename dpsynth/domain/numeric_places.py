@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
-from dpsynth.domain.places import NOWHERE, Codes
+from dpsynth.domain.places import NOWHERE, Codes, drawn_between
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,7 @@ class NumericPlaces:
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the grid of each bin."""
-        low, high = self._grid
-        steps = rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+        steps = drawn_between(*self._grid, codes, rng)
         return pa.array(steps if self.integer else steps / 10.0**self.decimals, self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:

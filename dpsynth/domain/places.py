@@ -22,6 +22,21 @@ NOWHERE = -1
 Codes = NDArray[np.int64]
 
 
+def drawn_between(
+    low: NDArray[np.int64], high: NDArray[np.int64], codes: Codes, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A uniform whole number from each code's first to its last, int64[codes].
+
+    Args:
+        low: int64[places], the first number of each place.
+        high: int64[places], the last.
+        codes: none negative.
+        rng: of post-processing.
+    """
+    # Bounds of no numbers at all are refused.
+    return rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+
+
 class Places(Protocol):
     """The places of one kind of column."""
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import date
 from math import isfinite
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from dpsynth.accounting.amount import digits
 from dpsynth.publish import ledger_views as views
 from dpsynth.publish.ledger_chart import Chart, chart
 from dpsynth.publish.ledger_views import AccountView
+from dpsynth.publish.page_templates import environment
 
 _LINES_SHOWN = 24
 _LONGEST = 4.5
@@ -66,14 +66,7 @@ def ledger_html(accounts: Sequence[AccountView], chain: Chain, today: date) -> s
         chain: of all rows of the ledger.
         today: a UTC date.
     """
-    pages = Environment(
-        loader=PackageLoader("dpsynth.publish"),
-        autoescape=select_autoescape(["html", "html.j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    pages = environment()
     pages.filters["share"] = views.share_in_words
     pages.filters["up"] = views.figure
     pages.filters["six"] = lambda value: digits(value, up=True)

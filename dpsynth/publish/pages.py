@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
@@ -19,6 +19,7 @@ from dpsynth.domain.layout import Part
 from dpsynth.domain.surrogates import Surrogates
 from dpsynth.publish import explanation, figures
 from dpsynth.publish.merged_values import merged_columns
+from dpsynth.publish.page_templates import environment
 from dpsynth.publish.public_schema import type_name
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
@@ -32,14 +33,7 @@ _MERGED_SHOWN = 24
 
 @cache
 def _environment() -> Environment:
-    pages = Environment(
-        loader=PackageLoader("dpsynth.publish"),
-        autoescape=select_autoescape(["html", "html.j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    pages = environment()
     pages.filters["markdown"] = markdown_text
     pages.filters["up"] = figures.rounded_up
     pages.filters["count"] = figures.count

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.curator import Curator
+from dpsynth.curator import Curator, noise
 
 
 @dataclass
@@ -81,3 +84,20 @@ def sensitivities(before: Transcript, after: Transcript) -> Sequence[int]:
         for a, b in zip(before.asked, after.asked, strict=True)
         if a.question["ask"] == "marginal"
     ]
+
+
+def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) -> list[tuple[int, int]]:
+    """For each draw from now on: draws so far, this one included, and charges on disk in a journal."""
+    seen: list[tuple[int, int]] = []
+
+    def watched(sound: Any) -> Any:
+        def draw(*arguments: Any) -> Any:
+            lines = journal().read_text().splitlines()
+            seen.append((len(seen) + 1, sum(json.loads(line)["kind"] == "charge" for line in lines)))
+            return sound(*arguments)
+
+        return draw
+
+    for name in ("add_gaussian", "add_laplace", "choose_index"):
+        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    return seen

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from guarantee.observed import watched_draws
 from guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 from dpsynth import pipeline
-from dpsynth.curator import noise
 from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
 from dpsynth.spec import from_mapping
@@ -21,19 +20,12 @@ def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:
     """For each draw of a whole release: draws so far, this one included, and charges on disk."""
     table = write(tmp_path / "x.csv", base_table(random.Random(1)))
     spec = spec_for(table, privacy_of("add_remove", "person", "gaussian"))
-    seen: list[tuple[int, int]] = []
 
-    def watched(sound):
-        def draw(*arguments):
-            (path,) = (tmp_path / "out").rglob("journal.jsonl")
-            charges = sum(json.loads(line)["kind"] == "charge" for line in path.read_text().splitlines())
-            seen.append((len(seen) + 1, charges))
-            return sound(*arguments)
+    def journal() -> Path:
+        (path,) = (tmp_path / "out").rglob("journal.jsonl")
+        return path
 
-        return draw
-
-    for name in ("add_gaussian", "add_laplace", "choose_index"):
-        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    seen = watched_draws(monkeypatch, journal)
     pipeline.run(spec, outputs=tmp_path / "out")
     return seen
 

@@ -6,7 +6,6 @@ The same holds of whole releases, for the questions that their strategies ask: s
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Iterator
@@ -18,12 +17,12 @@ import numpy as np
 import pytest
 from guarantee import asking
 from guarantee.asking import Rows, observed
-from guarantee.observed import Transcript, excess
+from guarantee.observed import Transcript, excess, watched_draws
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal, distances, noise
+from dpsynth.curator import Curator, Journal, distances
 from dpsynth.curator.counting import ExactCounts
 from dpsynth.errors import DpsynthError
 
@@ -157,18 +156,7 @@ def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
 
 def draws_and_charges(monkeypatch, path: Path, measure: str, kind: str) -> list[tuple[int, int]]:
     """For each draw: draws so far, this one included, and charges on disk."""
-    seen: list[tuple[int, int]] = []
-
-    def watched(sound):
-        def draw(*arguments):
-            charges = sum(json.loads(line)["kind"] == "charge" for line in path.read_text().splitlines())
-            seen.append((len(seen) + 1, charges))
-            return sound(*arguments)
-
-        return draw
-
-    for name in ("add_gaussian", "add_laplace", "choose_index"):
-        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    seen = watched_draws(monkeypatch, lambda: path)
     observed(table(), ADD, measure, kind, path)
     return seen
 

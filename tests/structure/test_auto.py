@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structure.drawn_pairs import forest
 from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
@@ -22,17 +23,6 @@ from dpsynth.structure import STRATEGIES, auto
 AUTO = STRATEGIES["auto"]
 TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
 BUDGET = {"zcdp": Fraction(1, 50), "gdp": Fraction(1, 50), "pure": Fraction(1)}
-
-
-def forest(columns, draw):
-    """Some pairs without a cycle."""
-    part = {c: c for c in columns}
-    found = []
-    for a, b in combinations(columns, 2):
-        if part[a] != part[b] and draw(st.integers(0, 4)) == 0:
-            found.append((a, b))
-            part = {c: part[a] if p == part[b] else p for c, p in part.items()}
-    return tuple(found)
 
 
 @st.composite
@@ -64,7 +54,7 @@ def situations(draw, largest=10):
     kind = draw(st.sampled_from(["binary", "small", "mixed", "huge"]))
     sizes = {"binary": [2], "small": [1, 2, 3, 4], "mixed": [2, 3, 7, 40], "huge": [900, 3000]}[kind]
     domain = Domain({c: draw(st.sampled_from(sizes)) for c in columns})
-    wanted = () if kind == "huge" else forest(columns, draw)
+    wanted = () if kind == "huge" else forest(columns, draw, 5)
     least = Triangulation.of(domain, wanted).cells
     room = prod(domain.sizes.values()) if kind != "huge" else 10**6
     bound = least + draw(st.integers(0, 2 * min(room, 10**6)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structure.drawn_pairs import forest
 from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
@@ -36,23 +37,12 @@ def allowed(method, measure, noise):
 RUNS = [(m, *terms) for m in CHOOSING for terms in TERMS if allowed(m, *terms)]
 
 
-def forest(columns, draw):
-    """Some pairs without a cycle."""
-    part = {c: c for c in columns}
-    found = []
-    for a, b in combinations(columns, 2):
-        if part[a] != part[b] and draw(st.integers(0, 3)) == 0:
-            found.append((a, b))
-            part = {c: part[a] if p == part[b] else p for c, p in part.items()}
-    return tuple(found)
-
-
 @st.composite
 def situations(draw):
     """A table's domain, wanted pairs, a bound that the single columns keep, terms and a seed."""
     columns = [f"c{i}" for i in range(draw(st.integers(1, 6)))]
     domain = Domain({c: draw(st.integers(1, 6)) for c in columns})
-    wanted = forest(columns, draw)
+    wanted = forest(columns, draw, 4)
     least = Triangulation.of(domain, wanted).cells
     bound = least + draw(st.integers(0, 2 * prod(domain.sizes.values())))
     method, measure, noise = draw(st.sampled_from(RUNS))
