@@ -189,7 +189,7 @@ def init(
     if look:
         from dpsynth.guessing import look_at
 
-        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at))
+        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at, draft.separator))
     print(" ".join(draft.told()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:
@@ -202,7 +202,9 @@ def init(
 
 @app.command()
 def example(
-    name: Annotated[str, typer.Argument(help="randhie, randhie-monthly, adult or minimal.")] = "randhie",
+    name: Annotated[
+        str, typer.Argument(help="randhie, randhie-found, randhie-monthly, adult or minimal.")
+    ] = "randhie",
     folder: Annotated[Path, typer.Option(help="Where to write it.")] = Path(),
 ) -> None:
     """Write an example config, and its table where the demo extra is installed."""

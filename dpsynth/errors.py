@@ -13,6 +13,11 @@ class DpsynthError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        """The paragraph on one line; what can't be printed in a key or a file's name is spelt out."""
+        text = super().__str__()
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 class ConfigError(DpsynthError):
     """The configuration can't be used; nothing was read and nothing charged."""

@@ -18,6 +18,7 @@ _RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
 _TABLES: Mapping[str, str] = {
     "minimal": "randhie.csv",
     "randhie": "randhie.csv",
+    "randhie-found": "randhie.csv",
     "randhie-monthly": "randhie-monthly.csv",
 }
 _FIRST_YEAR = 2025

@@ -17,13 +17,14 @@ from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 
 
-def look_at(table: str | None, kind: str, columns: Sequence[str]) -> dict[str, Guess]:
+def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
     """Guesses of what some columns of a private table are.
 
     Args:
         table: the table's path.
         kind: its format, csv or parquet.
         columns: the columns to look at, and no others.
+        separator: what stands between the cells of a CSV file.
 
     Returns:
         Keys of the grammar by column, as ``dpsynth.curator.looking`` guesses them.
@@ -39,7 +40,8 @@ def look_at(table: str | None, kind: str, columns: Sequence[str]) -> dict[str, G
         return {}
     form: Literal["csv", "parquet"] = "parquet" if kind == "parquet" else "csv"
     try:
-        return guesses(read_batches(Path(table), columns, form, keep_broken=False), columns)
+        batches = read_batches(Path(table), columns, form, keep_broken=False, separator=separator)
+        return guesses(batches, columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

@@ -142,6 +142,10 @@ def cap(
     reason: Reason,
     epsilon: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
     delta: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
+    lapses: Annotated[
+        str | None,
+        typer.Option(help="The share of delta that is kept for finding values; left out: as it is."),
+    ] = None,
     ledger: Url = None,
     head: Head = None,
     config: Config = None,
@@ -151,14 +155,15 @@ def cap(
 
     book = _place(ledger, head, config).open()
     before = _balance(book, dataset)
-    if epsilon is None and delta is None:
-        raise ConfigError("What the cap shall be is missing: give --epsilon, --delta, or both.")
+    if epsilon is None and delta is None and lapses is None:
+        raise ConfigError("What the cap shall be is missing: give --epsilon, --delta or --lapses.")
     wanted = Amount(
         before.cap.epsilon if epsilon is None else _figure(epsilon, "--epsilon", None),
         before.cap.delta if delta is None else _figure(delta, "--delta", 1),
     )
-    after = book.change_cap(dataset, wanted, _said(reason))
-    old, new = (account.cap.shown(up=False) for account in (before, after))
+    share = None if lapses is None else _figure(lapses, "--lapses", 1)
+    after = book.change_cap(dataset, wanted, _said(reason), share)
+    old, new = (account.caps[-1].shown() for account in (before, after))
     print(f"The cap of dataset '{dataset}' was {old} and is {new}.")
     print(f"{_room(after)}, and {_fits(before):,} before.")
     if after.share_used > 1:

@@ -2,6 +2,8 @@
 
     config -> spec -> plan -> reservation -> curator(private table, budget, journal)
                                                  |  noisy answers only
+    most rows of a person, bounds, bins and values, where these are sought; and the plan again
+                                                 |
     one-way marginals -> merged values -> structure, marginals  SELECT, MEASURE
                                                  |
     model -> synthetic table, statistics -> public bundle       GENERATE: post-processing
@@ -9,61 +11,74 @@
 The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that
 runs a step.
 
-Invariant: the table is opened after ``dpsynth.work`` has reserved the whole budget, and nothing of it
-leaves but the curator's answers.
+Invariant: the table is read after ``dpsynth.work`` has reserved the whole budget, and nothing of it
+leaves but the curator's answers. Before, it is only looked at for whether it can be read at all.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
+from math import sqrt
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.accounting import events
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
-from dpsynth.curator import Curator, Journal, Terms, load_table, read_batches
+from dpsynth.curator import Contributions, Curator, Journal
+from dpsynth.discovery import discover
+from dpsynth.discovery.most_rows import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
+from dpsynth.domain.known import Known
+from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.numeric_places import NumericPlaces
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
+from dpsynth.handing_over import publication_of, publish
 from dpsynth.model import (
     Evidence,
     Expansion,
     Fit,
     LeastSquares,
     MarkovRandomField,
+    agreeing,
+    agreeing_rows,
+    doubted,
     estimate,
     estimated_total,
+    known_answers,
+    pooled_counts,
     refits,
     sample,
     within,
+    zeros_within,
 )
+from dpsynth.opening import accept_source, check_room, open_door, read_public
 from dpsynth.progress import Advance, showing
-from dpsynth.publish import Publication, StatisticTable, commit, compute_statistics, write_public
-from dpsynth.publish.earlier_releases import answers_of, weighed
-from dpsynth.publish.reused import Reused
+from dpsynth.publish import StatisticTable, compute_statistics
+from dpsynth.publish.earlier_releases import answers_of, basis_of, weighed
+from dpsynth.publish.public_table import PublicUse
 from dpsynth.released import Release
+from dpsynth.rules import Rules, grids_of, obeying, refuse_unobeyed, zeros_of
 from dpsynth.spec import Spec
-from dpsynth.spec.plan import Plan, make_plan
+from dpsynth.spec.occasion import Occasion
+from dpsynth.spec.plan import Found, Plan, make_plan
 from dpsynth.spec.steps import one_way_weights
 from dpsynth.structure import Strategy, strategy_of
 from dpsynth.structure.rare import rare_groups
 from dpsynth.structure.strategy import Problem, Selection
-from dpsynth.work import Tell, Work, begin, settle, silently
+from dpsynth.structure.trusted import trusted
+from dpsynth.work import Tell, begin, settle, silently
 
 T = TypeVar("T")
 
@@ -74,7 +89,6 @@ _FULL = {
     errno.EFBIG: "a file would be larger than this process may write",
 }
 """What may stop a step that only writes files of our own, and passes once there is room."""
-_PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
 
 
 class RunStep(Protocol):
@@ -152,37 +166,102 @@ def run(
         return run_step(name, lambda: guarded(name, action))
 
     strategy = strategy_of(spec.structure.method, spec.structure.cliques or ())
-    domain = domain_of(spec.table_columns())
+    rules = spec.rules()
+
+    def accept(occasion: Occasion) -> None:
+        accept_source(spec, plan, occasion)
 
     plan = step("plan", lambda _: make_plan(spec, strategy))
-    work = step("reserve budget", lambda _: begin(spec, plan, Path(outputs), resume, period, tell))
+    known = spec.known_marginals(spec.table_columns())
+    check_room(plan, domain_of(spec.table_columns()), known)
+    public = None
+    if spec.public is not None:
+        public = step("read the public table", lambda _: read_public(spec, spec.table_columns()))
+    digest = None if public is None else public.sha256
+    work = step(
+        "reserve budget",
+        lambda _: begin(spec, plan, Path(outputs), resume, period, tell, digest, accept),
+    )
     with work:
+        if work.public != digest:
+            raise ConfigError(
+                "This release began with another public table as evidence, or with none, and can't go "
+                "on with this one. Put back the file that public.path named, or a copy of it: its SHA-256 is "
+                f"{work.public}."
+            )
         rng = np.random.default_rng(work.seed)
         told = step(
             "read earlier releases", lambda _: answers_of(work.reused, spec.table_columns(), Path(outputs))
         )
-        curator = step("open the table", lambda _: open_door(spec, plan, work))
-        singles = step("measure single columns", lambda _: measure_singles(curator, domain, plan))
-        evidence, reused = weighed(work.reused, told, spec.table_columns(), singles)
-        expansion = step("merge rare values", lambda _: merge_rare(spec, plan, domain, singles, evidence))
+        door = step("open the table", lambda _: open_door(spec, plan, work))
+        if isinstance(door, Contributions):
+            unbounded, most = door, plan
+            plan, curator = step("find most rows", lambda _: find_most_rows(spec, strategy, unbounded, most))
+        else:
+            curator = door
+        layout = spec.layout()
+        if plan.searches:
+            layout = step("find places", lambda _: find_places(spec, curator, plan))
+            curator, plan = curator.coded(layout.columns), plan_again(spec, strategy, plan, layout)
+        domain = domain_of(layout.columns)
+        singles = step("measure single columns", lambda _: measure_singles(curator, domain, plan, known))
+        counts = None if public is None else public.answered(layout.columns)
+        stated, stated_joint = known_answers(known, estimated_total(singles))
+        told_singly = (*singles, *stated)
+        evidence, reused = weighed(work.reused, told, layout.columns, told_singly, counts)
+        use = PublicUse.of(public, evidence, estimated_total(singles))
+        expansion = step(
+            "merge rare values",
+            lambda _: merge_rare(plan, layout, told_singly, stated_joint, evidence),
+        )
         selection = step(
             "choose and measure marginals",
-            lambda _: select(strategy, curator, expansion, evidence, spec, plan),
+            lambda _: select(strategy, curator, expansion, stated_joint, evidence, spec, plan),
         )
         answers = tuple(m for m in selection.answers if m is not None)
-        singles = (*singles, *selection.singles)
+        singles, told_singly = (*singles, *selection.singles), (*told_singly, *selection.singles)
         expansion = replace(expansion, singles=(*expansion.singles, *selection.singles))
+        layout = sloped(layout, singles)
         guarantee = step("compose the guarantee", lambda _: composed(plan, work.journal))
-        fitted = step("fit the model", lambda advance: fit(expansion, answers, selection, advance))
-        model = step("spread groups over values", lambda _: expansion.model(fitted.model))
-        table = step("sample rows", lambda _: sampled(spec, model, singles, rng))
+        given = (*answers, *stated_joint)
+        fitted = step(
+            "fit the model",
+            lambda advance: fit(expansion, given, selection, layout, rules, plan.max_cells, advance),
+        )
+        model = step("spread groups over values", lambda _: agreeing(expansion.model(fitted.model), known))
+        table = step("sample rows", lambda _: sampled(spec, layout, rules, model, singles, known, rng))
         statistics = step(
             "compute statistics",
-            lambda _: tabulated(spec, model, expansion, fitted, singles, selection, evidence, rng),
+            lambda _: tabulated(
+                spec,
+                layout,
+                model,
+                expansion,
+                fitted,
+                told_singly,
+                stated_joint,
+                selection,
+                evidence,
+                known,
+                rng,
+            ),
         )
         if not work.published:
             publication = publication_of(
-                spec, plan, work, table, expansion, singles, selection, reused, model, statistics, guarantee
+                spec,
+                layout,
+                plan,
+                work,
+                table,
+                expansion,
+                singles,
+                selection,
+                reused,
+                use,
+                known,
+                model,
+                statistics,
+                guarantee,
             )
             step("publish the bundle", lambda _: publish(work, publication))
         step("settle the ledger", lambda _: settle(work, plan, guarantee))
@@ -190,30 +269,40 @@ def run(
     return Release(work.release_id, work.final, guarantee, table, titles)
 
 
-def open_door(spec: Spec, plan: Plan, work: Work) -> Curator:
-    """Read the private table, bound each person's rows, and put a curator before it."""
-    columns = spec.table_columns()
-    person = plan.neighbours.person
-    names = dict.fromkeys([c.name for c in columns] + ([person] if person else []))
-    source = spec.source
-    if source.path is None or source.format is None:
-        raise ConfigError("source.path is missing.")
-    part = work.occasion.part
-    names.update({} if part is None else {part.column: None})
-    batches = read_batches(Path(source.path), list(names), source.format, keep_broken=person is None)
-    if work.journal.sealed and not plan.neighbours.rows_public:
-        # The journal has every answer.
-        batches = iter(())
-    table = load_table(batches, columns, plan.neighbours, work.key, part)
-    return Curator(table, Terms(plan.neighbours, plan.measure, plan.budget, plan.noise), work.journal)
+def find_most_rows(spec: Spec, strategy: Strategy, door: Contributions, plan: Plan) -> tuple[Plan, Curator]:
+    """The plan from here on, and a curator, with as many rows of a person as are worth their noise."""
+    numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.rows_price)
+    most = most_rows(numbers, noise_per_row(plan, domain_of(spec.table_columns())))
+    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
+    return plan_again(spec, strategy, bounded, spec.layout()), door.bounded(most)
 
 
-def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measurement, ...]:
-    """The total and the marginal of every column."""
-    weights = one_way_weights(domain, plan.neighbours)
+def find_places(spec: Spec, curator: Curator, plan: Plan) -> Layout:
+    """The table's columns with the places that the plan's searches find.
+
+    Raises:
+        DpsynthError: no row of them was found that obeys the constraints.
+    """
+    layout = spec.layout().found(discover(curator, spec.table_columns(), plan.searches))
+    refuse_unobeyed(spec.rules(), layout)
+    return layout
+
+
+def plan_again(spec: Spec, strategy: Strategy, plan: Plan, layout: Layout) -> Plan:
+    """The plan of the steps to come, once more is known; measure and budget stay."""
+    return make_plan(spec, strategy, Found(plan, layout.columns))
+
+
+def measure_singles(curator: Curator, domain: Domain, plan: Plan, known: Known) -> tuple[Measurement, ...]:
+    """The total and the marginal of every column, as far as they are not known."""
+    weights = one_way_weights(domain, plan.neighbours, known)
     last = plan.steps[-1].step == "one_way"
     allowance = curator.remaining if last else plan.budget * plan.shares.one_way
-    public = [curator.count(allowance)] if plan.neighbours.rows_public else []
+    public: list[Measurement | None] = []
+    if known.rows is not None:
+        public = [Measurement((), np.array(known.rows), "none", 0.0)]
+    elif plan.neighbours.rows_public:
+        public = [curator.count(allowance)]
     answers = [*public, *curator.marginals(list(weights), allowance, list(weights.values()))]
     measured = tuple(m for m in answers if m is not None)
     if len(measured) < len(answers):
@@ -224,22 +313,34 @@ def measure_singles(curator: Curator, domain: Domain, plan: Plan) -> tuple[Measu
 
 
 def merge_rare(
-    spec: Spec, plan: Plan, domain: Domain, singles: tuple[Measurement, ...], evidence: Evidence
+    plan: Plan,
+    layout: Layout,
+    singles: tuple[Measurement, ...],
+    stated: tuple[Measurement, ...],
+    evidence: Evidence,
 ) -> Expansion:
     """Which values count as one with other columns, and how they are told apart again.
 
-    Columns that a requested statistic pairs with another keep all of their values. Where
+    Columns that a requested statistic pairs with another, or that are known together, keep all of their
+    values. Where
     nothing is measured but single columns, there is nothing to merge for. Groups stand beside
     values in the model that comes out: they may take half of its cells.
     """
-    paired = {column for pair in plan.wanted for column in pair}
-    earlier = evidence.columns
+    paired = {column for clique in (*plan.wanted, *(m.clique for m in stated)) for column in clique}
+    domain, earlier = domain_of(layout.columns), doubted(evidence.columns, singles)
     found = rare_groups(domain, singles, plan.merged_below, paired, earlier)
-    return Expansion(domain, found, (*singles, *earlier)).within(plan.max_cells // 2)
+    numbers = {c.name: len(c.places.labels) for c in layout.columns if isinstance(c.places, NumericPlaces)}
+    return Expansion(domain, found, (*singles, *earlier), numbers).within(plan.max_cells // 2)
 
 
 def select(
-    strategy: Strategy, curator: Curator, expansion: Expansion, evidence: Evidence, spec: Spec, plan: Plan
+    strategy: Strategy,
+    curator: Curator,
+    expansion: Expansion,
+    stated: tuple[Measurement, ...],
+    evidence: Evidence,
+    spec: Spec,
+    plan: Plan,
 ) -> Selection:
     """What the strategy measures: marginals over groups, where values were merged."""
     grouping, room = expansion.grouping, plan.max_cells - expansion.cells
@@ -254,13 +355,19 @@ def select(
         wanted=plan.wanted,
         structure=plan.budget * plan.shares.structure if asks else Fraction(0),
         max_cells=room,
-        earlier=evidence.joint(expansion, independent.model, room),
+        earlier=(*stated, *evidence.joint(expansion, independent.model, room)),
     )
     if problem.earlier:
         problem = replace(problem, start=problem.refit((), independent))
-    selection = strategy.select(curator.grouped(grouping) if grouping.groups else curator, problem)
-    measured = [m.clique for m in selection.answers if m is not None]
-    return replace(selection, earlier=within(problem.domain, measured, problem.earlier, room))
+    door = curator.grouped(grouping) if grouping.groups else curator
+    public = evidence.public_joint(expansion, independent.model)
+    problem, told = trusted(door, problem, independent, public)
+    selection = strategy.select(door, problem)
+    answers = [m for m in selection.answers if m is not None]
+    held = [m.clique for m in (*answers, *stated)]
+    earlier = within(problem.domain, held, problem.earlier[len(stated) :], room)
+    believed = tuple(m.clique for m in told if any(m is kept for kept in earlier))
+    return replace(selection, earlier=doubted(earlier, answers), public=believed)
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
@@ -274,41 +381,72 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
     return guarantee
 
 
-def fit(expansion: Expansion, answers: Sequence[Measurement], selection: Selection, advance: Advance) -> Fit:
-    """Fit the model of groups to all noisy marginals, from where the strategy's own fit ended."""
+def fit(
+    expansion: Expansion,
+    answers: Sequence[Measurement],
+    selection: Selection,
+    layout: Layout,
+    rules: Rules,
+    max_cells: int,
+    advance: Advance,
+) -> Fit:
+    """Fit the model of groups to all noisy marginals, from where the strategy's own fit ended.
+
+    Cells that constraints shut are zeros of it, as far as it has room for them; rows are drawn again for
+    the others.
+    """
     limit, known = 1000, [*expansion.sums, *answers, *selection.earlier]
+    shut = zeros_of(grids_of(rules, layout), expansion.grouping.groups)
+    room = max_cells - expansion.cells
     return estimate(
         expansion.coarse,
         known,
         prior_rows=selection.prior * estimated_total(known),
         max_iterations=limit,
+        zeros=zeros_within(expansion.coarse, [m.clique for m in known], shut, room),
         start=selection.fit,
         progress=lambda done: advance(done, limit),
     )
 
 
+def sloped(layout: Layout, singles: Sequence[Measurement]) -> Layout:
+    """The layout that values are drawn by: inside bins as the counts of single columns suggest."""
+    counts = pooled_counts(singles)
+    return layout.sloped({column: (values, sqrt(v)) for (column,), (values, v) in counts.items()})
+
+
 def sampled(
-    spec: Spec, model: MarkovRandomField, singles: Sequence[Measurement], rng: np.random.Generator
+    spec: Spec,
+    layout: Layout,
+    rules: Rules,
+    model: MarkovRandomField,
+    singles: Sequence[Measurement],
+    known: Known,
+    rng: np.random.Generator,
 ) -> pa.Table:
-    """The synthetic table: codes drawn from the model, decoded column by column.
+    """The synthetic table: codes drawn from the model, decoded column by column, every row as the rules say.
 
     It has as many rows as the private table if their number is public, else as estimated.
     """
     public = [int(m.values) for m in singles if m.noise == "none"]
     same = public[0] if public else round(model.total)
     rows = same if spec.sample.rows == "same" else spec.sample.rows
-    codes = sample(model, rows, rng)
-    return spec.layout().decode(codes, rng)
+    if rules.written:
+        return obeying(rules, layout, rows, lambda n: sample(model, n, rng), model.marginal, rng)
+    return layout.decode(agreeing_rows(model, known, sample(model, rows, rng), rng), rng)
 
 
 def tabulated(
     spec: Spec,
+    layout: Layout,
     model: MarkovRandomField,
     expansion: Expansion,
     fitted: Fit,
     singles: tuple[Measurement, ...],
+    stated: tuple[Measurement, ...],
     selection: Selection,
     evidence: Evidence,
+    known: Known,
     rng: np.random.Generator,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
@@ -316,97 +454,18 @@ def tabulated(
     What was answered about other periods has no part in what counts as measured.
     """
     answers = [m for m in selection.answers if m is not None]
+    joint: tuple[Measurement, ...] = ()
+    if known.rows is None:
+        # Their counts were made from the estimated number of rows, of which they tell nothing.
+        singles = tuple(m for m in singles if not known.columns & set(m.clique))
+    else:
+        joint = stated
     about_these = replace(expansion, singles=singles).direct(answers)
-    direct = LeastSquares(expansion.domain, (*about_these, *evidence.direct()))
+    direct = LeastSquares(expansion.domain, (*about_these, *joint, *evidence.direct()))
     requests = spec.publish.statistics
     modelled = any(not direct.covers(r.columns) for r in requests)
-    fitted_to = [*answers, *selection.earlier]
+    fitted_to = [*answers, *stated, *selection.earlier]
     replicates = refits(fitted, fitted_to, REPLICATES, rng, expansion) if modelled else ()
     return compute_statistics(
-        requests, spec.table_columns(), direct, model, replicates, earlier_periods=bool(evidence.before)
+        requests, layout.columns, direct, model, replicates, basis=basis_of(evidence), known=known
     )
-
-
-def publication_of(
-    spec: Spec,
-    plan: Plan,
-    work: Work,
-    table: pa.Table,
-    expansion: Expansion,
-    singles: tuple[Measurement, ...],
-    selection: Selection,
-    reused: Reused | None,
-    model: MarkovRandomField,
-    statistics: tuple[StatisticTable, ...],
-    guarantee: Guarantee,
-) -> Publication:
-    """Everything that is handed to the public, in one value."""
-    shares = plan.shares
-    together = tuple(dict.fromkeys(m.clique for m in selection.earlier))
-    return Publication(
-        release=spec.release,
-        release_id=work.release_id,
-        date=work.date,
-        part=work.occasion.part,
-        layout=spec.layout(),
-        synthetic=table,
-        singles=singles,
-        answers=tuple(m for m in selection.answers if m is not None),
-        grouping=expansion.grouping,
-        merged_below=plan.merged_below,
-        model=model,
-        statistics=statistics,
-        guarantee=guarantee,
-        events=tuple(_described(e.question, e.event) for e in work.journal.entries),
-        structure=plan.structure,
-        cliques=selection.cliques,
-        budget={
-            "epsilon": float(plan.epsilon),
-            "delta": float(plan.spent_delta),
-            "noise": plan.noise,
-            "split": {
-                "one_way": float(shares.one_way),
-                "structure": float(shares.structure),
-                "marginals": float(shares.marginals),
-            },
-        },
-        formats=spec.publish.formats,
-        lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
-        versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
-        reused=None if reused is None else replace(reused, cliques=together),
-    )
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def _described(question: object, event: events.Event) -> dict[str, object]:
-    assert isinstance(question, dict)
-    recorded = events.to_json(event)  # type: ignore[arg-type]
-    candidates = question.get("candidates")
-    bounds = {"l1": "L1 {}", "l2_squared": "squared L2 {}", "sensitivity": "each score {}"}
-    sensitivity = next(text.format(recorded[key]) for key, text in bounds.items() if key in recorded)
-    return {
-        "question": question["ask"] if question.get("columns") != [] else "count",
-        "columns": question.get("columns"),
-        "merged_values": "grouping" in question,
-        "candidates": candidates["number"] if isinstance(candidates, dict) else None,
-        "mechanism": recorded["mechanism"],
-        "scale": recorded.get("scale", recorded.get("sigma")),
-        "sensitivity": sensitivity,
-        "epsilon": None if event.epsilon is None else float_up(event.epsilon),
-        "rho": float_up(event.rho),
-    }
-
-
-def publish(work: Work, publication: Publication) -> None:
-    """Write the bundle beside its place and show it whole."""
-    public = work.partial / "public"
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
-    write_public(public, publication)
-    commit(work.partial, work.final)

@@ -6,7 +6,7 @@ Invariant: reads the config and the ledger, never the table, and changes neither
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +17,9 @@ from dpsynth.accounting.balance import (
     first_balance,
     first_entry,
 )
-from dpsynth.accounting.refusals import check_counted, check_protection
+from dpsynth.accounting.refusals import check_cap, check_counted, check_protection
 from dpsynth.accounting.slices import Slice
+from dpsynth.rules import ways_of
 from dpsynth.spec import Spec
 from dpsynth.spec.occasion import Occasion, next_releases, occasion_of
 from dpsynth.spec.period import LONGEST_LABEL, Period
@@ -39,6 +40,7 @@ def forecast(spec: Spec) -> dict[str, Any]:
         "dataset": spec.ledger.dataset,
         "columns": len(spec.columns),
         **plan.to_json(),
+        "constraints": [asdict(way) for way in ways_of(spec.rules(), spec.layout())],
         "ledger": _ledger(spec, plan),
         "notes": list(spec.warnings()),
     }
@@ -58,9 +60,10 @@ def _ledger(spec: Spec, plan: Plan) -> dict[str, object]:
     if recorded is not None:
         check_protection(wanted, recorded)
     before = recorded or first_balance(wanted, now.date())
-    check_counted(wanted, before.filter)
+    check_counted(wanted, before)
     cap = before.cap.capped(wanted.cap)
-    capped = replace(before, caps=(*before.caps, CapChange(cap, now.date())))
+    check_cap(cap, before, before.lapses)
+    capped = replace(before, caps=(*before.caps, CapChange(cap, now.date(), lapses=before.lapses)))
     after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
     more = after.fits(wanted.cost)
     due = [] if apart else next_releases(spec, now, more + 2, released)
@@ -119,12 +122,19 @@ def _ledger_in_words(ledger: dict[str, Any]) -> Iterator[str]:
         yield f"After it, {more} more release{'s' * (ledger['more_after'] != 1)} like it fit{until}."
 
 
+_WIDTH = 100
+"""Columns of text that a plan's table may take, at least."""
+
+
 def describe(facts: dict[str, Any]) -> None:
     """Print a forecast for people."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
+    # Where nobody looks rich takes 80, and would cut what the table says.
+    console.width = max(console.width, _WIDTH)
     rows = "public" if facts["rows_public"] else "private, so it is noisy too"
     console.print(
         f"[bold]{facts['release']}[/bold]: {facts['columns']} columns of dataset {facts['dataset']}"
@@ -157,7 +167,11 @@ def describe(facts: dict[str, Any]) -> None:
         console.print(line)
     if facts["wanted_pairs"]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
-        console.print(f"Measured for the statistics asked for: {pairs}.")
+        console.print(f"Measured for the constraints and the statistics asked for: {pairs}.")
+    if facts["constraints"]:
+        console.print("Every synthetic row obeys:")
+        for way in facts["constraints"]:
+            console.print(Text(f"  {way['rule']}: {way['kept']}."))
     console.print("")
     for line in _ledger_in_words(facts["ledger"]):
         console.print(line)

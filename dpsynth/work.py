@@ -1,12 +1,14 @@
 """A release under way: how it begins, is found again, and ends, on disk and in the ledger.
 
-Invariant: from the moment the table may be opened, the ledger holds a reservation of the
-whole budget; it is let go only when the journal shows that nothing was asked. And an occasion
-(a period, or a tick of the schedule) is released once: who comes second is shown what is there.
+Invariant: from the moment the table may be asked anything, the ledger holds a reservation of the
+whole budget; it is let go only when the journal shows that nothing was asked. Nothing is reserved, nor
+written, for a table that can't be read. And an occasion (a period, or a tick of the schedule) is
+released once: who comes second is shown what is there.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting import events
-from dpsynth.accounting.accountants import epsilon_of
+from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.accounting.cost import NOTHING, Cost, spent
@@ -28,7 +30,7 @@ from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.slices import Slice
 from dpsynth.curator.journal import Journal
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError
 from dpsynth.publish.earlier_releases import earlier_releases
 from dpsynth.publish.reused import Reused
 from dpsynth.spec import Spec
@@ -40,14 +42,23 @@ if TYPE_CHECKING:
     from dpsynth.accounting.ledger import Ledger
 
 _JOURNAL = Path("private", "journal.jsonl")
+_UNCHARGED = "Nothing was charged."
 
 Tell = Callable[[str], None]
 """Takes a public sentence for whoever runs the release."""
+
+Accept = Callable[[Occasion], None]
+"""Raises SourceError unless the table that a release is about can be read."""
 
 
 def silently(sentence: str) -> None:
     """Tell nobody."""
     del sentence
+
+
+def unseen(occasion: Occasion) -> None:
+    """Accept a table without a look."""
+    del occasion
 
 
 @dataclass
@@ -85,6 +96,12 @@ class Work:
         return Reused.from_journal(self.journal.header["reused"])
 
     @property
+    def public(self) -> str | None:
+        """SHA-256 of the public table that is evidence; None without one."""
+        found = self.journal.header.get("public")
+        return None if found is None else str(found)
+
+    @property
     def key(self) -> bytes:
         """The secret that decides which rows of a person are kept."""
         return bytes.fromhex(str(self.journal.header["key"]))
@@ -108,6 +125,8 @@ class Work:
             with suppress(DpsynthError):
                 self.ledger.abandon(self.release_id, NOTHING, [], "nothing was asked of the table")
                 _discard(self.partial)
+                if isinstance(error, SourceError):
+                    error.args = (f"{error} {_UNCHARGED}",)
                 return
         rest = f"Its budget stays reserved; finish it with: --resume {self.release_id}"
         if not isinstance(error, Exception):
@@ -123,11 +142,14 @@ def begin(
     resume: str | None = None,
     period: str | None = None,
     tell: Tell = silently,
+    public: str | None = None,
+    accept: Accept = unseen,
 ) -> Work:
-    """Start or find the journal, then reserve the whole budget in the ledger.
+    """Accept the source, start or find the journal, then reserve the whole budget in the ledger.
 
     The journal comes first: a reservation without one means that it was lost, and then
-    nobody can say what was drawn.
+    nobody can say what was drawn. Before both, a new release that the ledger would take has its
+    source accepted, so that no charge is ever made for one that is broken.
 
     Args:
         spec: the checked config.
@@ -136,10 +158,13 @@ def begin(
         resume: id of a release to finish.
         period: label of the slice to release; left out: the last one that has ended.
         tell: is told what was found.
+        public: SHA-256 of the public table that is evidence, if there is one.
+        accept: looks whether the table can be read.
 
     Raises:
         ConfigError: the config, the period or the ledger can't be used.
         BudgetRefused: the ledger refuses.
+        SourceError: the table can't be read.
         Interrupted: the ledger went away before it said whether it has the reservation.
     """
     from dpsynth.accounting.ledger import Ledger
@@ -167,10 +192,15 @@ def begin(
     else:
         occasion = occasion_of(spec, now, period)
         release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
+        if ledger.foreseen(reservation_of(spec, plan, occasion, release_id)) is None:
+            try:
+                accept(occasion)
+            except SourceError as error:
+                raise SourceError(f"{error} {_UNCHARGED}") from None
         reused = _reused(spec, plan, occasion, account, outputs, tell)
         with _alone_in(folder):
             _clear(folder, ledger, tell)
-            journal = _started(spec, plan, occasion, reused, folder, release_id, now, ledger.name)
+            journal = _started(spec, plan, occasion, reused, public, folder, release_id, now, ledger.name)
     try:
         entry = _reserved(ledger, reservation_of(spec, plan, occasion, release_id))
         if entry.release_id != release_id:
@@ -194,7 +224,8 @@ def settle(work: Work, plan: Plan, guarantee: Guarantee) -> None:
         Interrupted: the ledger can't be reached; the bundle is there, and resuming settles.
     """
     recorded = [e.event for e in work.journal.entries]
-    amount = Amount(min(Fraction(guarantee.epsilon), plan.epsilon), plan.spent_delta)
+    delta = amount_of(recorded, plan.measure, plan.delta).delta
+    amount = Amount(min(Fraction(guarantee.epsilon), plan.epsilon), delta)
     try:
         work.ledger.settle(work.release_id, spent(recorded, amount), [events.to_json(e) for e in recorded])
     except DpsynthError as error:
@@ -225,9 +256,9 @@ def spent_by(path: Path, release_id: str) -> tuple[Cost, list[dict[str, object]]
     found = [e.event for e in journal.entries]
     measure: Measure = terms["measure"]
     delta = Fraction(str(terms["delta"]))
-    total = sum((events.cost(e, measure) for e in found), Fraction(0))
-    epsilon = min(epsilon_of(measure, total, delta or None), Fraction(str(terms["epsilon"])))
-    amount = Amount(epsilon, delta) if found else Amount()
+    told = amount_of(found, measure, delta or None)
+    epsilon = min(told.epsilon, Fraction(str(terms["epsilon"])))
+    amount = Amount(epsilon, told.delta) if found else Amount()
     return spent(found, amount), [events.to_json(e) for e in found]
 
 
@@ -257,6 +288,7 @@ def _started(
     plan: Plan,
     occasion: Occasion,
     reused: Reused | None,
+    public: str | None,
     folder: Path,
     release_id: str,
     now: datetime,
@@ -277,6 +309,7 @@ def _started(
         "occasion": occasion.label,
         "part": None if part is None else part.to_json(),
         "reused": None if reused is None else reused.to_journal(),
+        "public": public,
         "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
         "key": secrets.token_hex(32),
     }
@@ -291,7 +324,14 @@ def _started(
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Nobody else begins a release in a folder, or clears it, while this lasts."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ConfigError(
+            f"The folder for bundles {folder} can't be made: {error.strerror}. Give another with --out."
+        ) from None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

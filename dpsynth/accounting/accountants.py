@@ -13,7 +13,8 @@ from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from math import exp, inf, log, log1p, nextafter, sqrt
 
-from dpsynth.accounting.events import Event, Measure, cost
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.events import Event, Measure, cost, lapse_of
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Neighbours
@@ -132,6 +133,31 @@ def _needed(delta: Fraction | None) -> Fraction:
     return delta
 
 
+def amount_of(events: Iterable[Event], measure: Measure, delta: Fraction | None) -> Amount:
+    """(epsilon, delta) that events add up to, epsilon rounded up.
+
+    The deltas of the events themselves are taken out of delta before epsilon is taken at the rest; the
+    sum of both holds (proof in ``dpsynth.accounting.selection``). Under pure accounting they are all of it.
+
+    Args:
+        events: every charge.
+        measure: how losses add up.
+        delta: the total asked for; nothing of it is needed under pure accounting.
+
+    Raises:
+        ValueError: an event has no cost under the measure, there is no delta where the measure needs
+            one, or the events leave nothing of it.
+    """
+    found = list(events)
+    total, lapse = sum((cost(e, measure) for e in found), Fraction(0)), lapse_of(found)
+    if measure == "pure":
+        return Amount(total, lapse)
+    given = _needed(delta)
+    if lapse >= given:
+        raise ValueError("the deltas of the events leave nothing of the delta asked for")
+    return Amount(epsilon_of(measure, total, given - lapse), given)
+
+
 def compose(
     events: Iterable[Event], measure: Measure, delta: Fraction | None, neighbours: Neighbours
 ) -> Guarantee:
@@ -142,23 +168,29 @@ def compose(
     and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
 
     Raises:
-        ValueError: an event has no cost under the measure, or there is no delta where the
-            measure needs one.
+        ValueError: as ``amount_of``.
     """
     found = list(events)
-    total = sum((cost(e, measure) for e in found), Fraction(0))
-    epsilon = float_up(epsilon_of(measure, total, delta))
+    amount, lapse = amount_of(found, measure, delta), float_up(lapse_of(found))
+    if delta is not None and lapse_of(found) <= delta:
+        # Not above the float nearest to the config's decimal, which is how it is printed.
+        lapse = min(lapse, float(delta))
+    epsilon = float_up(amount.epsilon)
     if measure == "pure":
-        return Guarantee(epsilon, 0.0, None, neighbours.unit, neighbours.relation, "sequential")
+        return Guarantee(
+            epsilon, lapse, None, neighbours.unit, neighbours.relation, "sequential", lapse=lapse
+        )
+    total = sum((cost(e, measure) for e in found), Fraction(0))
     return Guarantee(
         epsilon=epsilon,
         # The float nearest to the config's decimal, which is how it is printed.
-        delta=float(_needed(delta)),
+        delta=float(amount.delta),
         rho=float_up(sum((cost(e, "zcdp") for e in found), Fraction(0))),
         unit=neighbours.unit,
         neighbours=neighbours.relation,
         accountant=measure,
         mu=_root_up(2 * total) if measure == "gdp" else None,
+        lapse=lapse,
     )
 
 

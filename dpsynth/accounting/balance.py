@@ -15,7 +15,7 @@ from math import inf, isqrt
 from typing import Literal
 
 from dpsynth.accounting.accountants import budget_of, epsilon_of
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost, planned
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.filters import (
@@ -36,6 +36,9 @@ __all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "Sta
 
 State = Literal["reserved", "closed", "abandoned"]
 """Reserved counts in full; closed and abandoned count for what they were charged."""
+
+MOST_LAPSES = Fraction(1, 2)
+"""No account keeps a larger share of its delta for lapses unasked."""
 
 MOST = 1_000_000
 """Nobody needs to know that more releases fit than this."""
@@ -86,6 +89,12 @@ class Reservation:
         if self.cap.delta >= 1:
             raise ValueError("the delta of a cap is below 1")
 
+    @property
+    def lapses(self) -> Fraction:
+        """The share of delta that the release may take for lapses; at most a half."""
+        delta = self.cost.amount.delta
+        return min(self.cost.lapse / delta, MOST_LAPSES) if delta else Fraction(0)
+
 
 @dataclass(frozen=True)
 class ReleaseEntry:
@@ -124,11 +133,24 @@ class ReleaseEntry:
 
 @dataclass(frozen=True)
 class CapChange:
-    """A cap and since when it is in force; the first of a dataset has no reason."""
+    """A cap and since when it is in force.
+
+    Attributes:
+        cap: (epsilon, delta).
+        created: UTC date.
+        reason: none for the first of a dataset.
+        lapses: the share of delta that the filters zcdp and gdp keep for lapses, below 1.
+    """
 
     cap: Amount
     created: date
     reason: str = ""
+    lapses: Fraction = Fraction(0)
+
+    def shown(self) -> str:
+        """For people: ``ε = 3, δ = 1e-6``, and the share for lapses where there is one."""
+        kept = f" ({digits(self.lapses, up=False)} of δ for finding values)" if self.lapses else ""
+        return f"{self.cap.shown(up=False)}{kept}"
 
 
 @dataclass(frozen=True)
@@ -156,12 +178,22 @@ class Balance:
         """The cap in force."""
         return self.caps[-1].cap
 
+    @property
+    def lapses(self) -> Fraction:
+        """The share of the cap's delta that is kept for lapses."""
+        return self.caps[-1].lapses
+
+    @property
+    def bound(self) -> Figures:
+        """The most that the filter's sums may come to."""
+        return bound(self.filter, self.cap, self.lapses)
+
     def _total(self, *more: Counted) -> Figures:
         return total_of(self.filter, [*(r.counted for r in self.releases), *more])
 
     def under(self, cap: Amount) -> Balance:
         """The account, were another cap in force."""
-        return replace(self, caps=(*self.caps, CapChange(cap, self.opened)))
+        return replace(self, caps=(*self.caps, CapChange(cap, self.opened, lapses=self.lapses)))
 
     def of_part(self, part: Slice) -> Balance:
         """The account of those who may be in a part: without the releases that are known to be apart."""
@@ -171,27 +203,28 @@ class Balance:
     @property
     def epsilon_used(self) -> Fraction:
         """What all releases, reserved ones in full, come to at ``delta_used``, rounded up."""
-        return epsilon_at(self.filter, self._total(), self.cap.delta)
+        return epsilon_at(self.filter, self._total(), self.cap.delta * (1 - self.lapses))
 
     @property
     def delta_used(self) -> Fraction:
-        """The sum of the deltas under the filter "sequential"; otherwise the cap's delta."""
-        return self._total()[1] if self.filter == "sequential" else self.cap.delta
+        """The sum of the deltas under "sequential"; otherwise that at which epsilon is taken, and lapses."""
+        apart = Fraction(0) if self.filter == "sequential" else self.cap.delta * (1 - self.lapses)
+        return apart + self._total()[1]
 
     @property
     def share_used(self) -> float:
         """The part of the cap that is counted, under the filter, rounded up; infinite of a cap of 0."""
-        return _share(self._total(), bound(self.filter, self.cap))
+        return _share(self._total(), self.bound)
 
     @property
     def left(self) -> Figures:
         """What the filter's sums may still grow by; below 0 where the cap was lowered below them."""
-        return tuple(b - a for a, b in zip(self._total(), bound(self.filter, self.cap), strict=True))
+        return tuple(b - a for a, b in zip(self._total(), self.bound, strict=True))
 
     def share_of(self, cost: Cost) -> float:
         """The part of the cap that a cost takes by itself, rounded up."""
         found = figures(self.filter, cost)
-        return inf if found is None else _share(found, bound(self.filter, self.cap))
+        return inf if found is None else _share(found, self.bound)
 
     def allows(self, cost: Cost, part: Slice | None = None, cap: Amount | None = None) -> bool:
         """Whether one more release fits under the cap, or under another.
@@ -203,7 +236,7 @@ class Balance:
         """
         if figures(self.filter, cost) is None:
             return False
-        return within(self._total(Counted(cost, part)), bound(self.filter, cap or self.cap))
+        return within(self._total(Counted(cost, part)), bound(self.filter, cap or self.cap, self.lapses))
 
     def fits(self, cost: Cost) -> int:
         """How many more releases of a cost, each about the whole table, fit; at most ``MOST``."""
@@ -216,7 +249,7 @@ class Balance:
         """The largest epsilon that one more release, about the whole table, may ask for.
 
         Args:
-            delta: its delta; 0 for a pure one.
+            delta: its delta, but for its lapse; 0 for a pure one.
             measure: how it adds up its own losses. Where that is zcdp and the filter gdp, its noise is
                 taken to be Laplace: none of Gaussian noise fits.
         """
@@ -254,9 +287,13 @@ def _share(used: Figures, allowed: Figures) -> float:
 
 
 def first_balance(entry: Reservation, on: date) -> Balance:
-    """The account of a dataset that the ledger meets for the first time."""
+    """The account of a dataset that the ledger meets for the first time.
+
+    Of the cap's delta it keeps as large a share for lapses as the release takes of its own.
+    """
     kind = entry.filter or entry.suits
-    return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (CapChange(entry.cap, on),), (), on)
+    first = CapChange(entry.cap, on, lapses=Fraction(0) if kind == "sequential" else entry.lapses)
+    return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (first,), (), on)
 
 
 def first_entry(entry: Reservation, on: date) -> ReleaseEntry:

@@ -16,12 +16,12 @@ from dpsynth.accounting.contents import UNREADABLE, Wrong, cap_of, ended, facts,
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.filters import (
     FILTERS,
+    NOTHING_COUNTED,
     Counted,
     Figures,
     Filter,
     bound,
     figures,
-    nothing,
     plus,
     total_of,
     within,
@@ -76,7 +76,7 @@ class _Account:
             # Nobody else's sum has grown.
             near = [c for c in near if c.part is not None and c.part.overlaps(part)]
         total = plus(self.everyone, total_of(self.filter, near))
-        self.kept = within(total, bound(self.filter, self.caps[-1].cap))
+        self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].lapses))
         return self.kept
 
     def balance(self) -> Balance:
@@ -178,7 +178,7 @@ class Book:
             kind,
             [cap_of(content, created, "", kind)],
             created,
-            nothing(kind),
+            NOTHING_COUNTED,
         )
 
 

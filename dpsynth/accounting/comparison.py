@@ -65,9 +65,12 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
         delta: at which to give epsilon; at 0 only "sequential" has one.
     """
     own = sum((release.cost.amount for release in releases), Amount())
+    lapse = sum((release.cost.lapse for release in releases), Fraction(0))
     found = [Statement("sequential", float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
     for accountant, (adaptive, holds, epsilon_at) in _ACCOUNTANTS.items():
-        answer = epsilon_at(releases, delta) if delta else "It needs a δ above 0."
+        # Parts of (epsilon, delta) have the lapses in them; everything else holds but for lapses.
+        left = delta if accountant == "advanced" else delta - lapse
+        answer = epsilon_at(releases, left) if left > 0 else _left_nothing(lapse, delta)
         epsilon, why = (None, answer) if isinstance(answer, str) else (float_up(answer), holds)
         found.append(Statement(accountant, epsilon, float(delta), adaptive, why))
     return tuple(found)
@@ -103,11 +106,20 @@ def _most(found: Sequence[Statement]) -> Statement:
     return replace(top, delta=max(statement.delta for statement in found))
 
 
+def _left_nothing(lapse: Fraction, delta: Fraction) -> str:
+    if not delta:
+        return "It needs a δ above 0."
+    return (
+        f"What finding values takes of δ adds up to {digits(lapse, up=True)}, which leaves nothing of "
+        f"{digits(delta, up=False)}."
+    )
+
+
 def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
     parts: list[Amount] = []
     for release in releases:
-        answers = [Amount(e.epsilon) for e in release.events if e.epsilon is not None]
-        single = release.cost.amount.delta == 0 and 0 < len(answers) == len(release.events)
+        answers = [Amount(e.epsilon, e.delta) for e in release.events if e.epsilon is not None]
+        single = release.cost.pure and 0 < len(answers) == len(release.events)
         parts.extend(answers if single else [release.cost.amount])
     found = advanced_epsilon(parts, delta)
     if found is not None:

@@ -24,6 +24,9 @@ from dpsynth.accounting.slices import Slice
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, ZeroDivisionError)
 """What reading a damaged row may raise."""
 
+_BEFORE = "0"
+"""Rows of format 2 say nothing of lapses, and there were none."""
+
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 T = TypeVar("T")
 
@@ -32,13 +35,14 @@ class Wrong(ValueError):
     """What is wrong with a row, in words of which the row is the subject."""
 
 
-def of_dataset(entry: Reservation) -> dict[str, object]:
-    """Content of the row that opens a dataset's account."""
+def of_dataset(entry: Reservation, lapses: Fraction) -> dict[str, object]:
+    """Content of the row that opens a dataset's account, which keeps a share of delta for lapses."""
     return {
         "unit": entry.unit,
         "neighbours": entry.neighbours,
         "filter": entry.filter or entry.suits,
         "cap": _amount_json(entry.cap),
+        "lapses": str(lapses),
     }
 
 
@@ -59,9 +63,9 @@ def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str) -> d
     return {"cost": _cost_json(cost), "events": [dict(event) for event in events], "reason": reason}
 
 
-def of_cap(cap: Amount, reason: str) -> dict[str, object]:
+def of_cap(cap: Amount, lapses: Fraction, reason: str) -> dict[str, object]:
     """Content of a row that changes a cap."""
-    return {"cap": _amount_json(cap), "reason": reason}
+    return {"cap": _amount_json(cap), "lapses": str(lapses), "reason": reason}
 
 
 def facts(row: Row) -> Mapping[str, object]:
@@ -111,10 +115,10 @@ def ended(row: Row, content: Mapping[str, object], created: date, known: Release
 
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
     """The cap that a row puts in force, which a filter must be able to keep to."""
-    cap = _amount(read(content, "cap", dict))
-    if cap.delta >= 1 or (cap.delta == 0 and kind != "sequential"):
+    cap, lapses = _amount(read(content, "cap", dict)), _rational(content.get("lapses", _BEFORE))
+    if cap.delta >= 1 or lapses >= 1 or (lapses if kind == "sequential" else not cap.delta):
         raise Wrong("has a cap that the filter can't keep to")
-    return CapChange(cap, created, reason)
+    return CapChange(cap, created, reason, lapses)
 
 
 def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
@@ -135,6 +139,7 @@ def _cost_json(cost: Cost) -> dict[str, str | None]:
         **_amount_json(cost.amount),
         "rho": str(cost.rho),
         "half_mu_squared": None if half is None else str(half),
+        "lapse": str(cost.lapse),
     }
 
 
@@ -146,7 +151,12 @@ def _cost(record: object) -> Cost:
     if not isinstance(record, dict):
         raise Wrong("has no cost")
     half = record["half_mu_squared"]
-    return Cost(_amount(record), _rational(record["rho"]), None if half is None else _rational(half))
+    return Cost(
+        _amount(record),
+        _rational(record["rho"]),
+        None if half is None else _rational(half),
+        _rational(record.get("lapse", _BEFORE)),
+    )
 
 
 def _rational(text: object) -> Fraction:

@@ -3,19 +3,21 @@
 One event is journalled for each answer, so events are evidence of what happened. Its
 epsilon, rho and mu^2/2 are exact rationals of the parameters that the mechanism really used. Its
 cost is one of them, rounded up to a double: sums of costs are then exact and stay short, where
-sums of the rationals would double their digits with every event.
+sums of the rationals would double their digits with every event. Those of ``selection`` cost a delta of
+their own besides, which adds up by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import inf, nextafter, sqrt
+from math import ceil, inf, nextafter, sqrt
 from typing import Literal, Protocol, TypeVar
 
 from dpsynth.accounting.gaussian_dp import continuous_variance, least_sigma
-from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.rounding import PI, float_down, float_up
+from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 
 Measure = Literal["pure", "zcdp", "gdp"]
 """How loss is added up.
@@ -26,16 +28,17 @@ is 1.57 times rho.
 """
 
 
-PI = Fraction(355, 113)
-"""Above pi, by less than 3e-7."""
-
-
 class Event(Protocol):
     """The privacy cost of one answer."""
 
     @property
     def epsilon(self) -> Fraction | None:
         """Pure epsilon, or None where the mechanism has none."""
+        ...
+
+    @property
+    def delta(self) -> Fraction:
+        """Probability of telling more than epsilon, rho and mu^2/2 say; it adds up beside them."""
         ...
 
     @property
@@ -67,6 +70,11 @@ class LaplaceEvent:
         return Fraction(self.l1) / Fraction(self.scale)
 
     @property
+    def delta(self) -> Fraction:
+        """0."""
+        return Fraction(0)
+
+    @property
     def rho(self) -> Fraction:
         """epsilon^2/2."""
         return self.epsilon**2 / 2
@@ -93,6 +101,11 @@ class GaussianEvent:
     def epsilon(self) -> None:
         """None: Gaussian noise has no pure epsilon."""
         return None
+
+    @property
+    def delta(self) -> Fraction:
+        """0."""
+        return Fraction(0)
 
     @property
     def rho(self) -> Fraction:
@@ -135,6 +148,11 @@ class ExponentialEvent:
         return 2 * Fraction(self.sensitivity) / Fraction(self.scale)
 
     @property
+    def delta(self) -> Fraction:
+        """0."""
+        return Fraction(0)
+
+    @property
     def rho(self) -> Fraction:
         """epsilon^2/8."""
         return self.epsilon**2 / 8
@@ -145,15 +163,17 @@ class ExponentialEvent:
         return PI * self.epsilon**2 / 16
 
 
-RecordedEvent = LaplaceEvent | GaussianEvent | ExponentialEvent
+RecordedEvent = LaplaceEvent | GaussianEvent | ExponentialEvent | SelectionEvent | ThresholdEvent
 """What a journal may hold."""
 
-_Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent)
+_Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent, SelectionEvent)
 
 _KINDS: dict[str, type[RecordedEvent]] = {
     "discrete Laplace": LaplaceEvent,
     "discrete Gaussian": GaussianEvent,
     "exponential mechanism": ExponentialEvent,
+    "partition selection": SelectionEvent,
+    "discrete Gaussian threshold": ThresholdEvent,
 }
 
 
@@ -184,21 +204,28 @@ def cost(event: Event, measure: Measure) -> Fraction:
     return Fraction(float_up(exact))
 
 
+def lapse_of(events: Iterable[Event]) -> Fraction:
+    """The probability that any of several events tells more than its epsilon, rho and mu^2/2 say."""
+    return sum((e.delta for e in events), Fraction(0))
+
+
 def _exact_cost(event: Event, measure: Measure) -> Fraction | None:
     if measure == "pure":
         return event.epsilon
     return event.rho if measure == "zcdp" else event.half_mu_squared
 
 
-def _within(price: Fraction, measure: Measure, guess: float, event_of: Callable[[float], _Kind]) -> _Kind:
-    """The event of the first scale from just below ``guess`` upwards whose cost is within the price."""
-    scale = guess * (1 - 1e-15)
+def _within(
+    price: Fraction, measure: Measure, guess: float, event_of: Callable[[float], _Kind], cheaper: float = inf
+) -> _Kind:
+    """The event of the first scale, from just before ``guess`` to ``cheaper``, within the price."""
+    scale = guess * (1 - 1e-15 if cheaper else 1 + 1e-15)
     while True:
         event = event_of(scale)
         exact = _exact_cost(event, measure)
         if exact is not None and float_up(exact) <= price:
             return event
-        scale = nextafter(scale, inf)
+        scale = nextafter(scale, cheaper)
 
 
 def _positive(price: Fraction) -> Fraction:
@@ -226,6 +253,43 @@ def exponential_within(price: Fraction, measure: Measure, sensitivity: int) -> E
     """The sharpest exponential mechanism whose cost does not exceed a price."""
     guess = 2 * sensitivity / _pure_epsilon(price, measure, float(16 / PI) if measure == "gdp" else 8)
     return _within(price, measure, guess, lambda scale: ExponentialEvent(scale, sensitivity))
+
+
+def selection_within(price: Fraction, delta: Fraction, measure: Measure, partitions: int) -> SelectionEvent:
+    """The most likely partition selection whose cost does not exceed a price and a delta.
+
+    Raises:
+        ValueError: the price is not positive, or the delta not between 0 and 1.
+    """
+    spend, delta0 = float(_positive(price)), float_down(_proper(delta) / partitions)
+    squared = spend / partitions * (float(4 / PI) if measure == "gdp" else 2)
+    guess = spend / partitions if measure == "pure" else sqrt(squared)
+    return _within(price, measure, guess, lambda epsilon0: SelectionEvent(epsilon0, delta0, partitions), 0.0)
+
+
+def threshold_within(price: Fraction, delta: Fraction, measure: Measure, partitions: int) -> ThresholdEvent:
+    """The least discrete Gaussian noise and threshold within a price and a delta; no measure "pure".
+
+    Raises:
+        ValueError: the price is not positive, the delta is not between 0 and 1 or is below what doubles
+            tell, or the measure is pure.
+    """
+    sigma = gaussian_within(price, partitions, measure).sigma
+    # Beyond 40 deviations the bound on the tail falls no further.
+    low, high = 1, 2 + ceil(40 * Fraction(sigma) + 1)
+    if ThresholdEvent(sigma, high, partitions).delta > _proper(delta):
+        raise ValueError("no threshold keeps to a delta as small as this")
+    while high - low > 1:
+        middle = (low + high) // 2
+        over = ThresholdEvent(sigma, middle, partitions).delta > delta
+        low, high = (middle, high) if over else (low, middle)
+    return ThresholdEvent(sigma, high, partitions)
+
+
+def _proper(delta: Fraction) -> Fraction:
+    if not 0 < delta < 1:
+        raise ValueError("the delta of a selection lies between 0 and 1")
+    return delta
 
 
 def _pure_epsilon(price: Fraction, measure: Measure, divisor: float) -> float:

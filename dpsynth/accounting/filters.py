@@ -10,6 +10,12 @@ outputs of earlier ones, because it stops a sum of costs at a bound fixed before
 To let through whatever any one of them allows would not be valid: which bound has been kept could then
 be chosen by the outputs, and the deltas of the bounds would add up.
 
+Lapses. Partition selection has a delta beside rho and mu (``dpsynth.accounting.selection``), and these deltas
+add up too. So zcdp and gdp keep a share of D for them, fixed beforehand: sum of lapses <= share D, and sum of
+rho or mu^2/2 <= what implies (E, D - share D). To give lapses whatever rho leaves, or a share from the first
+of them on, would not be valid: what is spent next could be lapses after outputs that told little, and rho
+after outputs that told much, and on average that comes to more than D.
+
 Parts. Under add/remove a neighbour is one person more or less. Where it is declared that all rows of a person
 lie in one part of the table (``Slice``), she is in no release of another part, and has a filter of her own,
 over the releases that she may be in. What releases count for is the sum of the person with most: all that
@@ -38,7 +44,10 @@ Filter = Literal["sequential", "zcdp", "gdp"]
 FILTERS: tuple[Filter, ...] = ("sequential", "zcdp", "gdp")
 
 Figures = tuple[Fraction, ...]
-"""What a filter adds up: epsilon and delta, or rho, or mu^2/2."""
+"""What a filter adds up: epsilon and delta; or rho, or mu^2/2, and lapses."""
+
+NOTHING_COUNTED: Figures = (Fraction(0), Fraction(0))
+"""What no release counts for."""
 
 T = TypeVar("T")
 
@@ -56,26 +65,31 @@ def figures(kind: Filter, cost: Cost) -> Figures | None:
     if kind == "sequential":
         return (cost.amount.epsilon, cost.amount.delta)
     if kind == "zcdp":
-        return (cost.rho,)
-    return None if cost.half_mu_squared is None else (cost.half_mu_squared,)
+        return (cost.rho, cost.lapse)
+    return None if cost.half_mu_squared is None else (cost.half_mu_squared, cost.lapse)
 
 
 @lru_cache(maxsize=256)
-def bound(kind: Filter, cap: Amount) -> Figures:
+def bound(kind: Filter, cap: Amount, lapses: Fraction = Fraction(0)) -> Figures:
     """The most that a filter lets through under a cap, rounded down.
+
+    Args:
+        kind: the filter.
+        cap: (E, D).
+        lapses: the share of D that zcdp and gdp keep for lapses, below 1.
 
     At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp let nothing through.
     """
     if kind == "sequential":
         return (cap.epsilon, cap.delta)
     if cap.delta == 0 or cap.epsilon == 0:
-        return (Fraction(0),)
-    return (budget_of(kind, cap.epsilon, cap.delta),)
+        return NOTHING_COUNTED
+    return (budget_of(kind, cap.epsilon, cap.delta * (1 - lapses)), cap.delta * lapses)
 
 
 @lru_cache(maxsize=256)
 def epsilon_at(kind: Filter, total: Figures, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, that a total comes to; for zcdp and gdp at a delta above 0."""
+    """Epsilon, rounded up, that a total comes to; for zcdp and gdp at a delta above 0, beside lapses."""
     if kind == "sequential" or total[0] == 0:
         return total[0]
     return epsilon_of(kind, total[0], delta)
@@ -91,18 +105,13 @@ def within(total: Figures, most: Figures) -> bool:
     return all(a <= b for a, b in zip(total, most, strict=True))
 
 
-def nothing(kind: Filter) -> Figures:
-    """What no release counts for."""
-    return (Fraction(0),) * (2 if kind == "sequential" else 1)
-
-
 def total_of(kind: Filter, counted: Iterable[Counted]) -> Figures:
     """What releases count for together: for the person who may be in the dearest of them.
 
     Raises:
         ValueError: a cost is not bounded in the filter's way.
     """
-    total = nothing(kind)
+    total = NOTHING_COUNTED
     columns: dict[_Axis, list[tuple[Slice, Figures]]] = {}
     for release in counted:
         spent = figures(kind, release.cost)

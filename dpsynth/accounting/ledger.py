@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 
 from dpsynth.accounting import contents
@@ -40,7 +41,7 @@ from dpsynth.accounting.refusals import (
     check_protection,
     check_resumed,
 )
-from dpsynth.accounting.sessions import Sessions
+from dpsynth.accounting.sessions import Page, Sessions
 from dpsynth.errors import ConfigError, DpsynthError
 
 __all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
@@ -82,10 +83,20 @@ class Ledger:
         """
         self._store = Store(url)
         self._head = None if head is None else Path(head)
-        if self._head is not None and self._store.stands_at(self._head):
-            raise ConfigError(
-                f"The head file {self._head} is the ledger itself. Keep it elsewhere, best on another disk."
-            )
+        if self._head is not None:
+            try:
+                self._head.exists()
+                same = self._store.stands_at(self._head)
+            except (OSError, RuntimeError):
+                # A name that is too long, or links in a circle.
+                raise ConfigError(
+                    f"The ledger's head file {self._head} can't be reached. Correct ledger.head."
+                ) from None
+            if same:
+                raise ConfigError(
+                    f"The head file {self._head} is the ledger itself. Keep it elsewhere, best on another "
+                    "disk."
+                )
         self._sessions = Sessions(self._store, self._head)
 
     @property
@@ -115,24 +126,39 @@ class Ledger:
         self._sessions.refuse_if_lost()
         self._store.create()
         with self._sessions.changing(create=True) as page:
-            account = page.book.balance(entry.dataset)
-            if account is not None:
-                check_protection(entry, account)
-            if known := page.book.release(entry.release_id):
-                check_resumed(entry, known)
-                return known
-            if account is not None and (earlier := _of_occasion(entry, account)):
-                return earlier
-            today = tables.today()
-            opened = account or first_balance(entry, today)
-            check_counted(entry, opened.filter)
-            check_allowed(entry, opened, self._store.name, today)
-            if account is None:
-                page.add("dataset", entry.dataset, None, contents.of_dataset(entry))
+            if stands := self._standing(entry, page):
+                return stands
+            if page.book.balance(entry.dataset) is None:
+                opened = first_balance(entry, tables.today())
+                page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.lapses))
             page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
             made = page.book.release(entry.release_id)
             assert made is not None
             return made
+
+    def foreseen(self, entry: Reservation) -> ReleaseEntry | None:
+        """What stands for a release already, or None where it could be reserved now; changes nothing.
+
+        Raises:
+            BudgetRefused, ConfigError: where ``reserve`` would.
+        """
+        with self._sessions.looking() as page:
+            return self._standing(entry, page)
+
+    def _standing(self, entry: Reservation, page: Page) -> ReleaseEntry | None:
+        account = page.book.balance(entry.dataset)
+        if account is not None:
+            check_protection(entry, account)
+        if known := page.book.release(entry.release_id):
+            check_resumed(entry, known)
+            return known
+        if account is not None and (earlier := _of_occasion(entry, account)):
+            return earlier
+        today = tables.today()
+        opened = account or first_balance(entry, today)
+        check_counted(entry, opened)
+        check_allowed(entry, opened, self._store.name, today)
+        return None
 
     def settle(self, release_id: str, cost: Cost, events: Sequence[Mapping[str, object]]) -> None:
         """Close a release at what its journal says; what it did not use is free again.
@@ -161,11 +187,17 @@ class Ledger:
         """
         self._end(release_id, "abandoned", cost, events, reason)
 
-    def change_cap(self, dataset: str, cap: Amount, reason: str) -> Balance:
+    def change_cap(self, dataset: str, cap: Amount, reason: str, lapses: Fraction | None = None) -> Balance:
         """Put another cap in force, for a reason that stays on record.
 
         One below what is counted already is allowed: it refuses all further spending. The one in force, for
         the reason that was given for it, changes nothing.
+
+        Args:
+            dataset: whose.
+            cap: (epsilon, delta).
+            reason: for it.
+            lapses: the share of delta to be kept for lapses, below 1; None where it stays as it is.
 
         Returns:
             The account under the new cap.
@@ -185,10 +217,12 @@ class Ledger:
                     f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {known}. A new "
                     "dataset's cap is that of the config of its first release."
                 )
-            check_cap(cap, account)
-            if (account.caps[-1].cap, account.caps[-1].reason) == (cap, reason):
+            share = account.lapses if lapses is None else lapses
+            check_cap(cap, account, share)
+            last = account.caps[-1]
+            if (last.cap, last.lapses, last.reason) == (cap, share, reason):
                 return account
-            page.add("cap", dataset, None, contents.of_cap(cap, reason))
+            page.add("cap", dataset, None, contents.of_cap(cap, share, reason))
             changed = page.book.balance(dataset)
             assert changed is not None
             return changed

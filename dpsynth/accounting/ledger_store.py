@@ -75,6 +75,9 @@ class Store:
             raise ConfigError(
                 f"A ledger at {self.name} needs psycopg. Install it with: pip install 'dpsynth[postgres]'"
             ) from error
+        except ArgumentError as error:
+            # A host in the address of a file.
+            raise ConfigError(f"The ledger's URL can't be read. {_GRAMMAR}") from error
         if self._file is not None:
             event.listen(self._engine, "connect", _prepare_sqlite)
         event.listen(self._engine, "begin", _begin_alone)
@@ -169,12 +172,12 @@ def _checked_file(place: URL, name: str) -> Path:
     if place.query or not place.database or place.database == ":memory:":
         raise ConfigError(f"The ledger {name} is no file, so it would not outlive the process. {_GRAMMAR}")
     file = Path(place.database)
-    if file.is_dir():
-        raise ConfigError(f"The ledger {name} is a folder; name a file in it.")
     try:
-        present = file.exists()
+        folder, present = file.is_dir(), file.exists()
     except OSError as error:
         raise ConfigError(f"The ledger {name} can't be reached: {error.strerror}.") from error
+    if folder:
+        raise ConfigError(f"The ledger {name} is a folder; name a file in it.")
     if present:
         if not os.access(file, os.R_OK | os.W_OK):
             raise ConfigError(f"The ledger {name} can't be read and written by this user.")

@@ -16,7 +16,9 @@ from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, ins
 from dpsynth.accounting.chain import FIRST, Kind, Row, chained
 from dpsynth.errors import ConfigError
 
-FORMAT = 2
+FORMAT = 3
+FORMATS = (2, FORMAT)
+"""Format 2 has rows of releases without lapses; it becomes format 3 with the first row that is added."""
 
 _tables = MetaData()
 _ledger = Table(
@@ -66,12 +68,12 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
             )
         return False
     formats = list(connection.scalars(select(_ledger.c.format)))
-    if formats != [FORMAT]:
+    if len(formats) != 1 or formats[0] not in FORMATS:
         stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
-            f"The ledger {name} is in format {stated}, and this version of dpsynth reads format "
-            f"{FORMAT}. Use the version that wrote it, or begin another ledger, with caps that allow for "
-            "what was spent."
+            f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats "
+            f"{FORMATS[0]} and {FORMAT}. Use the version that wrote it, or begin another ledger, with caps "
+            "that allow for what was spent."
         )
     return True
 
@@ -112,7 +114,8 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    connection.execute(update(_ledger).values(rows=row.number, hash=row.hash))
+    # An older version would leave out lapses where it adds up.
+    connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
     return row
 
 

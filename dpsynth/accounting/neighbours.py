@@ -5,10 +5,11 @@ Invariant: sensitivities are exact integers, derived from the relation and the u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Relation = Literal["add_remove", "replace_one"]
+Nameless = Literal["left_out", "together"]
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,18 @@ class Neighbours:
             for another, their number unchanged).
         person: column whose equal values make one person, or None where a unit is a row.
         max_rows: rows of one unit that enter any count; 1 where a unit is a row.
+        nameless: what becomes of rows that say no person: "left_out" (they enter no count) or "together"
+            (they are one person).
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
-    it is exchanged, up to ``max_rows`` leave one cell and as many enter another.
+    it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Rows that are left
+    out move nothing; taken together, they are bounded as those of any other unit.
     """
 
     relation: Relation
     person: str | None = None
     max_rows: int = 1
+    nameless: Nameless = "left_out"
 
     def __post_init__(self) -> None:
         """Reject a bound that the unit cannot have."""
@@ -49,6 +54,11 @@ class Neighbours:
         return self.max_rows**2 * (2 if self.relation == "replace_one" else 1)
 
     @property
+    def counted_once(self) -> Neighbours:
+        """The same where units are counted instead of rows, each once and in one cell."""
+        return replace(self, max_rows=1)
+
+    @property
     def rows_public(self) -> bool:
         """Whether the number of rows is the same in all neighbours, hence public.
 
@@ -62,3 +72,15 @@ class Neighbours:
         if self.person is None:
             return "one row"
         return f"one person: all rows with the same {self.person}, at most {self.max_rows}"
+
+
+def protected(unit: str) -> str:
+    """What the words for a unit protect: one row, or one person.
+
+    How many rows of a person are used says how a release protects them, not what: it is the person who comes
+    or goes, with all rows there are. So guarantees with other bounds are about the same thing.
+
+    >>> protected(Neighbours("add_remove", "who", 3).unit)
+    'one person: all rows with the same who'
+    """
+    return unit.rpartition(", at most ")[0] or unit

@@ -18,6 +18,8 @@ pairs, for privacy loss distributions:
    exp(e), it is the delta(e) of one pair, which stands for every t.
 4. What only epsilon and delta are known of: randomised response that with probability delta tells all
    (Kairouz, Oh and Viswanath 2015).
+5. Partition selection, but for its delta: Gaussian noise, or randomised response for each of its partitions
+   (``dpsynth.accounting.selection``). Its delta is taken out of what is asked for beforehand.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ import numpy as np
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.events import PI, ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.gaussian_dp import DELTA_GROWTH, gdp_epsilon
-from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.accounting.rounding import PI, float_down, float_up
+from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -62,7 +65,7 @@ _POINTS = 401
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of releases.
+    """What is known of releases, but for their lapses, which add up beside all this.
 
     Attributes:
         events: their answers, and how often each was given.
@@ -80,14 +83,14 @@ def rdp_epsilon(known: Known, delta: Fraction) -> Fraction:
 
     Args:
         known: the releases.
-        delta: above 0.
+        delta: what lapses leave of it, above 0.
     """
     import dp_accounting as library
     from dp_accounting.rdp import RdpAccountant
 
     found: list[tuple[Fraction | None, Fraction, int]] = [
         *((e.epsilon if isinstance(e, LaplaceEvent) else None, e.rho, n) for e, n in known.events.items()),
-        *((None if c.amount.delta else c.amount.epsilon, c.rho, n) for c, n in known.costs.items()),
+        *((c.amount.epsilon if c.pure else None, c.rho, n) for c, n in known.costs.items()),
     ]
     if not any(spent for _, spent, _ in found):
         return Fraction(0)
@@ -108,8 +111,8 @@ def pld_epsilon(known: Known, delta: Fraction) -> Fraction | None:
     """Epsilon of the privacy loss distribution of all answers, rounded up.
 
     Args:
-        known: the releases; Gaussian events have a ``half_mu_squared``.
-        delta: above 0.
+        known: the releases; all events have a ``half_mu_squared``.
+        delta: what lapses leave of it, above 0.
 
     Returns:
         None where doubles can't tell so small a delta or so large an epsilon, or ``known.costs`` have as
@@ -151,16 +154,19 @@ def _pairs(known: Known) -> tuple[Fraction, dict[_Part, int]]:
     gaussian = Fraction(0)
     parts: dict[_Part, int] = {}
     for event, times in known.events.items():
-        if isinstance(event, GaussianEvent):
+        if isinstance(event, GaussianEvent | ThresholdEvent):
             assert event.half_mu_squared is not None
             gaussian += event.half_mu_squared * times
+        elif isinstance(event, SelectionEvent):
+            coin = Amount(Fraction(event.epsilon0))
+            parts[coin] = parts.get(coin, 0) + event.partitions * times
         else:
             parts[event] = times
     for cost, times in known.costs.items():
-        if cost.amount.delta and cost.half_mu_squared is not None:
+        if not cost.pure and cost.half_mu_squared is not None:
             gaussian += cost.half_mu_squared * times
-        elif cost.amount != Amount():
-            parts[cost.amount] = parts.get(cost.amount, 0) + times
+        elif (rest := Amount(cost.amount.epsilon, cost.amount.delta - cost.lapse)) != Amount():
+            parts[rest] = parts.get(rest, 0) + times
     return gaussian, parts
 
 

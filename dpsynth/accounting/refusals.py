@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.balance import Balance, ReleaseEntry, Reservation, State
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import Measure
-from dpsynth.accounting.filters import Filter, figures
+from dpsynth.accounting.filters import figures
+from dpsynth.accounting.neighbours import protected
 from dpsynth.accounting.runway import runway
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 
@@ -22,9 +24,10 @@ from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 def check_protection(entry: Reservation, account: Balance) -> None:
     """ConfigError unless a reservation protects the same thing as the account, and counts alike.
 
-    Guarantees about rows and about persons, or under two relations, don't add up.
+    Guarantees about rows and about persons, or under two relations, don't add up. With two bounds on the rows
+    of a person they do.
     """
-    if (entry.unit, entry.neighbours) != (account.unit, account.neighbours):
+    if (protected(entry.unit), entry.neighbours) != (protected(account.unit), account.neighbours):
         raise ConfigError(
             f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
             f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
@@ -38,12 +41,20 @@ def check_protection(entry: Reservation, account: Balance) -> None:
         )
 
 
-def check_counted(entry: Reservation, kind: Filter) -> None:
-    """ConfigError where the filter has no bound on what the release may cost."""
-    if figures(kind, entry.cost) is None:
+def check_counted(entry: Reservation, account: Balance) -> None:
+    """ConfigError where the filter has no bound on what the release may cost, or keeps no delta for it."""
+    if figures(account.filter, entry.cost) is None:
         raise ConfigError(
-            f"Dataset '{entry.dataset}' adds up its releases by the filter {kind}, which can't bound "
-            "a release of Gaussian noise under the accountant zcdp. Set privacy.accountant: gdp."
+            f"Dataset '{entry.dataset}' adds up its releases by the filter {account.filter}, which can't "
+            "bound a release of Gaussian noise under the accountant zcdp. Set privacy.accountant: gdp."
+        )
+    if account.filter != "sequential" and entry.cost.lapse and not account.lapses:
+        raise ConfigError(
+            f"Dataset '{entry.dataset}' keeps no part of its cap's delta for finding values (columns with "
+            "open: true), as none of its releases has sought any. List the values instead, or have a part "
+            f"kept, if the budget may be used so, with: dpsynth ledger cap '{entry.dataset}' --lapses "
+            f"{digits(entry.lapses, up=True)} --reason WHY. Other releases then have that much less of the "
+            "delta."
         )
 
 
@@ -120,10 +131,14 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
 def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
     measure: Measure = "pure" if entry.suits == "sequential" else entry.suits
     delta, capped = entry.cost.amount.delta, account.under(cap)
+    pure = measure == "pure"
     part = entry.part if entry.parallel else None
     own = capped if part is None else capped.of_part(part)
     if min(capped.left) >= 0:
-        if fitting := own.largest_epsilon(delta, measure):
+        if own.filter != "sequential" and own.left[1] < entry.cost.lapse:
+            some = digits(own.left[1], up=False)
+            return f"Of the delta that is kept for finding values, {some} is left."
+        if fitting := own.largest_epsilon(delta if pure else delta - entry.cost.lapse, measure):
             at = f" at δ = {digits(delta, up=True)}" if delta else ""
             return f"One of an epsilon up to {digits(fitting, up=False)}{at} would still fit."
         if own.filter == "sequential" and own.left[0] > 0:
@@ -131,14 +146,21 @@ def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
     return "Nothing is left."
 
 
-def check_cap(cap: Amount, account: Balance) -> None:
-    """ConfigError unless the filter of an account can keep to a cap."""
+def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
+    """ConfigError unless the filter of an account can keep to a cap, and to a share of it for lapses."""
     needed = account.filter != "sequential"
     if cap.delta >= 1 or (needed and not cap.delta):
         raise ConfigError(
             f"The filter of dataset '{account.dataset}' is {account.filter}, so the delta of its cap must be "
             f"{'above 0 and ' if needed else ''}below 1. To refuse all further spending, set epsilon to 0."
         )
+    if lapses and not needed:
+        raise ConfigError(
+            f"The filter of dataset '{account.dataset}' is sequential, which adds up every delta alike. "
+            "Leave out --lapses."
+        )
+    if not 0 <= lapses < 1:
+        raise ConfigError("The share of a cap's delta that is kept for finding values lies between 0 and 1.")
 
 
 def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:
@@ -159,4 +181,5 @@ def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:
 def _shown(cost: Cost) -> str:
     half = cost.half_mu_squared
     mu = "no bound on mu" if half is None else f"mu^2/2 = {digits(half, up=True)}"
-    return f"{cost.amount.shown()} (rho = {digits(cost.rho, up=True)}, {mu})"
+    lapse = f", lapse {digits(cost.lapse, up=True)}" if cost.lapse else ""
+    return f"{cost.amount.shown()} (rho = {digits(cost.rho, up=True)}, {mu}{lapse})"

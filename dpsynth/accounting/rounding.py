@@ -5,6 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import inf, nextafter
 
+PI = Fraction(355, 113)
+"""Above pi, by less than 3e-7."""
+
 
 def float_up(value: Fraction) -> float:
     """The least float not below a rational."""

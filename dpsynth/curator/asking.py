@@ -1,6 +1,7 @@
 """Asking within a budget: a question is refused, or charged and answered by the journal.
 
-Invariant: the costs of all charges on record, those of lost answers included, never exceed the budget.
+Invariant: the costs of all charges on record, those of lost answers included, never exceed the budget, nor
+their deltas the delta.
 """
 
 from __future__ import annotations
@@ -8,20 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import islice
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol, TypeVar
 
 from dpsynth.accounting.events import RecordedEvent, cost
-from dpsynth.curator.journal import Entry, Journal, Lost, Question
+from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
 
-Counts = NDArray[np.int64]
-Draw = Callable[[Counts], Counts]
+Exact = TypeVar("Exact")
+"""What an answer is drawn upon: exact and private."""
 
 WORTHLESS = 1000
-"""A lost question is given up once its price falls to this part of its share."""
+"""A lost question is given up once its price, or its delta, falls to this part of its share."""
+
+
+class Ask(Protocol):
+    """Asks one question; see ``Asking.ask``."""
+
+    def __call__(
+        self,
+        question: Question,
+        event: RecordedEvent,
+        exact: Callable[[], Exact],
+        draw: Callable[[Exact], Answer],
+    ) -> Answer | Lost:
+        """The journal's answer, or LOST."""
+        ...
 
 
 class Asking:
@@ -45,21 +58,29 @@ class Asking:
             self._summed += 1
         return self._sum
 
+    def _delta_left(self) -> Fraction:
+        return self._terms.delta - sum(entry.event.delta for entry in self._journal.asked())
+
     def ask(
-        self, question: Question, event: RecordedEvent, exact: Callable[[], Counts], draw: Draw
-    ) -> Counts | Lost:
+        self,
+        question: Question,
+        event: RecordedEvent,
+        exact: Callable[[], Exact],
+        draw: Callable[[Exact], Answer],
+    ) -> Answer | Lost:
         """The journal's answer, or LOST.
 
         Args:
             question: public JSON values that say what is asked.
             event: what the answer costs.
-            exact: works out the exact integers; called only if they are drawn upon now.
+            exact: works out exact integers; called only if they are drawn upon now.
             draw: from these to the noisy answer.
 
         Raises:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
         """
-        if cost(event, self._terms.measure) > self.remaining:
+        over = cost(event, self._terms.measure) > self.remaining
+        if over or (event.delta > 0 and event.delta > self._delta_left()):
             raise BudgetRefused(
                 "This release has spent its budget: a question was refused before anything was drawn. "
                 "Start a new release, or give this one more with privacy.epsilon."
@@ -67,8 +88,8 @@ class Asking:
         return self._journal.answer(question, event, lambda: draw(exact()))
 
     def insist(
-        self, price: Fraction, ask: Callable[[Fraction], tuple[Counts | Lost, float]]
-    ) -> tuple[Counts, float]:
+        self, price: Fraction, ask: Callable[[Fraction], tuple[Answer | Lost, float]]
+    ) -> tuple[Answer, float]:
         """Ask at a price; if the answer is lost, which stays paid for, ask again from what is left.
 
         Args:

@@ -2,13 +2,17 @@
 
 Invariant: which rows of a person are kept depends on that person's rows and a secret key
 alone, so adding, removing or exchanging one person leaves everybody else's rows as they
-were. Merging two persons is safe (fewer rows are kept); splitting one is not.
+were.
+
+A person here is all rows with one id, however it is spelt. People who share an id, or whose rows have none
+and are taken ``together``, are one person. When one of several comes or goes, up to k rows of the others may
+make room or take the place, as if the person they make were exchanged: under add_remove that is two steps,
+so each of them is protected at up to twice the epsilon or mu, or four times the rho. Rows without an id that
+are ``left_out`` move nothing at all. Whoever stands in the table under several ids is several persons.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from decimal import Context
 from hashlib import blake2b
 
 import numpy as np
@@ -16,21 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.number_texts import is_number
+from dpsynth.curator.person_ids import NOBODY, canonical_id
 
 Person = NDArray[np.uint64]
-
-# Nothing traps: whatever a cell holds has a value, and to merge two ids is safe.
-_NUMBERS = Context(prec=100, traps=[])
-
-
-def _canonical(text: str | None) -> str:
-    """One spelling for the variants of an id: case, width, blanks, and 7 = 007 = 7.0."""
-    plain = unicodedata.normalize("NFKC", text or "").strip().casefold()
-    if is_number(plain):
-        number = _NUMBERS.create_decimal(plain).normalize(_NUMBERS)
-        return "0" if number == 0 else str(number)
-    return plain
 
 
 def _digest(key: bytes, person: bytes) -> int:
@@ -40,13 +32,18 @@ def _digest(key: bytes, person: bytes) -> int:
 def person_codes(ids: pa.StringArray, key: bytes) -> Person:
     """A 64-bit code for each row's person, equal where the canonical ids are equal.
 
-    All missing ids are one person. Two persons share a code with probability 2^-64; they
-    would be bounded as one.
+    All rows without an id share the code of ``nobody``. Two persons share a code with probability
+    2^-64; they would be bounded as one.
     """
     coded = pc.dictionary_encode(ids, null_encoding="encode")
-    people = [_digest(key, _canonical(t).encode()) for t in coded.dictionary.to_pylist()]
+    people = [_digest(key, canonical_id(t).encode()) for t in coded.dictionary.to_pylist()]
     codes = np.array(people, dtype=np.uint64)
     return np.asarray(codes[coded.indices.to_numpy(zero_copy_only=False)], dtype=np.uint64)
+
+
+def nobody(key: bytes) -> np.uint64:
+    """The code of rows without an id."""
+    return np.uint64(_digest(key, NOBODY.encode()))
 
 
 def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:

@@ -11,6 +11,8 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
     {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
 
+An answer is an array of integers or, since format 3, a list of texts.
+
 It is private: the answers are noisy, but the key that decides which rows of a person are
 kept is in its first line.
 """
@@ -25,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +36,13 @@ from dpsynth.accounting import events
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.errors import DpsynthError
 
-FORMAT = 2
+FORMAT = 3
+_READABLE = (2, 3)
 
 Question = Mapping[str, object]
+Recorded = NDArray[np.int64] | tuple[str, ...]
+Answer = TypeVar("Answer", NDArray[np.int64], tuple[str, ...])
+"""What a question is answered with: integers or texts."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +59,21 @@ class Entry:
 
     question: Question
     event: RecordedEvent
-    outcome: NDArray[np.int64] | Lost | None = None
+    outcome: Recorded | Lost | None = None
     """The answer, LOST, or None while neither is recorded."""
 
 
-def _pack(answer: NDArray[np.int64]) -> dict[str, object]:
+def _pack(answer: Recorded) -> dict[str, object]:
+    if isinstance(answer, tuple):
+        return {"texts": list(answer)}
     little = np.ascontiguousarray(answer, dtype="<i8")
     return {"shape": list(answer.shape), "int64": base64.b64encode(little.tobytes()).decode("ascii")}
 
 
-def _unpack(record: Mapping[str, object]) -> NDArray[np.int64]:
+def _unpack(record: Mapping[str, object]) -> Recorded:
+    texts = record.get("texts")
+    if isinstance(texts, list):
+        return tuple(map(str, texts))
     flat = np.frombuffer(base64.b64decode(str(record["int64"])), dtype="<i8")
     return flat.astype(np.int64).reshape(tuple(record["shape"]))  # type: ignore[arg-type]
 
@@ -127,7 +138,7 @@ class Journal:
             header, *rest = records
             if header["kind"] != "open":
                 raise ValueError("not a journal")
-            if header["format"] != FORMAT:
+            if header["format"] not in _READABLE:
                 file.close()
                 raise DpsynthError(
                     f"The journal {path} was written by another version of dpsynth (format "
@@ -171,9 +182,7 @@ class Journal:
         """The charges that come before the next question, lost ones included."""
         return iter(self.entries[: self._cursor])
 
-    def answer(
-        self, question: Question, event: RecordedEvent, draw: Callable[[], NDArray[np.int64]]
-    ) -> NDArray[np.int64] | Lost:
+    def answer(self, question: Question, event: RecordedEvent, draw: Callable[[], Answer]) -> Answer | Lost:
         """Answer the next question: from the record if it is there, else charge, draw, record.
 
         Args:
@@ -199,9 +208,10 @@ class Journal:
             self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
             self.entries.append(entry)
             self._cursor += 1
-            entry.outcome = draw()
-            self._append({"kind": "answer", "seq": seq, "answer": _pack(entry.outcome)})
-            return entry.outcome
+            answer = draw()
+            self._append({"kind": "answer", "seq": seq, "answer": _pack(answer)})
+            entry.outcome = answer
+            return answer
         entry = self.entries[seq]
         if (entry.question, entry.event) != (question, event):
             raise DpsynthError(
@@ -212,4 +222,5 @@ class Journal:
             self._append({"kind": "lost", "seq": seq})
             entry.outcome = LOST
         self._cursor += 1
-        return entry.outcome
+        # The same question has an answer of the same kind.
+        return cast("Answer | Lost", entry.outcome)

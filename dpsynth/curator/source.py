@@ -6,117 +6,80 @@ before anything is charged; a broken cell or row is not an error, and no message
 
 from __future__ import annotations
 
-import csv as plain_csv
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
+from dpsynth.curator.cell_texts import readable, text_of
+from dpsynth.curator.csv_rows import csv_header, csv_rows
 from dpsynth.errors import SourceError
 
-_BLOCK = 16 << 20
 _BATCH_ROWS = 1 << 18
 
 
-def _text(column: pa.Array) -> pa.StringArray:
-    """Any Arrow column as text; bytes that are not UTF-8 become replacement characters."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    try:
-        return pc.cast(column, pa.string())
-    except pa.ArrowInvalid:
-        coded = pc.dictionary_encode(pc.cast(column, pa.binary()))
-        texts = [v.decode("utf-8", "replace") for v in coded.dictionary.to_pylist()]
-        return pa.array(texts, pa.string()).take(coded.indices)
-
-
 def _require(columns: Sequence[str], header: Sequence[str], path: Path) -> None:
-    absent = [c for c in columns if c not in header]
+    counted = Counter(header)
+    absent = [c for c in columns if c not in counted]
     if absent:
         names = ", ".join(f"'{c}'" for c in absent[:5]) + (" and others" if len(absent) > 5 else "")
         raise SourceError(
             f"{path} has no column {names}. Its header must hold every column that the config declares, "
-            "spelt the same, and those of privacy.unit and period. Nothing was charged."
+            "spelt the same, and those of privacy.unit and period."
         )
-    twice = sorted({c for c in columns if list(header).count(c) > 1})
+    twice = sorted({c for c in columns if counted[c] > 1})
     if twice:
-        raise SourceError(f"{path} has more than one column named '{twice[0]}'. Nothing was charged.")
+        raise SourceError(f"{path} has more than one column named '{twice[0]}'.")
 
 
-def _csv_header(path: Path) -> tuple[list[str], bool]:
-    """The names in the first line, and whether anything comes after it."""
-    with path.open("rb") as file:
-        first = file.readline(1 << 20)
-        more = bool(file.read(1))
-    if not first.strip():
-        raise SourceError(f"{path} is empty: its first line must be a header. Nothing was charged.")
-    try:
-        text = first.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = ""
-    if not text or "\0" in text:
-        raise SourceError(f"{path} is no CSV file: its first line is not UTF-8 text. Nothing was charged.")
-    try:
-        return next(plain_csv.reader([text])), more
-    except plain_csv.Error:
-        words = "is no CSV file: its first line is no header. Nothing was charged."
-        raise SourceError(f"{path} {words}") from None
+def header_of(path: Path, kind: Literal["csv", "parquet"], separator: str = ",") -> list[str]:
+    """The names of a file's columns.
+
+    Raises:
+        SourceError: the file can't be opened, or is no table.
+    """
+    with _plainly(path, kind):
+        return csv_header(path, separator)[0] if kind == "csv" else list(parquet.read_schema(path).names)
 
 
 def _csv_batches(
-    path: Path, columns: Sequence[str], keep_broken: bool
+    path: Path, columns: Sequence[str], separator: str, keep_broken: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
-    header, more = _csv_header(path)
+    header, more = csv_header(path, separator)
     _require(columns, header, path)
     if not more:
         # Arrow takes a lone header without a line end for no file at all.
         return
-    names = [f"{i}" for i in range(len(header))]
-    wanted = [names[header.index(c)] for c in columns]
-    broken = 0
-
-    def count(row: csv.InvalidRow) -> Literal["skip"]:
-        nonlocal broken
-        broken += 1
-        return "skip"
-
-    reader = csv.open_csv(
-        path,
-        csv.ReadOptions(column_names=names, skip_rows=1, block_size=_BLOCK),
-        csv.ParseOptions(
-            newlines_in_values=True, invalid_row_handler=count, ignore_empty_lines=len(header) > 1
-        ),
-        csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, pa.binary()),
-            include_columns=wanted,
-            strings_can_be_null=False,
-            check_utf8=False,
-        ),
-    )
-    for batch in reader:
-        yield {c: _text(batch.column(i)) for i, c in enumerate(columns)}
-    while broken and keep_broken:
-        size = min(broken, _BATCH_ROWS)
-        yield dict.fromkeys(columns, pa.nulls(size, pa.string()))
-        broken -= size
+    for batch in csv_rows(path, header, columns, separator, keep_broken=keep_broken):
+        yield dict(zip(columns, batch, strict=True))
 
 
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, pa.StringArray]]:
-    file = parquet.ParquetFile(path)
-    schema = file.schema_arrow
-    _require(columns, schema.names, path)
-    nested = [c for c in columns if pa.types.is_nested(schema.field(c).type)]
-    if nested:
-        raise SourceError(f"Column '{nested[0]}' of {path} holds lists or records. Nothing was charged.")
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
-        yield {c: _text(batch.column(c)) for c in columns}
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        schema = file.schema_arrow
+        _require(columns, schema.names, path)
+        nested = [c for c in columns if not readable(schema.field(c).type)]
+        if nested:
+            raise SourceError(
+                f"Column '{nested[0]}' of {path} holds lists or records, or cells of a type that can't be "
+                "told as text, such as times in a time zone that nobody knows."
+            )
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
+            yield {c: text_of(batch.column(c)) for c in columns}
 
 
 def read_batches(
-    path: Path, columns: Sequence[str], kind: Literal["csv", "parquet"], *, keep_broken: bool
+    path: Path,
+    columns: Sequence[str],
+    kind: Literal["csv", "parquet"],
+    *,
+    keep_broken: bool,
+    separator: str = ",",
 ) -> Iterator[dict[str, pa.StringArray]]:
     """Read some columns of a CSV or Parquet file as text, batch by batch.
 
@@ -129,24 +92,47 @@ def read_batches(
         keep_broken: whether a broken row becomes a row of missing cells, after all others,
             or is left out. It must be kept where a row is the unit, for the number of rows
             may be public; and left out where a person is, for nobody can say whose it is.
+        separator: what stands between the cells of a CSV file.
 
     Raises:
         SourceError: the file can't be opened, is no table, or lacks a column.
     """
-    if not path.is_file():
-        raise SourceError(
-            f"There is no file {path}. Set source.path in the config, or give --source PATH; relative paths "
-            "start at the working directory. Nothing was charged."
-        )
-    try:
+    with _plainly(path, kind):
         if kind == "parquet":
             yield from _parquet_batches(path, columns)
         else:
-            yield from _csv_batches(path, columns, keep_broken)
-    except PermissionError:
-        raise SourceError(f"{path} may not be read by this user. Nothing was charged.") from None
-    except (pa.ArrowException, OSError):
-        # Arrow's messages quote cells.
+            yield from _csv_batches(path, columns, separator, keep_broken)
+
+
+def check_source(
+    path: Path, columns: Sequence[str], kind: Literal["csv", "parquet"], *, separator: str = ","
+) -> None:
+    """Raise SourceError where ``read_batches`` would, for all that can be known from the beginning.
+
+    The header of a CSV file decides; of a Parquet file the first rows are read too.
+    """
+    with _plainly(path, kind):
+        if kind == "parquet":
+            next(_parquet_batches(path, columns), None)
+        else:
+            _require(columns, csv_header(path, separator)[0], path)
+
+
+@contextmanager
+def _plainly(path: Path, kind: str) -> Iterator[None]:
+    """Whatever a file is that is no table, it is a SourceError that quotes nothing of it."""
+    if not os.path.isfile(path):  # noqa: PTH113
+        # Path.is_file raises where a name is too long, or a folder may not be searched.
         raise SourceError(
-            f"{path} can't be read as a {kind} file: it is of another format, or broken. Nothing was charged."
+            f"There is no file {path}. Set source.path in the config, or give --source PATH; relative paths "
+            "start at the working directory."
+        )
+    try:
+        yield
+    except PermissionError:
+        raise SourceError(f"{path} may not be read by this user.") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        # Arrow's messages quote cells; the last is of columns' names.
+        raise SourceError(
+            f"{path} can't be read as a {kind} file: it is of another format, or broken."
         ) from None

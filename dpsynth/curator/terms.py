@@ -21,8 +21,11 @@ from dpsynth.accounting.events import (
     exponential_within,
     gaussian_within,
     laplace_within,
+    selection_within,
+    threshold_within,
 )
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import noise
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
@@ -70,6 +73,7 @@ class Terms:
         measure: "pure", "zcdp" or "gdp".
         budget: total cost allowed, under the measure.
         noise: "gaussian" or "laplace", for counts.
+        delta: total delta allowed for naming values that nobody knew, beside that of the measure.
 
     Raises:
         ConfigError: the noise has no cost under the measure.
@@ -79,6 +83,7 @@ class Terms:
     measure: Measure
     budget: Fraction
     noise: Literal["gaussian", "laplace"]
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Refuse noise that the measure can't account for."""
@@ -107,3 +112,12 @@ class Terms:
     def choosing(self, price: Fraction, sensitivity: int) -> ExponentialEvent:
         """The exponential mechanism that a price buys for scores of a sensitivity."""
         return exponential_within(price, self.measure, sensitivity)
+
+    def naming(self, price: Fraction, delta: Fraction) -> SelectionEvent | ThresholdEvent:
+        """The partition selection that a price and a delta buy.
+
+        A unit moves the number of units of at most ``neighbours.l1`` values, each by one: a person
+        counts once for a value, and has at most ``max_rows`` of them, or twice as many when exchanged.
+        """
+        within = threshold_within if self.noise == "gaussian" else selection_within
+        return within(price, delta, self.measure, self.neighbours.l1)

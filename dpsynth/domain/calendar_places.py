@@ -138,6 +138,12 @@ class CalendarPlaces:
         """None likewise."""
         return None
 
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The first and the last moment of each unit, in microseconds since 1970-01-01 or midnight."""
+        first, last = (self._moments(g).astype("M8[us]").astype(np.float64) for g in self._grid)
+        return first, last
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Unit of each moment; clipped to the first and last."""
         return self.places_of(self.form.read(texts))

@@ -51,8 +51,8 @@ class CategoryPlaces:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Whether the order means something."""
-        return {"ordered": self.ordered}
+        """Whether the order means something, and the label of all other values if there is one."""
+        return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
     @property
     def centres(self) -> NDArray[np.float64] | None:

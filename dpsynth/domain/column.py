@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.places import NOWHERE, Codes, Places
+from dpsynth.domain.search import Search
 
 MISSING_LABEL = "(missing)"
 _REDRAWS = 20
@@ -34,6 +35,9 @@ class Column:
         markers: texts that mean missing, besides the empty one. The first is written back.
         fallback: code that takes unusable cells where ``missing`` is False.
         apart: texts that mean missing in a way of their own: a code each, after the others.
+        search: how its places are to be found, where ``places`` only stand in for them; nothing is coded
+            by such a column.
+        even: whether all values of a bin of numbers are as likely, whatever the bins beside it hold.
     """
 
     name: str
@@ -42,6 +46,13 @@ class Column:
     markers: tuple[str, ...] = ()
     fallback: int = 0
     apart: tuple[str, ...] = ()
+    search: Search | None = None
+    even: bool = False
+
+    @property
+    def kept_as_text(self) -> bool:
+        """Whether the curator keeps the cells' texts, since more than one coding of them is counted."""
+        return self.search is not None
 
     @property
     def size(self) -> int:
@@ -64,12 +75,22 @@ class Column:
         """Expected value of each code that is not missing, or None if not numeric."""
         return self.places.centres
 
-    def encode(self, texts: pa.StringArray) -> Codes:
-        """Codes in 0..size-1 of the cells' texts; null means missing."""
+    def values_of(self, texts: pa.StringArray) -> pa.StringArray:
+        """The cells' texts without blanks around them, null where they mean missing."""
         stripped = pc.utf8_trim_whitespace(texts)
         absent = pc.is_in(stripped, pa.array(["", *self.markers, *self.apart], pa.string()))
-        values = pc.if_else(absent, pa.scalar(None, pa.string()), stripped)
-        codes = self.places.encode(values)
+        return pc.if_else(absent, pa.scalar(None, pa.string()), stripped)
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Codes in 0..size-1 of the cells' texts; null means missing.
+
+        Raises:
+            ValueError: the places are still to be found.
+        """
+        if self.search is not None:
+            raise ValueError(f"the places of column {self.name} are still to be found")
+        stripped = pc.utf8_trim_whitespace(texts)
+        codes = self.places.encode(self.values_of(texts))
         codes = np.where(codes == NOWHERE, self.unusable, codes)
         if not self.apart:
             return codes
@@ -85,12 +106,13 @@ class Column:
         """
         gone = codes >= len(self.places.labels)
         values = self.places.decode(np.where(gone, 0, codes), rng)
-        if self._markers_may_be_drawn:
+        if self.markers_may_be_drawn:
             values, gone = self._without_markers(values, codes, gone, rng)
         return _nulled(values, gone)
 
     @cached_property
-    def _markers_may_be_drawn(self) -> bool:
+    def markers_may_be_drawn(self) -> bool:
+        """Whether a value of some place would be read as missing."""
         marks = (*self.markers, *self.apart)
         return bool(marks) and bool((self.places.encode(pa.array(marks, pa.string())) != NOWHERE).any())
 

@@ -70,7 +70,7 @@ class Derived:
         else:
             values = value_of(self.formula, operands, rows)
             if kind.word == "number":
-                values = _rounded(values, kind.decimals)
+                values = rounded(values, kind.decimals)
         return Operand(kind, values, self._written(values, kind))
 
     def _looked_up(self, operands: Mapping[str, Operand], rows: int, kind: Kind) -> pa.Array:
@@ -99,9 +99,9 @@ class Derived:
         return pc.fill_null(self._written(values, kind), self.marker)
 
 
-def _rounded(values: pa.Array, decimals: int) -> pa.Array:
+def rounded(values: pa.Array, decimals: int) -> pa.Array:
     """Numbers at some decimals, int64 without any; missing where a double can't hold them exactly."""
-    rounded = pc.round(values, decimals)
-    exact = pc.less_equal(pc.abs(rounded), _LARGEST_STEP / 10.0**decimals)
-    kept = pc.if_else(exact, rounded, pa.scalar(None, pa.float64()))
+    found = pc.round(values, decimals)
+    exact = pc.less_equal(pc.abs(found), _LARGEST_STEP / 10.0**decimals)
+    kept = pc.if_else(exact, found, pa.scalar(None, pa.float64()))
     return kept if decimals else pc.cast(kept, pa.int64())

@@ -29,12 +29,12 @@ _CLOCKS = {
 }
 _ISO = (
     r"^(?P<sign>[+-]?)P(?:(?P<w>[0-9]{1,6})W)?(?:(?P<d>[0-9]{1,7})D)?"
-    r"(?:T(?:(?P<h>[0-9]{1,8})H)?(?:(?P<m>[0-9]{1,9})M)?(?:(?P<s>[0-9]{1,11})(?:[.,][0-9]*)?S)?)?$"
+    r"(?:T(?:(?P<h>[0-9]{1,8})H)?(?:(?P<m>[0-9]{1,9})M)?(?:(?P<s>[0-9]{1,19})(?:[.,][0-9]*)?S)?)?$"
 )
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 FORMATS = ("iso", *_CLOCKS, *_NUMBERS)
-"""Notations: ISO 8601 (P1DT2H3M4S), a clock, or a number of a unit."""
+"""Notations: ISO 8601 (P1DT2H3M4S), a clock, or a number of a unit. ISO 8601 is read with each."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,12 @@ class DurationPlaces:
         low, high = self._grid
         return np.asarray((high - low) / 2.0 * self._scale)
 
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The shortest and the longest duration of each place, in microseconds."""
+        shortest, longest = (grains.astype(np.float64) * (self.grain * 1e6) for grains in self._grid)
+        return shortest, longest
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Place of each duration; clipped to the first and last."""
         return self.places_of(read_durations(self.form, texts))
@@ -151,11 +157,23 @@ def grain_of(form: str) -> int:
 def read_durations(form: str, texts: pa.StringArray) -> NDArray[np.float64]:
     """Durations of stripped texts in whole grains, NaN for all that is none.
 
-    A number too large for a double becomes an infinity, which clipping then bounds.
+    Whatever the format, ISO 8601 is read too: it is how durations of a Parquet file come. A number
+    too large for a double becomes an infinity, which clipping then bounds.
     """
-    if form in _NUMBERS:
-        return np.floor(parse_numbers(texts))
-    found = pc.extract_regex(texts, _CLOCKS[form][1] if form in _CLOCKS else _ISO)
+    found = _seconds(_ISO, texts) // grain_of(form)
+    if form == "iso":
+        return found
+    own = (
+        np.floor(parse_numbers(texts))
+        if form in _NUMBERS
+        else _seconds(_CLOCKS[form][1], texts) // grain_of(form)
+    )
+    return np.where(np.isnan(own), found, own)
+
+
+def _seconds(pattern: str, texts: pa.StringArray) -> NDArray[np.float64]:
+    """Whole seconds of texts that a pattern matches, NaN for all others."""
+    found = pc.extract_regex(texts, pattern)
     total = np.zeros(len(texts))
     said = np.zeros(len(texts), dtype=np.bool_)
     for i, field in enumerate(found.type):
@@ -165,10 +183,9 @@ def read_durations(form: str, texts: pa.StringArray) -> NDArray[np.float64]:
             continue
         here = np.asarray(pc.not_equal(part, ""))
         said |= here
-        numbers = pc.cast(pc.replace_with_mask(part, pa.array(~here), pa.scalar("0")), pa.int64())
+        numbers = pc.cast(pc.replace_with_mask(part, pa.array(~here), pa.scalar("0")), pa.float64())
         total += np.asarray(numbers) * _SECONDS[field.name]
-    valid = said & np.asarray(found.is_valid())
-    return np.where(valid, sign * total // grain_of(form), np.nan)
+    return np.where(said & np.asarray(found.is_valid()), sign * total, np.nan)
 
 
 def _written(form: str, grains: int) -> str:

@@ -2,10 +2,12 @@
 
 A small grammar of its own, read by hand: nothing in a configuration is ever run as a program.
 
-    formula     conjunction ("or" conjunction)*
+    formula     choice ("implies" formula)?
+    choice      conjunction ("or" conjunction)*
     conjunction negation ("and" negation)*
     negation    "not" negation | comparison
-    comparison  sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum)?
+    comparison  sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum | "not"? "in" "[" sum ("," sum)* "]" |
+                     "is" "not"? "missing")?
     sum         product (("+" | "-") product)*
     product     factor (("*" | "/") factor)*
     factor      "-" factor | number | 'text' | column | `column` | function "(" formula ("," formula)* ")" |
@@ -26,7 +28,7 @@ MAX_DEPTH = 40
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<text>'[^']*'|\"[^\"]*\")|`(?P<quoted>[^`]+)`"
-    r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,]))"
+    r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,\[\]]))"
 )
 COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 """Signs that compare."""
@@ -109,6 +111,10 @@ class _Reader:
     def formula(self, depth: int) -> Expression:
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
+        found = self._choice(depth)
+        return Call("implies", (found, self.formula(depth + 1))) if self._next("implies") else found
+
+    def _choice(self, depth: int) -> Expression:
         found = self._conjunction(depth)
         while self._next("or"):
             found = Call("or", (found, self._conjunction(depth)))
@@ -126,8 +132,31 @@ class _Reader:
                 raise ValueError("is nested too deeply")
             return Call("not", (self._negation(depth + 1),))
         found = self._sum(depth)
-        sign = self._next(*COMPARISONS)
-        return found if sign is None else Call(sign, (found, self._sum(depth)))
+        if sign := self._next(*COMPARISONS):
+            return Call(sign, (found, self._sum(depth)))
+        if self._next("is"):
+            negative = self._next("not")
+            if not self._next("missing"):
+                raise self._wanted("missing")
+            found = Call("missing", (found,))
+        elif negative := self._next("not"):
+            if not self._next("in"):
+                raise self._wanted("in")
+            found = self._listed(found, depth)
+        elif self._next("in"):
+            found = self._listed(found, depth)
+        return Call("not", (found,)) if negative else found
+
+    def _listed(self, value: Expression, depth: int) -> Expression:
+        """Whether a value is one of those in brackets: as many comparisons."""
+        if not self._next("["):
+            raise self._wanted("[")
+        found: Expression = Call("==", (value, self._sum(depth)))
+        while self._next(","):
+            found = Call("or", (found, Call("==", (value, self._sum(depth)))))
+        if not self._next("]"):
+            raise self._wanted(", or ]")
+        return found
 
     def _sum(self, depth: int) -> Expression:
         found = self._product(depth)

@@ -88,7 +88,9 @@ def kind_of(formula: Expression, kinds: Mapping[str, Kind]) -> Kind:
         if name == "*":
             decimals = sum(kind.decimals for kind in found)
         return Kind("number", min(_QUOTIENT if name == "/" else decimals, MOST_DECIMALS))
-    if name in ("and", "or", "not"):
+    if name == "missing":
+        return Kind("truth")
+    if name in ("and", "or", "not", "implies"):
         _need(words, ["truth"] * len(words), f"'{name}'")
         return Kind("truth")
     if name in COMPARISONS:

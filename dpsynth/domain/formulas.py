@@ -1,7 +1,8 @@
 """The values of formulas, in every row at once.
 
 Invariant: a formula that has a kind has a value for every row, missing where one of its operands is;
-nothing in it can fail on a value.
+nothing in it can fail on a value. What is true or false whatever a missing operand might have been has a
+value all the same, as in SQL; and whether something is missing always has one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dpsynth.domain.formula_kinds import (
     whole_literal,
 )
 
-_LARGEST = 10.0**15
+LARGEST = 10.0**15
 _FIELDS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "year": pc.year,
     "month": pc.month,
@@ -67,9 +68,10 @@ class _Values:
     def __init__(self, operands: Mapping[str, Operand], rows: int) -> None:
         self._operands = operands
         self._rows = rows
+        self._kinds = {name: operand.kind for name, operand in operands.items()}
 
-    def kind(self, formula: Expression) -> str:
-        return kind_of(formula, {name: operand.kind for name, operand in self._operands.items()}).word
+    def _kind(self, formula: Expression) -> Kind:
+        return kind_of(formula, self._kinds)
 
     def of(self, formula: Expression) -> pa.Array:
         if isinstance(formula, Literal):
@@ -93,6 +95,10 @@ class _Values:
         if name in ("and", "or", "not"):
             logic = {"and": pc.and_kleene, "or": pc.or_kleene, "not": pc.invert}[name]
             return logic(*values)
+        if name == "implies":
+            return pc.or_kleene(pc.invert(values[0]), values[1])
+        if name == "missing":
+            return values[0].is_null()
         return self._numbers(name, parts, values)
 
     @staticmethod
@@ -112,23 +118,23 @@ class _Values:
         else:
             work = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide}[name]
             found = work(*values)
-        usable = pc.and_(pc.is_finite(found), pc.less_equal(pc.abs(found), _LARGEST))
+        usable = pc.and_(pc.is_finite(found), pc.less_equal(pc.abs(found), LARGEST))
         return pc.if_else(usable, found, pa.scalar(None, pa.float64()))
 
     def _compared(self, sign: str, parts: tuple[Expression, ...]) -> pa.Array:
         values = [self.of(part) for part in parts]
-        words = [self.kind(part) for part in parts]
+        words = [self._kind(part).word for part in parts]
         for i, (part, other) in enumerate(zip(parts, reversed(words), strict=True)):
             if isinstance(part, Literal) and words[i] == "text" and other in MOMENTS:
                 moment = moment_of(str(part.value), other).astype("M8[us]")[0]
                 values[i] = pa.repeat(pa.scalar(int(moment.astype(np.int64)), pa.int64()), self._rows)
-                values[1 - i] = _microseconds(values[1 - i])
+                values[1 - i] = microseconds(values[1 - i])
                 return _COMPARISONS[sign](*values)
-        if words[0] == "number":
+        if words[0] == "number" and any(self._kind(part).decimals for part in parts):
             # What differs by less than the last decimal differs by arithmetic alone.
             values = [pc.round(v, MOST_DECIMALS) for v in values]
         elif words[0] in MOMENTS:
-            values = [_microseconds(v) for v in values]
+            values = [microseconds(v) for v in values]
         return _COMPARISONS[sign](*values)
 
     def _texts(self, name: str, parts: tuple[Expression, ...]) -> pa.Array:
@@ -147,13 +153,13 @@ class _Values:
         if len(parts) == 1:
             micros = pc.multiply(pc.cast(self.of(parts[0]), pa.int64()), 1_000_000)
         else:
-            start, end = (_microseconds(self.of(part)) for part in parts)
+            start, end = (microseconds(self.of(part)) for part in parts)
             micros = pc.subtract(end, start)
         # Whole ones: the quotient of integers is cut off towards zero.
         return pc.cast(pc.divide(micros, SPANS[name] * 1_000_000), pa.float64())
 
 
-def _microseconds(values: pa.Array) -> pa.Array:
+def microseconds(values: pa.Array) -> pa.Array:
     """Moments as microseconds since 1970, times of day since midnight."""
     if pa.types.is_time(values.type):
         return pc.cast(pc.cast(values, pa.time64("us")), pa.int64())

@@ -9,18 +9,20 @@ Invariant: the table's columns, their types and their order follow from the conf
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import references
 from dpsynth.domain.formula_kinds import Kind, kind_of_type
 from dpsynth.domain.formulas import Operand
-from dpsynth.domain.places import Codes
+from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.places import Codes, Places
 from dpsynth.domain.surrogates import Surrogates
 
 Part = Column | Surrogates | Derived
@@ -41,6 +43,25 @@ class Layout:
         """Those that are read from the private table and drawn from the model."""
         return tuple(part for part in self.parts if isinstance(part, Column))
 
+    def found(self, places: Mapping[str, Places]) -> Layout:
+        """The same table with the places of some columns in place of those that stood in for them."""
+        return Layout(
+            tuple(
+                replace(part, places=places[part.name], search=None)
+                if isinstance(part, Column) and part.name in places
+                else part
+                for part in self.parts
+            )
+        )
+
+    def sloped(self, counts: Mapping[str, tuple[NDArray[np.float64], float]]) -> Layout:
+        """The same table, the values inside bins of numbers as likely as the bins beside them suggest.
+
+        Args:
+            counts: noisy counts of the codes of columns, and their standard deviation, above 0.
+        """
+        return Layout(tuple(_sloped(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
+
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """What each column of the table holds.
@@ -54,15 +75,15 @@ class Layout:
                 found[part.name] = kind_of_type(part.places.arrow_type, getattr(part.places, "decimals", 0))
             elif isinstance(part, Surrogates):
                 found[part.name] = kind_of_type(part.arrow_type)
-        for derived in self._in_turn():
+        for derived in self.in_turn():
             try:
                 found[derived.name] = derived.kind(found)
             except ValueError as error:
                 raise FormulaRefused(derived.name, str(error)) from None
         return found
 
-    def _in_turn(self) -> Iterator[Derived]:
-        """Derived columns, each after those that it is computed from.
+    def in_turn(self) -> Iterator[Derived]:
+        """Derived columns in an order to compute them in: each after those that it is computed from.
 
         Raises:
             FormulaRefused: a formula names a column that is not there, or itself in a roundabout way.
@@ -96,8 +117,17 @@ class Layout:
             codes: int64[rows] for each of ``columns``.
             rng: decides the values within a place.
         """
+        return self.whole(codes, {c.name: c.decode(codes[c.name], rng) for c in self.columns})
+
+    def whole(self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array]) -> pa.Table:
+        """The table of values that were drawn already.
+
+        Args:
+            codes: int64[rows] for each of ``columns``; of use only to tell missing cells apart.
+            drawn: a typed value for each row of each of ``columns``, null for missing.
+        """
         rows = len(next(iter(codes.values())))
-        arrays = {part.name: self._drawn(part, codes, rows, rng) for part in self.parts}
+        arrays = {part.name: self._made(part, drawn, rows) for part in self.parts}
         for derived, found in self._computed(arrays, rows):
             arrays[derived] = found
         whole: dict[str, pa.Array] = {}
@@ -108,9 +138,9 @@ class Layout:
         return pa.table(list(whole.values()), names=list(whole))
 
     @staticmethod
-    def _drawn(part: Part, codes: Mapping[str, Codes], rows: int, rng: np.random.Generator) -> pa.Array:
+    def _made(part: Part, drawn: Mapping[str, pa.Array], rows: int) -> pa.Array:
         if isinstance(part, Column):
-            return part.decode(codes[part.name], rng)
+            return drawn[part.name]
         return part.values(rows) if isinstance(part, Surrogates) else pa.nulls(rows)
 
     def _computed(self, arrays: Mapping[str, pa.Array], rows: int) -> Iterator[tuple[str, pa.Array]]:
@@ -124,7 +154,7 @@ class Layout:
                 values = arrays[part.name]
                 texts = part.places.text(values) if isinstance(part, Column) else part.text(values)
                 operands[part.name] = Operand(self.kinds[part.name], values, texts)
-        for derived in self._in_turn():
+        for derived in self.in_turn():
             operands[derived.name] = derived.operand(operands, rows)
             yield derived.name, operands[derived.name].values
 
@@ -141,6 +171,13 @@ class Layout:
             else:
                 found[part.name] = part.text(values)
         return found
+
+
+def _sloped(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
+    """With half a standard deviation at least in each bin, empty ones make no cliff."""
+    if not isinstance(part, Column) or part.even or not isinstance(part.places, NumericPlaces):
+        return part
+    return replace(part, places=part.places.sloped(counts[: len(part.places.labels)], stddev / 2))
 
 
 class FormulaRefused(ValueError):

@@ -1,4 +1,4 @@
-"""Places of numbers: bins with declared edges.
+"""Places of numbers: bins with declared edges, and how likely the values inside each are.
 
 Invariant: a decoded value lies in its bin, on the grid of the column's decimals, and is read
 back into the same bin.
@@ -7,7 +7,7 @@ back into the same bin.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
@@ -20,15 +20,23 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
 from dpsynth.domain.places import NOWHERE, Codes, drawn_between
+from dpsynth.domain.slopes import drawn, means, slopes
 
 
 @dataclass(frozen=True)
 class NumericPlaces:
     """Bins of a numeric column: [e0, e1), [e1, e2), … , the last one closed.
 
-    Values outside are clipped to the first and last bin. A value decodes to a uniform
-    draw from the bin's multiples of 10^-decimals; integers have decimals = 0. Cells are
-    written as ``form`` says; labels are plain.
+    Values outside are clipped to the first and last bin. A value decodes to a draw from the
+    bin's multiples of 10^-decimals, uniform or as ``slopes`` say; integers have decimals = 0.
+    Cells are written as ``form`` says; labels are plain.
+
+    Attributes:
+        edges: as above.
+        decimals: of the values.
+        integer: whether they are whole numbers.
+        form: how they are spelt.
+        slopes: of the density of each bin (``domain.slopes``); none where all are even.
 
     >>> p = NumericPlaces((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
     >>> p.labels
@@ -41,6 +49,7 @@ class NumericPlaces:
     decimals: int
     integer: bool
     form: NumberFormat = PLAIN
+    slopes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject edges that do not rise."""
@@ -92,20 +101,41 @@ class NumericPlaces:
     def _format(self, step: int) -> str:
         return f"{step / 10.0**self.decimals:.{self.decimals}f}"
 
-    @property
+    def sloped(self, counts: NDArray[np.float64], least: float) -> NumericPlaces:
+        """The same bins, the density inside each going on as it goes from bin to bin.
+
+        Args:
+            counts: float64[bins], noisy counts of rows.
+            least: rows that a bin is taken to have at least, above 0.
+        """
+        return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))
+
+    @cached_property
+    def _sloping(self) -> NDArray[np.intp]:
+        """The bins that are not even."""
+        return np.flatnonzero(self.slopes)
+
+    @cached_property
     def centres(self) -> NDArray[np.float64]:
         """Mean of the values that a bin decodes to."""
         low, high = self._grid
-        return np.asarray((low + high) / 2.0 / 10.0**self.decimals)
+        steps, at = np.asarray((low + high) / 2.0), self._sloping
+        steps[at] = means(low[at], high[at], np.array(self.slopes)[at])
+        return np.asarray(steps / 10.0**self.decimals)
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """Half of the range of values that a bin stands for; 0 for one-value bins."""
+        """How far a value that a bin stands for can lie from its centre; 0 for one-value bins."""
         low, high = self._grid
-        if self.integer:
-            return np.asarray((high - low) / 2.0)
-        wide = np.maximum(np.array(self.edges[1:]) - self.centres, self.centres - self.edges[:-1])
+        ends = (low, high) if self.integer else (np.array(self.edges[:-1]), np.array(self.edges[1:]))
+        wide = np.maximum(ends[1] - self.centres, self.centres - ends[0])
         return np.where(low == high, 0.0, wide)
+
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The lowest and the highest value that each bin decodes to."""
+        low, high = (steps / 10.0**self.decimals for steps in self._grid)
+        return low, high
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """Bin of each number; clipped to the first and last."""
@@ -117,8 +147,13 @@ class NumericPlaces:
         return np.where(np.isnan(numbers), NOWHERE, bins).astype(np.int64)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A uniform draw from the grid of each bin."""
-        steps = drawn_between(*self._grid, codes, rng)
+        """A draw from the grid of each bin."""
+        low, high = self._grid
+        steps = drawn_between(low, high, codes, rng)
+        if self._sloping.size:
+            slope = np.array(self.slopes)[codes]
+            at = np.flatnonzero(slope)
+            steps[at] = drawn(low[codes[at]], high[codes[at]], slope[at], rng)
         return pa.array(steps if self.integer else steps / 10.0**self.decimals, self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:

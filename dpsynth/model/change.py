@@ -43,13 +43,16 @@ class Change:
 
 
 def changes(
-    now: Sequence[Measurement], earlier: Sequence[tuple[int, Sequence[Measurement]]]
+    now: Sequence[Measurement],
+    earlier: Sequence[tuple[int, Sequence[Measurement]]],
+    doubts: float = 0.0,
 ) -> tuple[Change, ...]:
     """The change from each earlier period.
 
     Args:
         now: the total and one-way answers.
         earlier: the same of each earlier period, and how many periods ago it was, at least 1.
+        doubts: standard errors of D by which a D is too small to be taken for change.
     """
     rows, counts = estimated_total(now), pooled_counts(now)
     ratios = [rows / estimated_total(then) for _, then in earlier]
@@ -59,7 +62,7 @@ def changes(
         if error > 0:
             above += periods * (squares - (1 + ratio) * rows) / error**2
             below += (periods / error) ** 2
-    growth = max(above / below, 0.0) if below > 0 else 0.0
+    growth = max(above / below - doubts / sqrt(below), 0.0) if below > 0 else 0.0
     return tuple(
         Change(ratio, (1 + ratio) * rows + growth * periods)
         for (periods, _), ratio in zip(earlier, ratios, strict=True)

@@ -5,7 +5,8 @@ earlier periods are scaled to the rows of now, and taken for as much less precis
 changed since (``change``). They are what a strategy compares the table with, and what the model falls
 back on where this release measures nothing: a pair is worth measuring if it has changed. The
 single columns' own answers move what earlier periods say to where those columns stand now, as all
-answers of one fit do.
+answers of one fit do. A public table of other rows says as much as an earlier period would, with no noise
+but that of its own rows being so few.
 
 Privacy: post-processing. What is computed from published answers costs nothing, and neither does asking
 a question because of them: a release's loss is bounded whatever was published before it (adaptive
@@ -33,6 +34,8 @@ from dpsynth.model.triangulation import Triangulation
 
 TOLD = 1.0
 """Standard deviations by which an answer must be farther from independent columns than noise would be."""
+PUBLIC_TOLD = 4.0
+"""Likewise, of what a public table tells."""
 MOST_BEFORE, MOST_AFTER = 200_000, 1_000_000
 """Cells of a junction tree that holds what earlier releases measured together, and up to which a model may
 grow to hold it beside what this release measures. A fit of the latter takes half a minute."""
@@ -61,11 +64,13 @@ class Evidence:
         domain: the columns and all their values.
         same: what was answered about the same rows.
         before: what was answered about earlier periods, with the change since.
+        public: the counts of a public table, with how far it is off; None without one.
     """
 
     domain: Domain
     same: tuple[Answered, ...] = ()
     before: tuple[tuple[Change, Answered], ...] = ()
+    public: tuple[Change, Answered] | None = None
 
     @classmethod
     def of(
@@ -74,6 +79,7 @@ class Evidence:
         singles: Sequence[Measurement],
         same: Sequence[Answered],
         before: Sequence[tuple[int, Answered]],
+        public: Answered | None = None,
     ) -> Evidence:
         """Evidence weighed by how far single columns have changed.
 
@@ -82,17 +88,24 @@ class Evidence:
             singles: the total and the one-way answers of this release.
             same: answers about the same rows.
             before: answers about earlier periods, each with how many periods ago, at least 1.
+            public: the counts of a public table of other rows.
         """
         known = [*singles, *(m for a in same for m in a.singles)]
         found = changes(known, [(periods, a.singles) for periods, a in before])
-        return cls(domain, tuple(same), tuple(zip(found, (a for _, a in before), strict=True)))
+        told = tuple(zip(found, (a for _, a in before), strict=True))
+        if public is None:
+            return cls(domain, tuple(same), told)
+        # It lies no time back: how far it is off has nothing to do with what changes between periods. And
+        # with one table only there is no mean of several: D is all noise where this release's own is strong.
+        (off,) = changes(known, [(1, public.singles)], doubts=1.0)
+        return cls(domain, tuple(same), told, (off, public))
 
     @property
     def columns(self) -> tuple[Measurement, ...]:
         """One-way evidence over all values: answers about the same rows, an estimate by earlier periods."""
         told = [
             (m.clique, _Said.of(change, m.values.astype(np.float64), m.variance))
-            for change, answered in self.before
+            for change, answered in (*self.before, *([] if self.public is None else [self.public]))
             for m in answered.singles
             if len(m.clique) == 1 and m.variance > 0
         ]
@@ -124,6 +137,19 @@ class Evidence:
         order = sorted(range(len(found)), key=lambda i: -telling[i])
         telling_first = [found[i] for i in order if telling[i] > TOLD]
         return within(expansion.coarse, (), telling_first, min(max_cells // 2, MOST_BEFORE))
+
+    def public_joint(self, expansion: Expansion, independent: MarkovRandomField) -> tuple[Measurement, ...]:
+        """What a public table tells of columns together, likewise, but all of it; none without one.
+
+        Of a few rows many pairs look a little related that are not, so more is asked of a pair here.
+        """
+        if self.public is None:
+            return ()
+        change, told = self.public
+        found = _averaged(_turned(m, change, told.grouping, expansion) for m in told.answers)
+        telling = [_beyond_noise(m, independent) for m in found]
+        order = sorted(range(len(found)), key=lambda i: -telling[i])
+        return tuple(found[i] for i in order if telling[i] > PUBLIC_TOLD)
 
 
 def within(

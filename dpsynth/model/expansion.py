@@ -10,8 +10,8 @@ Invariant: every marginal over groups of the model that comes out is that of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.smoothing import smoothed
+from dpsynth.model.smoothing import outside, smoothed
 from dpsynth.model.targets import on_simplex
 
 _NOBODY = 1e-9
@@ -39,11 +39,14 @@ class Expansion:
         grouping: the columns that have groups.
         singles: the total and the one-way answers, over ``domain``; no queries. Several of one
             column count by their precision.
+        numbers: columns whose first so many codes are numbers in order. In a group, those before the
+            first and behind the last that stand out get no rows.
     """
 
     domain: Domain
     grouping: Grouping
     singles: tuple[Measurement, ...]
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def coarse(self) -> Domain:
@@ -143,18 +146,24 @@ class Expansion:
         alone = np.arange(size)
         groups, others = (g.groups.get(column, alone) for g in (self.grouping, other))
         # A group of nobody is spread evenly.
-        counts = np.maximum(_counts(self.singles, column, size), _NOBODY)
+        counts = np.maximum(_counts(self.singles, column, size)[0], _NOBODY)
         found = np.zeros((int(others.max()) + 1, int(groups.max()) + 1))
         np.add.at(found, (others, groups), counts)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
         """Each group's rows over its values, float64[groups, values]."""
-        counts = _counts(self.singles, column, self.domain.sizes[column])
+        counts, variance = _counts(self.singles, column, self.domain.sizes[column])
+        numbers = self.numbers.get(column, 0)
+        empty = np.zeros(counts.size, dtype=np.bool_)
+        if variance > 0:
+            empty[:numbers] = outside(counts[:numbers], variance)
         groups = self.grouping.groups[column]
         found = np.zeros((rows.size, groups.size))
         for group, count in enumerate(rows.tolist()):
             values = np.flatnonzero(groups == group)
+            if not empty[values].all():
+                values = values[~empty[values]]
             # A group of nobody is spread as one row would be.
             shares = on_simplex(counts[values], max(count, 1.0))
             found[group, values] = shares * (count / shares.sum())
@@ -169,14 +178,19 @@ def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], si
     return np.moveaxis(found, 0, axis)
 
 
-def _counts(singles: Sequence[Measurement], column: str, size: int) -> Array:
-    """Counts of a column's values, noisy ones by precision and smoothed; 0 where there are none."""
+def _counts(singles: Sequence[Measurement], column: str, size: int) -> tuple[Array, float]:
+    """Counts of a column's values, noisy ones by precision and smoothed, and the noise's variance.
+
+    0 where there are none.
+    """
     found, precision = np.zeros(size), 0.0
     for m in singles:
         if m.clique == (column,):
             found += m.values / m.variance
             precision += 1.0 / m.variance
-    return smoothed(found / precision, 1.0 / precision) if precision else found
+    if not precision:
+        return found, 0.0
+    return smoothed(found / precision, 1.0 / precision), 1.0 / precision
 
 
 def _names(domain: Domain, columns: Iterable[str]) -> dict[str, str]:

@@ -10,11 +10,15 @@ as in Jagadish et al. 1998). Counts that stand out by more than their noise keep
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsynth.model.factor import Array
 
 STEP = 4.0
 """What one more step must explain, in variances; 2 would be unbiased if its place were given."""
+
+NOBODY = 2.0
+"""What the sum of a step must be, in standard deviations of its noise, for it to be anybody's rows."""
 
 
 def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
@@ -50,4 +54,24 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
         begin = int(begun[end])
         found[begin:end] = (sums[end] - sums[begin]) / (end - begin)
         end = begin
+    return found
+
+
+def outside(smooth: Array, variance: float) -> NDArray[np.bool_]:
+    """Which values come before the first step that stands out of its noise, or behind the last; bool[values].
+
+    A step does whose sum is more than ``NOBODY`` standard deviations above zero. Beyond, noise cut off at
+    zero would leave rows where nobody is, and at the end of a long tail few rows are a large part of a mean.
+    Where no step stands out, all values are outside.
+
+    Args:
+        smooth: what ``smoothed`` gave.
+        variance: of the noise of each count that went in.
+    """
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
+    lengths = np.repeat(np.diff(starts), np.diff(starts))
+    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > NOBODY)
+    found = np.ones(len(smooth), dtype=np.bool_)
+    if stands.size:
+        found[stands[0] : stands[-1] + 1] = False
     return found

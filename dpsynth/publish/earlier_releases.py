@@ -103,6 +103,7 @@ def weighed(
     answers: Sequence[Answered],
     columns: Sequence[Column],
     singles: Sequence[Measurement],
+    public: Answered | None = None,
 ) -> tuple[Evidence, Reused | None]:
     """The evidence that earlier releases are, and what is to be said of them.
 
@@ -111,11 +112,10 @@ def weighed(
         answers: of each of them.
         columns: the public schema.
         singles: the total and the one-way answers of this release.
+        public: the counts of a public table.
     """
     domain = domain_of(columns)
-    if reused is None:
-        return Evidence(domain), None
-    pairs = list(zip(reused.releases, answers, strict=True))
+    pairs = [] if reused is None else list(zip(reused.releases, answers, strict=True))
     same = [(r, a) for r, a in pairs if not r.periods]
     differing = frozenset(r.release_id for r, a in same if apart(singles, a.singles) > AGREEMENT)
     evidence = Evidence.of(
@@ -123,8 +123,16 @@ def weighed(
         singles,
         [a for r, a in same if r.release_id not in differing],
         [(r.periods, a) for r, a in pairs if r.periods],
+        public,
     )
-    return evidence, replace(reused, differing=differing)
+    return evidence, None if reused is None else replace(reused, differing=differing)
+
+
+def basis_of(evidence: Evidence) -> str:
+    """What a table by a model that holds some evidence names as its basis."""
+    periods, public = bool(evidence.before), evidence.public is not None
+    found = ["earlier periods"] * periods + ["a public table"] * public
+    return f"model with {' and '.join(found)}" if found else "model"
 
 
 def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[ReleaseEntry, int]]:

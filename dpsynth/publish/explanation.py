@@ -12,8 +12,10 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.domain import Clique
 from dpsynth.publish.figures import guess_percent, odds_factor, rounded_up
 from dpsynth.publish.merged_values import merged_columns
+from dpsynth.publish.public_table import cautions_with_public
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.reused import cautions_with
+from dpsynth.publish.stated import cautions_with_known
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
 
@@ -56,6 +58,12 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
         "however much they compute.",
         "It holds for all the published files together, and for anything that anyone computes from them.",
     ]
+    if guarantee.lapse:
+        sentences.append(
+            f"Of δ, {rounded_up(guarantee.lapse)} is for naming values that the configuration does not list: "
+            "a value that one unit alone has is named with at most that probability. All other figures hold "
+            "but for that."
+        )
     return tuple(sentences)
 
 
@@ -74,8 +82,9 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         "Facts that hold for whole groups. If a habit and an illness go together in the private table, the "
         "release may show it, and what it says of a group may be true of anyone in it, whether or not they "
         "were in the table.",
-        "The choices in the configuration: the columns, their bounds, bins and categories, and the budget. "
-        "They are taken to be public knowledge, chosen without looking at the table.",
+        "The choices in the configuration: the columns, their bounds, bins and categories as far as they "
+        "were declared, and the budget. They are taken to be public knowledge, chosen without looking at the "
+        "table.",
         "Anything outside this table: other tables, or other people's knowledge of the same facts.",
         "Other releases about the same people. Their losses add up with this one's; the data owner's ledger "
         "keeps count of them.",
@@ -96,11 +105,38 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
             "times the ε."
         )
     else:
+        or_none = ", or have none," if publication.nameless == "together" else ""
         sentences.append(
             "How rows are grouped into people. The guarantee is as good as the column that tells whose a "
-            "row is."
+            f"row is. People who share an id{or_none} count as one person; one of "
+            "several is protected less, at up to twice the ε where a person comes or goes."
         )
     return tuple(sentences)
+
+
+_FOUND = {
+    "max_rows": "most rows to use of one value",
+    "bounds": "smallest and largest value",
+    "quantiles": "edges of bins",
+    "tree": "edges of bins",
+    "values": "values",
+    "prefixes": "beginnings",
+}
+
+
+def found_in_words(publication: Publication) -> str:
+    """What was found of columns with a part of the budget; "" where all of it was declared."""
+    if not publication.found:
+        return ""
+    of: dict[str, list[str]] = {}
+    for column, finds in publication.found.items():
+        of.setdefault(" and ".join(dict.fromkeys(_FOUND[find] for find in finds)), []).append(column)
+    told = "; ".join(f"{what} of {', '.join(columns)}" for what, columns in of.items())
+    return (
+        f"Found with a part of the budget, and covered by the guarantee: {told}. These are noisy answers "
+        "like all others: numbers beyond the ends were moved to them, and values that few rows have were put "
+        "together under one name."
+    )
 
 
 def rests_on_model(publication: Publication) -> bool:
@@ -129,7 +165,10 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
             "columns, given its group."
         )
     elif together(earlier):
-        taken = "Measured together by earlier releases only, and taken to be related as it was found then."
+        taken = (
+            "Measured together by earlier releases only, or found in a public table only, and taken to be "
+            "related as it was found there."
+        )
     elif way is None:
         taken = "Not measured together, and taken to be independent."
     elif way:
@@ -154,6 +193,22 @@ def merged_in_words(publication: Publication) -> str:
         "with other columns they would have drowned in the noise. How many rows have each of them is known "
         "from the column's own counts. But which rows of a group have which of its values is taken to have "
         "nothing to do with any other column: what sets one of them apart from another can't be found here."
+    )
+
+
+def constraints_in_words(publication: Publication) -> tuple[str, ...]:
+    """What the rules of the synthetic rows mean for its reader, as sentences; none without rules."""
+    if not publication.constraints:
+        return ()
+    return (
+        "No row of the synthetic table violates one of these rules. They were stated from public knowledge "
+        "and never compared with the private table, whose own rows may violate them.",
+        "A rule says nothing of a missing cell unless it asks whether one is missing: a comparison with a "
+        "missing cell is taken to be obeyed.",
+        "The tables of statistics and the model are those of the noisy answers. Combinations of values that "
+        "a rule forbids are zeros of the model where it had room for that; otherwise these tables are not "
+        "bent to the rules, and may count what no synthetic row has. Nor do the rules hold for rows that "
+        "someone draws from the model anew.",
     )
 
 
@@ -186,19 +241,26 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         )
     sentences += [
         "Small groups drown in the noise. A cell whose interval reaches 0 may well be empty.",
-        "Numbers in wide bins are known only by bin. The synthetic table spreads them evenly over the bin; "
-        "the tables of means say how much that could matter.",
+        "Numbers in wide bins are known only by bin. Within one the synthetic table goes on as the counts of "
+        "the bins beside it do; the tables of means say how much that could matter.",
         "The synthetic table was drawn from the model, whose counts are never negative. Counting its rows "
         "gives nearly, but not exactly, the numbers in the tables.",
         "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
         "it.",
         *cautions_with(publication.reused),
+        *cautions_with_public(publication.public),
+        *cautions_with_known(publication.known),
     ]
     if not _by_row(publication.guarantee):
+        together = publication.nameless == "together"
+        unnamed = (
+            f"Rows that don't say whose they are {'count as one person' if together else 'were left out'}."
+        )
         sentences.insert(
             2,
-            "Persons with more rows than the unit allows count with that many, chosen at random. Totals are "
-            "of the rows that were kept.",
+            "Persons with more rows than the unit allows count with that many, chosen at random. "
+            f"{unnamed} Totals are of the rows that were kept, and intervals say "
+            "nothing of the others.",
         )
     if publication.lost:
         pairs = "; ".join(" and ".join(clique) for clique in publication.lost)

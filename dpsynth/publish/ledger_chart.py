@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from math import ceil, floor, isfinite, log10
 
-from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance
+from dpsynth.accounting.balance import Balance, CapChange
 from dpsynth.accounting.filters import bound, total_of
 from dpsynth.accounting.runway import Runway
 from dpsynth.publish.ledger_views import AccountView, share_in_words
@@ -80,7 +79,7 @@ def chart(view: AccountView, today: date) -> Chart | None:
     """The picture of an account; None where there is nothing to draw: no release, or a cap of nothing."""
     account = view.account
     counted = _counted(account)
-    caps = [(change.created, _relative(change.cap, account)) for change in account.caps]
+    caps = [(change.created, _relative(change, account)) for change in account.caps]
     if not account.releases or not all(isfinite(share) for _, share in counted + caps):
         return None
     now = max(today, counted[-1][0], caps[-1][0])
@@ -125,13 +124,13 @@ def _counted(account: Balance) -> list[tuple[date, float]]:
     return [(day, as_of(account, day).share_used) for day in sorted(days)] or [(account.opened, 0.0)]
 
 
-def _relative(cap: Amount, account: Balance) -> float:
+def _relative(change: CapChange, account: Balance) -> float:
     """A cap by today's, in the figure of which most is used."""
     total = total_of(account.filter, [r.counted for r in account.releases])
-    now = bound(account.filter, account.cap)
+    then, now = bound(account.filter, change.cap, change.lapses), account.bound
     shares = [used / most if most else used for used, most in zip(total, now, strict=True)]
     place = shares.index(max(shares))
-    return float(bound(account.filter, cap)[place] / now[place]) if now[place] else float("inf")
+    return float(then[place] / now[place]) if now[place] else float("inf")
 
 
 def _until(road: Runway | None, opened: date, now: date) -> date:

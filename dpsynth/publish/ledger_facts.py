@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.balance import CapChange
 from dpsynth.accounting.rounding import float_down, float_up
 from dpsynth.publish.ledger_views import AccountView, Line
 
@@ -21,9 +21,9 @@ def facts(view: AccountView) -> dict[str, object]:
         "neighbours": account.neighbours,
         "opened": account.opened.isoformat(),
         "filter": account.filter,
-        "cap": _cap(account.cap),
+        "cap": _cap(account.caps[-1]),
         "caps": [
-            {"since": change.created.isoformat(), **_cap(change.cap), "reason": change.reason}
+            {"since": change.created.isoformat(), **_cap(change), "reason": change.reason}
             for change in account.caps
         ],
         "epsilon_used": float_up(account.epsilon_used),
@@ -47,8 +47,12 @@ def facts(view: AccountView) -> dict[str, object]:
     }
 
 
-def _cap(cap: Amount) -> dict[str, object]:
-    return {"epsilon": float_down(cap.epsilon), "delta": float_down(cap.delta)}
+def _cap(change: CapChange) -> dict[str, object]:
+    return {
+        "epsilon": float_down(change.cap.epsilon),
+        "delta": float_down(change.cap.delta),
+        "lapses": float_down(change.lapses),
+    }
 
 
 def _share(share: float) -> float | None:
@@ -67,6 +71,7 @@ def _release(line: Line) -> dict[str, object]:
         "state": entry.state,
         "epsilon": float_up(amount.epsilon),
         "delta": float_up(amount.delta),
+        "lapse": float_up(entry.cost.lapse),
         "share": _share(line.share),
         "share_so_far": _share(line.so_far),
         "answers": dict(line.asked),

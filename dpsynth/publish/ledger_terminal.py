@@ -50,7 +50,7 @@ def print_account(out: Console, view: AccountView) -> None:
     )
     out.print(views.filter_in_words(account))
     for change in account.caps[1:]:
-        out.print(f"Cap since {change.created}: {change.cap.shown(up=False)} ({printable(change.reason)})")
+        out.print(f"Cap since {change.created}: {change.shown()} ({printable(change.reason)})")
     out.print(f"\n{printable(views.guarantee_in_words(view))}")
     _print_table(out, _statements(view), "lrrw")
     out.print()

@@ -16,7 +16,7 @@ from dpsynth.accounting.amount import digits
 from dpsynth.accounting.balance import Balance, ReleaseEntry
 from dpsynth.accounting.comparison import Accountant, Composed, Statement, least, statements_of
 from dpsynth.accounting.events import Measure, from_json
-from dpsynth.accounting.filters import Filter, bound
+from dpsynth.accounting.filters import Filter
 from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.runway import Runway, Ticks, runway
 from dpsynth.publish.figures import NOTHING, rounded_up
@@ -139,6 +139,8 @@ _SHORT = {
     "discrete Laplace": "Laplace",
     "discrete Gaussian": "Gaussian",
     "exponential mechanism": "choices",
+    "partition selection": "finding values",
+    "discrete Gaussian threshold": "finding values",
 }
 
 
@@ -155,14 +157,22 @@ def filter_in_words(account: Balance) -> str:
             "The ε of all releases are added up, and so are their δ. A release that would take either sum "
             "over the cap is refused."
         )
-    (budget,) = bound(account.filter, cap)
+    budget, lapses = account.bound
     what, name = (
         ("\N{GREEK SMALL LETTER RHO}", "zCDP") if account.filter == "zcdp" else ("μ²/2", "Gaussian DP")
     )
+    added = f"The {what} of all releases are added up ({name})."
+    most = digits(budget, up=False)
+    if not account.lapses:
+        return (
+            f"{added} A release that would take the sum over {most} is refused: so much {what} is what the "
+            f"cap of {cap.shown(up=False)} allows."
+        )
+    kept, used = digits(lapses, up=False), digits(lapses - account.left[1], up=True)
     return (
-        f"The {what} of all releases are added up ({name}). A release that would take the sum over "
-        f"{digits(budget, up=False)} is refused: so much {what} is what the cap of {cap.shown(up=False)} "
-        "allows."
+        f"{added} Of the cap's δ, {kept} is kept for finding values, and {used} of that is used. A release "
+        f"that would take more of it, or the sum over {most}, is refused: so much {what} is what the cap "
+        f"of {cap.shown(up=False)} allows with the rest of its δ."
     )
 
 
@@ -194,9 +204,16 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
     account, road = view.account, view.runway
     if road is None:
         return ("No release counts for anything yet, so there is nothing to go by.",)
-    like = road.like.reserved.amount
-    if not road.fits:
-        largest = account.largest_epsilon(like.delta, _MEASURES[account.filter])
+    like, lapse = road.like.reserved.amount, road.like.reserved.lapse
+    apart = account.filter != "sequential"
+    if not road.fits and apart and account.left[1] < lapse:
+        first = (
+            f"No more release like the last one ({like.shown()}) fits: of the δ for finding values it takes "
+            f"{digits(lapse, up=True)}, and {digits(max(account.left[1], Fraction(0)), up=False)} is left."
+        )
+    elif not road.fits:
+        delta = like.delta - lapse if apart else like.delta
+        largest = account.largest_epsilon(delta, _MEASURES[account.filter])
         first = (
             f"No more release like the last one ({like.shown()}) fits. With that δ, one of at most "
             f"ε = {digits(largest, up=False)} does."

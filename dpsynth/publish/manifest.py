@@ -9,9 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from dpsynth.publish.explanation import guarantee_in_words, merged_in_words, not_protected
+from dpsynth.publish.explanation import (
+    constraints_in_words,
+    guarantee_in_words,
+    merged_in_words,
+    not_protected,
+)
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_schema import public_schema
 from dpsynth.publish.publication import Publication
@@ -44,7 +50,9 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "delta": guarantee.delta,
             "rho": guarantee.rho,
             "mu": guarantee.mu,
+            "lapse": guarantee.lapse,
             "unit": guarantee.unit,
+            "rows_without_id": publication.nameless,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
             "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
@@ -70,7 +78,17 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             },
         },
         "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
+        "public_table": None if publication.public is None else publication.public.to_json(),
+        "known_marginals": [
+            {"columns": list(m.clique), "rows": publication.known.rows if m.counted else None}
+            for m in publication.known.marginals
+        ],
         "columns": public_schema(publication.layout),
+        "found_with_budget": {column: list(finds) for column, finds in publication.found.items()},
+        "constraints": {
+            "rules": [asdict(way) for way in publication.constraints],
+            "in_words": list(constraints_in_words(publication)),
+        },
         "synthetic_rows": publication.synthetic.num_rows,
         "statistics": [
             {

@@ -114,14 +114,17 @@ def _common(publication: Publication) -> dict[str, object]:
         "builds_on": bool(guarantee_with(publication.reused)),
         "cautions": explanation.cautions(publication),
         "not_protected": explanation.not_protected(publication),
+        "found": explanation.found_in_words(publication),
         "modelled": explanation.rests_on_model(publication),
         "merged": merged_columns(publication.columns, publication.grouping),
+        "constraints_in_words": explanation.constraints_in_words(publication),
         "merged_in_words": explanation.merged_in_words(publication),
     }
 
 
 def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:
-    return () if publication.reused is None else publication.reused.cliques
+    uses = (publication.reused, publication.public)
+    return tuple(clique for use in uses if use is not None for clique in use.cliques)
 
 
 def _values_in_words(part: Part) -> str:

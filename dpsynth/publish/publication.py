@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.neighbours import Nameless
 from dpsynth.accounting.slices import Slice
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.known import NOTHING_KNOWN, Known
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.public_table import PublicUse
 from dpsynth.publish.reused import Reused
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.rules import Way
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,14 @@ class Publication:
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
         reused: what was taken from earlier releases; None where nothing was to be.
+        found: for each column of which something was found with a part of the budget what that is:
+            "bounds", "quantiles", "tree", "values" or "prefixes"; "max_rows" for the column that says
+            whose a row is.
+        constraints: the rules that every synthetic row obeys, and how each is kept.
+        public: what was taken from a public table; None without one.
+        known: the marginals that the config states.
+        nameless: what became of rows that say no person: "left_out", or "together" as one person's; None
+            where rows are the units.
     """
 
     release: str
@@ -71,6 +83,11 @@ class Publication:
     lost: tuple[Clique, ...]
     versions: Mapping[str, str]
     reused: Reused | None = None
+    found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    constraints: tuple[Way, ...] = ()
+    public: PublicUse | None = None
+    known: Known = NOTHING_KNOWN
+    nameless: Nameless | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

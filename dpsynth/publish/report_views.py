@@ -237,11 +237,20 @@ class Step:
 _WAYS = ("The number of rows", "Counts by one column", "Counts by two columns", "Counts by three columns")
 
 
+_PURPOSES = {
+    "rows": "How many rows persons have",
+    "counts": "Where values lie, to find ends and bins",
+    "medians": "Edges of bins of about as many rows each",
+    "values": "Which values many units have",
+    "choose": "Which columns to measure together",
+    "errors": "How far sets of columns are from the model",
+}
+
+
 def _purpose(event: Mapping[str, object]) -> str:
-    if event.get("question") == "choose":
-        return "Which columns to measure together"
-    if event.get("question") == "errors":
-        return "How far sets of columns are from the model"
+    known = _PURPOSES.get(str(event.get("question")))
+    if known is not None:
+        return known
     names = event.get("columns")
     ways = len(names) if isinstance(names, (list, tuple)) else 0
     return _WAYS[ways] if ways < len(_WAYS) else f"Counts by {ways} columns"

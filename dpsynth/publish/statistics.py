@@ -18,9 +18,11 @@ import pyarrow as pa
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.known import NOTHING_KNOWN, Known
 from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
+from dpsynth.publish.stated import Stated
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -73,10 +75,10 @@ class StatisticTable:
             rows with a known value) and ``grouping_error`` (how far the mean can lie from
             the estimate because values inside a bin are unknown). Null where undefined.
             A measured count may be negative; the ends of a count's interval never are.
-            Last, ``basis``: "measured", "model" or "model with earlier periods" in every row, for whoever
-            has only the file.
+            Last, ``basis``: "measured", "known" or "model" in every row, for whoever has only the file;
+            of the latter also what it rests on beside this release's answers: "model with earlier periods".
         measured: whether it comes straight from the answers, all its columns having been
-            measured together; otherwise it is the model's.
+            measured together, or is known; otherwise it is the model's.
     """
 
     name: str
@@ -99,7 +101,8 @@ def compute_statistics(
     model: Marginals,
     replicates: Sequence[Marginals],
     *,
-    earlier_periods: bool = False,
+    basis: str = "model",
+    known: Known = NOTHING_KNOWN,
 ) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
 
@@ -110,15 +113,17 @@ def compute_statistics(
         model: the fitted model, for all else.
         replicates: refits to fresh noise, which give the errors of what is the model's; none,
             and those errors are null.
-        earlier_periods: whether the model rests on answers about earlier periods too.
+        basis: what tables by the model say that they rest on.
+        known: marginals that are public.
 
     Raises:
         ConfigError: a request names an unknown column, a column twice, or the mean of a
             column without numbers.
     """
-    known = {column.name: column for column in columns}
-    basis = "model with earlier periods" if earlier_periods else "model"
-    everything = _Tables(known, direct, Measured(direct), Modelled(model, replicates), basis)
+    named = {column.name: column for column in columns}
+    everything = _Tables(
+        named, direct, Measured(direct), Modelled(model, replicates), basis, known, Stated(known, direct)
+    )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
         table = everything.counts("one_way", (column.name,), tables.keys())
@@ -136,6 +141,8 @@ class _Tables:
     measured: Source
     modelled: Source
     basis: str
+    known: Known
+    stated: Source
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
         if isinstance(request, MeanRequest):
@@ -143,9 +150,13 @@ class _Tables:
         return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
+        if self.known.shares(clique) is not None:
+            return self.stated
         return self.measured if self.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
+        if source is self.stated:
+            return "known"
         return "measured" if source is self.measured else self.basis
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
@@ -168,7 +179,7 @@ class _Tables:
             kind=kind,
             columns=clique,
             table=_table(members, figures, self.basis_of(source)),
-            measured=source is self.measured,
+            measured=source is not self.modelled,
         )
 
     def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
@@ -188,7 +199,7 @@ class _Tables:
             kind="mean",
             columns=clique,
             table=_table(groups, figures, self.basis_of(source)),
-            measured=source is self.measured,
+            measured=source is not self.modelled,
         )
 
 

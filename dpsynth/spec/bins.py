@@ -16,7 +16,20 @@ from dpsynth.spec.section import refused
 MAX_PLACES = 10_000
 ONE_A_VALUE = 128
 DEFAULT_BINS = 32
-BOUNDS_HELP = "Not yet supported. 'private': find the bounds with a part of the budget."
+BOUNDS_HELP = (
+    "private: find min and max with a part of the budget. Left out: they are given, which costs nothing."
+)
+NO_BOUNDS_HELP = "Not yet supported. private: find min and max with a part of the budget."
+EDGES_HELP = (
+    "equal: bins of one width. log: zero, then bins that grow, each by the same factor, for money. "
+    "With a part of the budget: quantiles, bins of about as many rows each; tree, narrow bins where many "
+    "rows are, single values among them, and wide ones elsewhere. Left out: tree with bounds: private, "
+    "otherwise equal."
+)
+WITHIN_HELP = (
+    "How values are drawn inside a bin. sloped: small ones more often where counts fall from bin to bin, "
+    "large ones where they rise; it costs nothing. even: all as often."
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from dpsynth.domain.calendar_places import UNITS, CalendarPlaces, fine_enough, unit_number
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
-from dpsynth.spec.bins import BOUNDS_HELP, MAX_PLACES, ONE_A_VALUE
+from dpsynth.spec.bins import MAX_PLACES, NO_BOUNDS_HELP, ONE_A_VALUE
 from dpsynth.spec.missing import MISSING_HELP, Missing, check_default
 from dpsynth.spec.scalars import EMPTY, Checked, Choice, JsonSchema, Text
 from dpsynth.spec.section import Later, Section, refused
@@ -124,7 +124,7 @@ class DateColumn(Section):
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DD")
     )
     bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=BOUNDS_HELP
+        default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: Annotated[str, Moment("date")] | None = Field(
@@ -162,7 +162,7 @@ class DatetimeColumn(Section):
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DDTHH:MM:SS")
     )
     bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=BOUNDS_HELP
+        default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: Annotated[str, Moment("datetime")] | None = Field(

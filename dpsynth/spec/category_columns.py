@@ -6,6 +6,7 @@ Invariant: each declared value has a spelling of its own that no marker of missi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Annotated, Literal, Self
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import MISSING_LABEL, apart_label
+from dpsynth.domain.search import ValueSearch
 from dpsynth.spec.bins import MAX_PLACES
 from dpsynth.spec.missing import (
     MISSING_HELP,
@@ -24,10 +26,13 @@ from dpsynth.spec.missing import (
     check_texts,
     markers_of,
 )
-from dpsynth.spec.scalars import EMPTY, Checked, Flag, JsonSchema, Text
+from dpsynth.spec.scalars import EMPTY, Checked, Flag, JsonSchema, Text, Whole
 from dpsynth.spec.section import Section, refused
 
 _LARGEST_INTEGER = 10**15
+DEFAULT_MOST = 100
+OTHER = "other"
+"""Label of all values that were not found, where the config gives none."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,17 @@ class CategoryColumn(Section):
     )
     other: Annotated[str, Text("the label of all other values")] | None = Field(
         default=None,
-        description="Label that takes all values outside the list. Left out: they count as missing.",
+        description="Label that takes all values outside the list. Left out: they count as missing; they are "
+        "called other with open: true.",
     )
-    open: Annotated[bool, Flag(later=True)] = Field(
-        default=False, description="Not yet supported. true: find the values with a part of the budget."
+    open: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="true: find values besides those listed, with a part of the budget and of privacy.delta. "
+        "Found is what many units have.",
+    )
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_PLACES))] | None = Field(
+        default=None,
+        description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: Annotated[str, Cell("one of the values")] | None = Field(
@@ -101,22 +113,54 @@ class CategoryColumn(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.values is None:
-            raise refused("is missing; list all values, from public knowledge, such as [F, M]", "values")
+        if self.values is None and not self.open:
+            raise refused(
+                "is missing; list all values, from public knowledge, such as [F, M], or find them with "
+                "open: true",
+                "values",
+            )
+        self._open_checked()
         check_default(self.missing, self.default)
-        _check_values(self.missing, self.values)
+        _check_values(self.missing, self.values or ())
         means_missing = (*markers_of(self.missing), *_missing_labels(self.missing), *apart_of(self.missing))
-        if self.other is not None and (self.other in means_missing or self.other == MISSING_LABEL):
-            raise refused("must differ from what means missing", "other")
+        other = OTHER if self.other is None and self.open else self.other
+        if other is not None and (other in means_missing or other == MISSING_LABEL):
+            raise refused(f"must differ from what means missing; it is {other}", "other")
         labels = self.places().labels
         if self.default is not None and self.default not in labels:
             raise refused("must be one of the values", "default")
         return self
 
+    def _open_checked(self) -> None:
+        if not self.open:
+            if self.most is not None:
+                raise refused("has no use without open: true", "most")
+            return
+        if self.missing is False:
+            words = "must not be false with open: true: unusable cells need a place that is known"
+            raise refused(words, "missing")
+        if len(self.values or ()) >= self._most:
+            raise refused(f"must be above {len(self.values or ())}, the number of values listed", "most")
+
+    @property
+    def _most(self) -> int:
+        return DEFAULT_MOST if self.most is None else self.most
+
     def places(self) -> CategoryPlaces:
-        """The categories in the order of the list."""
-        assert self.values is not None
-        return CategoryPlaces(self.values, self.other)
+        """The categories in the order of the list; those to be found come after them."""
+        search = self.search()
+        if search is None:
+            assert self.values is not None
+            return CategoryPlaces(self.values, self.other)
+        taken = {*search.known, search.other}
+        names = (name for i in count(1) if (name := f"(value {i})") not in taken)
+        return CategoryPlaces((*search.known, *islice(names, search.most - len(search.known))), search.other)
+
+    def search(self) -> ValueSearch | None:
+        """What is to be found, if anything is."""
+        if not self.open:
+            return None
+        return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
 
     def fallback(self) -> int:
         """The code of the default."""

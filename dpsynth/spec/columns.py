@@ -57,6 +57,9 @@ ModelledSpec = (
 )
 """A declaration of a column that is read and modelled."""
 
+_SEARCHED = IntegerColumn | NumberColumn | CategoryColumn | TextColumn
+"""Kinds of which something can be found with a part of the budget."""
+
 ColumnSpec = Annotated[
     Annotated[IntegerColumn, Tag("@integer")]
     | Annotated[NumberColumn, Tag("@number")]
@@ -85,6 +88,8 @@ def column_of(name: str, declared: ModelledSpec) -> Column:
         markers=markers_of(declared.missing),
         fallback=declared.fallback() if declared.missing is False else 0,
         apart=apart_of(declared.missing),
+        search=declared.search() if isinstance(declared, _SEARCHED) else None,
+        even=isinstance(declared, IntegerColumn | NumberColumn) and declared.within == "even",
     )
 
 

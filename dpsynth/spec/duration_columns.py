@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from dpsynth.domain.duration_places import FORMATS, UNITS, DurationPlaces, grain_of, read_durations
-from dpsynth.spec.bins import BOUNDS_HELP, MAX_PLACES, ONE_A_VALUE
+from dpsynth.spec.bins import MAX_PLACES, NO_BOUNDS_HELP, ONE_A_VALUE
 from dpsynth.spec.missing import MISSING_HELP, Missing, cell_text, check_default
 from dpsynth.spec.scalars import EMPTY, Checked, Choice, JsonSchema
 from dpsynth.spec.section import Later, Section, refused
@@ -53,7 +53,7 @@ class DurationColumn(Section):
         description="iso: ISO 8601, such as P1DT2H30M. A clock, such as HH:MM. Or what a number counts.",
     )
     bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
-        default=None, description=BOUNDS_HELP
+        default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: Annotated[str, DurationCell()] | None = Field(

@@ -12,29 +12,37 @@ from dataclasses import asdict
 from decimal import Decimal
 from hashlib import sha256
 from math import prod
+from os.path import normpath
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from dpsynth.domain.column import Column
+from dpsynth.domain.known import Known
 from dpsynth.domain.layout import Layout
+from dpsynth.domain.search import ValueSearch
 from dpsynth.domain.workload import Workload
+from dpsynth.rules import Rules, rules_of
 from dpsynth.spec.bins import MAX_PLACES
 from dpsynth.spec.columns import ColumnSpec, part_of
 from dpsynth.spec.identifier_columns import IdentifierColumn
+from dpsynth.spec.known import KnownSpec, known_of
 from dpsynth.spec.layout_checks import check_layout
 from dpsynth.spec.period import Period, Reuse
 from dpsynth.spec.privacy import Ledger, Person, Privacy
+from dpsynth.spec.public import Public
 from dpsynth.spec.publication import Publish, Sample
 from dpsynth.spec.review import Unreviewed, refuse_unreviewed
+from dpsynth.spec.rule_checks import check_rules
 from dpsynth.spec.scalars import EMPTY, Text
 from dpsynth.spec.schedule import Schedule
-from dpsynth.spec.section import Later, Section, default_unstated, nearest, refused
+from dpsynth.spec.section import Section, default_unstated, nearest, refused, unrepeated
 from dpsynth.spec.source import Source
 from dpsynth.spec.structure import UNCHOSEN, Structure
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
+MAX_RULES = 200
 LOUD_EPSILON = 10
 LOUD_DELTA = Decimal("1e-4")
 
@@ -42,6 +50,8 @@ _RELEASE_WORDS = (
     "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
     "(left out, it is the configuration file's own name)"
 )
+
+_RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
 
 
 class Spec(Section):
@@ -60,8 +70,11 @@ class Spec(Section):
     columns: Mapping[str, ColumnSpec] = Field(
         description="The columns to use, by name; others are ignored. Domains come from public knowledge."
     )
-    constraints: Later[tuple[Annotated[str, Text("a rule", longest=1000)], ...]] = Field(
-        default=None, description="Not yet supported. Rules that synthetic rows obey."
+    constraints: tuple[Annotated[str, Text(_RULE_WORDS, longest=1000)], ...] = Field(
+        default=(),
+        max_length=MAX_RULES,
+        description="Rules that every synthetic row obeys, from public knowledge: admitted <= discharged, "
+        "total == a + b, age < 15 implies married == 'no', education <-> education_num.",
     )
     structure: Structure = Field(default=Structure(), description="How the marginals to measure are chosen.")
     sample: Sample = Field(default=Sample(), description="The synthetic rows.")
@@ -73,6 +86,15 @@ class Spec(Section):
         default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
     )
     reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
+    public: Public | None = Field(
+        default=None,
+        description="A public table of the same kind, which tells for nothing what it can. Left out: none.",
+    )
+    known: tuple[KnownSpec, ...] = Field(
+        default=(),
+        description="Marginals that are public, such as census totals. The model and the synthetic table "
+        "agree with them, and they are not asked for.",
+    )
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
     )
@@ -80,7 +102,7 @@ class Spec(Section):
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
-        for key in ("period", "schedule"):
+        for key in ("period", "schedule", "public"):
             if key in values and values[key] is None:
                 # Where nothing stands something was meant: not the whole table, not no schedule.
                 raise refused(EMPTY, key)
@@ -98,7 +120,13 @@ class Spec(Section):
         self._statistics_checked(columns)
         self._structure_checked(columns)
         self._privacy_suits_the_method()
+        self._searches_checked(columns)
         self._period_checked()
+        unrepeated(self.constraints, "constraints")
+        for pair in check_rules(self.constraints, self.layout()).pairs:
+            _countable(pair, columns, "constraints")
+        self._public_checked()
+        self._known_checked(columns)
         return self
 
     def _sizes_checked(self) -> dict[str, Column]:
@@ -164,6 +192,14 @@ class Spec(Section):
             )
         if privacy.split is None:
             return
+        sought = privacy.rows_sought or any(column.search is not None for column in self.table_columns())
+        if sought != bool(privacy.split.domain):
+            words = (
+                "must be above 0, as something is to be found of a column, or of max_rows"
+                if sought
+                else ("must be 0, as nothing is to be found of any column")
+            )
+            raise refused(words, "privacy", "split", "domain")
         used = {
             "structure": method not in UNCHOSEN,
             "marginals": method != "independent",
@@ -175,6 +211,33 @@ class Spec(Section):
             if share and not needed:
                 words = f"must be 0 with structure.method {method}, which {UNCHOSEN[method]}"
                 raise refused(words, "privacy", "split", key)
+
+    def _searches_checked(self, columns: Mapping[str, Column]) -> None:
+        sought = [column for column in columns.values() if column.search is not None]
+        for column in sought:
+            if isinstance(column.search, ValueSearch) and self.privacy.delta is None:
+                raise refused(
+                    f"is missing: columns.{column.name}.open: true needs it, such as 1e-9, since no epsilon "
+                    "bounds what naming a value tells that only one unit has. Or list all values",
+                    "privacy",
+                    "delta",
+                )
+        for key in ("same_period", "earlier_periods"):
+            if sought and getattr(self.reuse, key):
+                raise refused(
+                    f"must be false while something is to be found of a column ({sought[0].name}): releases "
+                    "would not agree on its places. What an earlier release found is public, and can be "
+                    "declared",
+                    "reuse",
+                    key,
+                )
+            if self.privacy.rows_sought and getattr(self.reuse, key):
+                raise refused(
+                    "must be false with privacy.unit.max_rows: private: releases would not use as many rows "
+                    "of a person. What an earlier release found is public, and can be given as max_rows",
+                    "reuse",
+                    key,
+                )
 
     def _period_checked(self) -> None:
         period = self.period
@@ -198,6 +261,35 @@ class Spec(Section):
                 "schedule",
             )
 
+    def _public_checked(self) -> None:
+        if self.public is not None and normpath(self.public.path) == normpath(self.source.path or ""):
+            raise refused(
+                "must be another file than source.path: what a public table says is released as it is, and "
+                "protected by nothing",
+                "public",
+                "path",
+            )
+
+    def _known_checked(self, columns: Mapping[str, Column]) -> None:
+        for i, marginal in enumerate(self.known):
+            for name in marginal.columns:
+                self._modelled(name, columns, "known", i, "columns")
+        known = known_of(self.known, columns)
+        if known.marginals and self.constraints:
+            raise refused(
+                "must be left out where there are constraints: rows that are drawn again because they "
+                "violate one would not keep the known counts",
+                "known",
+            )
+        if self.structure.method == "independent" and known.columns == columns.keys():
+            raise refused(
+                "tells of every column, so structure.method independent has nothing to ask", "known"
+            )
+
+    def known_marginals(self, columns: Iterable[Column]) -> Known:
+        """What is public of some columns together, as arrays over their places."""
+        return known_of(self.known, {column.name: column for column in columns})
+
     def workload(self) -> Workload:
         """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
         names, asked = tuple(c.name for c in self.table_columns()), self.structure.workload
@@ -216,6 +308,10 @@ class Spec(Section):
         """What the synthetic table consists of, in the order of the configuration."""
         parts = (part_of(name, declared) for name, declared in self.columns.items())
         return Layout(tuple(part for part in parts if part is not None))
+
+    def rules(self) -> Rules:
+        """The rules that the rows of the synthetic table obey."""
+        return rules_of(self.constraints, self.layout())
 
     def table_columns(self) -> tuple[Column, ...]:
         """The columns that are read and modelled, in the order of the configuration."""
@@ -253,7 +349,8 @@ class Spec(Section):
 
         That is: the dataset's name, the privacy section, the columns as they were worked out, the
         structure section, the pairs of columns of requested statistics, which are measured first, how
-        the table is cut into slices, and which earlier answers serve as evidence. Where the table lies,
+        the table is cut into slices, which earlier answers serve as evidence, and the constraints, whose ties
+        are measured first too. Where the table lies,
         how much may be spent on it in all, when, and whatever else is published from the answers don't
         count, so these may change when a release is resumed. Which slice a release is about is not in
         the config; its journal says.
@@ -282,6 +379,11 @@ class Spec(Section):
             "pairs": [list(r.columns) for r in self.publish.statistics if len(r.columns) == 2],
             "period": None if self.period is None else self.period.model_dump(),
             "reuse": self.reuse.model_dump(),
+            # Only where there are some: releases from before there could be any stay what they were.
+            **({"constraints": list(self.constraints)} if self.constraints else {}),
+            # Which file it is, its journal says.
+            **({} if self.public is None else {"public": True}),
+            **({"known": [(m.columns, m.cells) for m in self.known]} if self.known else {}),
         }
 
 

@@ -44,8 +44,11 @@ def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") ->
 
 def _overridden(declared: Value, path: str) -> dict[str, Value]:
     source: dict[str, Value] = {"path": path}
-    if isinstance(declared, dict) and not path.lower().endswith((".csv", ".parquet")):
-        source["format"] = declared.get("format")
+    if isinstance(declared, dict):
+        if not path.lower().endswith((".csv", ".parquet")):
+            source["format"] = declared.get("format")
+        if "separator" in declared and not path.lower().endswith(".parquet"):
+            source["separator"] = declared["separator"]
     try:
         Source.model_validate(source)
     except ValidationError:

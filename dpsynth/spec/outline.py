@@ -22,6 +22,12 @@ class Shares:
     one_way: Fraction
     structure: Fraction
     marginals: Fraction
+    domain: Fraction = Fraction(0)
+
+    def after(self, domain: Fraction) -> Shares:
+        """The same split of what is left beside a share for finding columns' places."""
+        rest = 1 - domain
+        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain)
 
 
 @dataclass(frozen=True)

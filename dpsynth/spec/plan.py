@@ -6,7 +6,7 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import sqrt
@@ -14,14 +14,16 @@ from math import sqrt
 from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.domain.column import domain_of
+from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import noise_variance
+from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.spec.forecast import Forecast, cells_within, forecast_of
 from dpsynth.spec.grammar import Spec
 from dpsynth.spec.outline import Outline, Outlined, Shares
 from dpsynth.spec.privacy import Person
+from dpsynth.spec.searches import PlannedSearch, planned_searches, price_of_rows
 from dpsynth.spec.steps import Noise, PlannedStep, Spending
 from dpsynth.spec.structure import UNCHOSEN
 
@@ -32,6 +34,24 @@ _ACCOUNTING: Mapping[Measure, str] = {
     "zcdp": "zCDP (rho)",
     "gdp": "Gaussian DP (mu^2/2)",
 }
+
+DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
+"""Share of the budget for finding places, where the config says nothing: of all columns, and of few."""
+ROWS_SHARE = Fraction(1, 50)
+"""Likewise where nothing is sought but how many rows of a person to use."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known once something was found.
+
+    Attributes:
+        plan: that was made before, with what may come out at most; its unit as it was found.
+        columns: of the table, with the places that were found so far.
+    """
+
+    plan: Plan
+    columns: Sequence[Column]
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,8 @@ class Plan:
         delta: as asked for; None under pure epsilon-DP.
         noise: "gaussian" or "laplace".
         shares: the split in force.
+        rows_price: what it may cost to find how many rows of a person to use; 0 where that is given.
+        searches: what is found out about columns first, and at what price.
         structure: the strategy's name.
         wanted: pairs to measure whatever is chosen.
         outlined: what the strategy will do.
@@ -63,6 +85,8 @@ class Plan:
     delta: Fraction | None
     noise: Noise
     shares: Shares
+    rows_price: Fraction
+    searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
     outlined: Outlined
@@ -73,9 +97,21 @@ class Plan:
     forecast: Forecast
 
     @property
+    def naming_delta(self) -> Fraction:
+        """The part of delta for naming values that nobody knew."""
+        return sum((search.delta for search in self.searches), Fraction(0))
+
+    @property
+    def _delta_apart(self) -> Fraction | None:
+        """What naming values leaves of delta."""
+        return None if self.delta is None else self.delta - self.naming_delta
+
+    @property
     def spent_delta(self) -> Fraction:
-        """The delta that the release takes from the ledger: 0 under pure accounting."""
-        return Fraction(0) if self.measure == "pure" or self.delta is None else self.delta
+        """The delta that the release takes from the ledger; under pure accounting that of searches alone."""
+        if self.measure == "pure":
+            return self.naming_delta
+        return Fraction(0) if self.delta is None else self.delta
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
@@ -87,10 +123,15 @@ class Plan:
             "accounting": _ACCOUNTING[self.measure],
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(epsilon_of(self.measure, self.budget, self.delta)),
+            "epsilon_of_budget": float(epsilon_of(self.measure, self.budget, self._delta_apart)),
             "noise": f"discrete {self.noise.capitalize()}",
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
+            "most_rows_sought": float(self.rows_price / self.budget) if self.rows_price else None,
+            "sought": [
+                {"column": s.column, "find": s.find, "share": float(s.price / self.budget)}
+                for s in self.searches
+            ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
             "rounds": self.outlined.rounds,
             "steps": [asdict(s) for s in self.steps],
@@ -103,57 +144,69 @@ class Plan:
 
 
 def wanted_pairs(spec: Spec) -> tuple[Clique, ...]:
-    """Pairs of columns that a requested statistic is about, as far as they make no cycle.
+    """Pairs of columns that a constraint ties or a statistic is about, as far as they make no cycle.
 
-    A strategy that measures pairs measures these whatever it chooses, so that the statistics
-    someone asked for rest on answers of their own. They are named in the config, hence public.
+    A strategy that measures pairs measures these whatever it chooses, so that which values go together is
+    known, and the statistics someone asked for rest on answers of their own. They are named in the config,
+    hence public. What is known needs no answer.
     """
+    known = spec.known_marginals(spec.table_columns())
     part = {name: i for i, name in enumerate(spec.columns)}
     found: list[Clique] = []
-    for request in spec.publish.statistics:
-        if len(request.columns) == 2:
-            a, b = sorted(request.columns, key=list(spec.columns).index)
-            if part[a] != part[b]:
+    pairs = [*spec.rules().pairs, *(request.columns for request in spec.publish.statistics)]
+    for columns in pairs:
+        if len(columns) == 2:
+            a, b = sorted(columns, key=list(spec.columns).index)
+            if part[a] != part[b] and known.shares((a, b)) is None:
                 found.append((a, b))
                 part = {c: part[a] if p == part[b] else p for c, p in part.items()}
     return tuple(found)
 
 
 def neighbours_of(spec: Spec) -> Neighbours:
-    """The neighbour relation and unit that a spec declares."""
+    """The neighbour relation and unit that a spec declares, with the most rows where these are sought."""
     unit = spec.privacy.unit
     if isinstance(unit, Person):
-        return Neighbours(spec.privacy.neighbours, unit.column, unit.max_rows)
+        return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing)
     return Neighbours(spec.privacy.neighbours)
 
 
-def make_plan(spec: Spec, outline: Outline) -> Plan:
+def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
     """Work out the plan of a release.
 
     Args:
         spec: the checked config.
         outline: the structure strategy that it names.
+        found: what was found since the first plan of the release; without it a column of which something
+            is sought has as many places as it may come to at most, and a person as many rows.
 
     Raises:
         ConfigError: the model can't be kept as small as it must be, the accountant doesn't
             suit the strategy, or delta and epsilon leave no budget.
     """
-    near, noise = neighbours_of(spec), spec.privacy.noise
-    domain, wanted = domain_of(spec.table_columns()), wanted_pairs(spec)
+    near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
+    columns = spec.table_columns()
+    domain, wanted = domain_of(columns if found is None else found.columns), wanted_pairs(spec)
+    known = spec.known_marginals(spec.table_columns())
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
     planned = [
-        (spending, outlined, spending.steps(_shares(spec, outlined), outlined, domain))
+        (spending, outlined, spending.steps(shares, outlined, domain, searches, rows), searches, rows)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
-        if (budget := budget_of(measure, epsilon, delta)) > 0
-        for spending in [Spending(budget, measure, near, noise)]
+        if found is None or measure == found.plan.measure
+        for naming in [_for_naming(columns, measure, delta)]
+        if (budget := budget_of(measure, epsilon, None if delta is None else delta - naming)) > 0
+        for spending in [Spending(budget, measure, near, noise, known)]
+        for shares in [_shares(spec, outlined)]
+        for rows in [price_of_rows(columns, budget * shares.domain) * spec.privacy.rows_sought]
+        for searches in [planned_searches(columns, budget * shares.domain - rows, naming)]
     ]
     if not planned:
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    spending, outlined, steps = min(planned, key=lambda way: way[2][-1].scale)
+    spending, outlined, steps, searches, rows = min(planned, key=lambda way: way[2][-1].scale)
     allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
@@ -163,6 +216,8 @@ def make_plan(spec: Spec, outline: Outline) -> Plan:
         delta=delta,
         noise=noise,
         shares=_shares(spec, outlined),
+        rows_price=rows,
+        searches=searches,
         structure=outline.name,
         wanted=wanted,
         outlined=outlined,
@@ -183,11 +238,23 @@ def _merged_below(spec: Spec, outlined: Outlined, last: PlannedStep) -> float:
     return float(spec.structure.merge_rare) * sqrt(noise_variance(spec.privacy.noise, last.scale))
 
 
+def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | None) -> Fraction:
+    """The part of delta for naming values that nobody knew: half, or all where nothing else needs it."""
+    if delta is None or not any(isinstance(c.search, ValueSearch) for c in columns):
+        return Fraction(0)
+    return delta if measure == "pure" else delta / 2
+
+
 def _shares(spec: Spec, outlined: Outlined) -> Shares:
     split = spec.privacy.split
     if split is None:
-        return outlined.shares
-    return Shares(Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals))
+        columns = spec.table_columns()
+        if sought := sum(c.search is not None for c in columns):
+            return outlined.shares.after(max(DOMAIN_SHARE * sought / len(columns), LEAST_DOMAIN_SHARE))
+        return outlined.shares.after(ROWS_SHARE if spec.privacy.rows_sought else Fraction(0))
+    return Shares(
+        Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
+    )
 
 
 def _measures(
@@ -226,7 +293,8 @@ def _model(
     if needed > allowed:
         raise ConfigError(
             f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
-            f"and for the pairs of publish.statistics or structure.cliques; {allowed:,} are allowed. "
+            f"and for the pairs of constraints, publish.statistics or structure.cliques; {allowed:,} are "
+            "allowed. "
             "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
         )
     if structure.max_seconds is not None:

@@ -11,13 +11,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from dpsynth.spec.scalars import EMPTY, Choice, ColumnName, Number, Text, Whole, one_of
+from dpsynth.spec.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole, one_of
 from dpsynth.spec.section import Section, default_unstated, refused
 
 Noise = Literal["gaussian", "laplace"]
 Neighbours = Literal["add_remove", "replace_one"]
 Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 Filter = Literal["auto", "sequential", "zcdp", "gdp"]
+Nameless = Literal["left_out", "together"]
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
@@ -38,13 +39,56 @@ class Row(BaseModel):
         return 1
 
 
+_MOST_ROWS = 10_000
+_DEFAULT_AT_MOST = 20
+
+
+@dataclass(frozen=True)
+class MostRows(Checked):
+    """A whole number of rows, or private."""
+
+    def check(self, value: object) -> int | str:
+        """The number, or the word."""
+        if value == "private":
+            return "private"
+        if isinstance(value, str):
+            raise refused(f"must be a whole number from 1 to {_MOST_ROWS}, or private")
+        return Whole(at_least="1", at_most=str(_MOST_ROWS)).check(value)
+
+    def json_schema(self) -> JsonSchema:
+        """An integer or a word."""
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MOST_ROWS}, {"const": "private"}]}
+
+
 class Person(Section):
     """One neighbour is all rows of one person."""
 
     column: ColumnName = Field(description="Column that says whose row it is. It need not be among columns.")
-    max_rows: Annotated[int, Whole(at_least="1", at_most="10000")] = Field(
-        description="Most rows of one person that are used; of more, a random choice is. Noise grows with it."
+    max_rows: Annotated[int | Literal["private"], MostRows()] = Field(
+        description="Most rows of one person that are used; of more, a random choice is. Noise grows with "
+        "it. private: found with a part of the budget."
     )
+    at_most: Annotated[int, Whole(at_least="2", at_most=str(_MOST_ROWS))] | None = Field(
+        default=None,
+        description=f"With max_rows: private, the most that it may come to. Left out: {_DEFAULT_AT_MOST}.",
+    )
+    missing: Annotated[Nameless, Choice(("left_out", "together"))] = Field(
+        default="left_out",
+        description="Rows without an id. left_out: they are not used. together: they count as one person.",
+    )
+
+    @property
+    def bound(self) -> int:
+        """The most rows of one person that may be used, whatever is found."""
+        if self.max_rows == "private":
+            return self.at_most or _DEFAULT_AT_MOST
+        return self.max_rows
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.at_most is not None and self.max_rows != "private":
+            raise refused("has no use beside a max_rows that is given; remove it", "at_most")
+        return self
 
 
 def _unit_stated(value: object) -> object:
@@ -67,7 +111,7 @@ class Split(Section):
     """Shares of the budget by step; together at most 1."""
 
     domain: _Share = Field(
-        default=Decimal(0), description="For finding bounds and categories; must be 0 for now."
+        default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."
     )
     one_way: _Share = Field(description="For the marginals of single columns.")
     structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
@@ -75,11 +119,9 @@ class Split(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.domain > 0:
-            raise refused("is not yet supported above 0: all columns are declared publicly", "domain")
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
-        for key in ("one_way", "structure", "marginals"):
+        for key in ("domain", "one_way", "structure", "marginals"):
             if 0 < getattr(self, key) < _LEAST_SHARE:
                 raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
         total = self.domain + self.one_way + self.structure + self.marginals
@@ -133,6 +175,11 @@ class Privacy(Section):
     split: Split | None = Field(
         default=None, description="Shares of the budget by step. Left out: the plan's."
     )
+
+    @property
+    def rows_sought(self) -> bool:
+        """Whether it is to be found how many rows of a person to use."""
+        return isinstance(self.unit, Person) and self.unit.max_rows == "private"
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:

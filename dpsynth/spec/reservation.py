@@ -26,7 +26,7 @@ def reservation_of(spec: Spec, plan: Plan, occasion: Occasion, release_id: str) 
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
         filter=None if spec.ledger.filter == "auto" else spec.ledger.filter,
         suits="sequential" if plan.measure == "pure" else plan.measure,
-        cost=planned(plan.measure, plan.noise, plan.budget, amount),
+        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.naming_delta),
         release=spec.release,
         spec=spec.whole_fingerprint(),
         occasion=occasion.label,

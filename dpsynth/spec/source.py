@@ -11,10 +11,28 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dpsynth.spec.publication import Format
-from dpsynth.spec.scalars import Choice, Text
+from dpsynth.spec.scalars import EMPTY, Checked, Choice, JsonSchema, Text
 from dpsynth.spec.section import Later, Section, refused
 
-_ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
+SEPARATORS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
+"""What may stand between cells, as it is written in a configuration."""
+
+
+class Separator(Checked):
+    """What stands between the cells of a CSV file."""
+
+    def check(self, value: object) -> str:
+        """The sign itself."""
+        if value is None:
+            raise refused(EMPTY)
+        if isinstance(value, str) and value in (*SEPARATORS, *SEPARATORS.values()):
+            return SEPARATORS.get(value, value)
+        raise refused("must be ',', ';', '|' or tab")
+
+    def json_schema(self) -> JsonSchema:
+        """An enumeration."""
+        return {"type": "string", "enum": list(SEPARATORS)}
 
 
 class Source(Section):
@@ -25,6 +43,9 @@ class Source(Section):
     )
     format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
         default=None, description="Left out: by the ending of path."
+    )
+    separator: Annotated[str, Separator()] = Field(
+        default=",", description="What stands between the cells of a .csv file."
     )
     url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
         default=None, description="Not yet supported. Database that holds the table."
@@ -37,7 +58,7 @@ class Source(Section):
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         path = values.get("path")
         if values.get("format") is None and isinstance(path, str):
-            values["format"] = _ENDINGS.get(PurePath(path).suffix.lower())
+            values["format"] = ENDINGS.get(PurePath(path).suffix.lower())
         return values
 
     @model_validator(mode="after")
@@ -46,4 +67,6 @@ class Source(Section):
             raise refused("is missing: give the path of a .csv or .parquet file", "path")
         if self.format is None:
             raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
+        if self.format == "parquet" and "separator" in self.model_fields_set:
+            raise refused("is for .csv files: remove it", "separator")
         return self

@@ -6,19 +6,52 @@ Invariant: the places follow from the declaration alone; each prefix begins a te
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from dpsynth.domain.search import PrefixSearch
 from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of, texts_of
 from dpsynth.domain.text_places import TextPlaces, every_prefix
 from dpsynth.spec.bins import MAX_PLACES
 from dpsynth.spec.category_columns import Categories
 from dpsynth.spec.missing import MISSING_HELP, Missing, apart_of, check_default, markers_of
-from dpsynth.spec.scalars import Text, Whole
+from dpsynth.spec.scalars import EMPTY, Checked, JsonSchema, Text, Whole
 from dpsynth.spec.section import Section, refused
+
+DEFAULT_MOST = 1000
+
+
+@dataclass(frozen=True)
+class Levels(Checked):
+    """Rising whole numbers from 1."""
+
+    def check(self, value: object) -> tuple[int, ...]:
+        """The numbers."""
+        if not isinstance(value, list | tuple) or not value:
+            raise refused(EMPTY if value is None else "must be a list of rising numbers, such as [1, 3, 5]")
+        numbers = tuple(_checked_at(Whole(at_least="1", at_most="64"), n, i) for i, n in enumerate(value))
+        for i, (one, other) in enumerate(pairwise(numbers)):
+            if other <= one:
+                raise refused("must be above the number before it", i + 1)
+        if len(numbers) < 2:
+            raise refused("must list at least two numbers; for one, use keep")
+        return numbers
+
+    def json_schema(self) -> JsonSchema:
+        """A list of integers."""
+        return {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 64}, "minItems": 2}
+
+
+def _checked_at(rule: Whole, value: object, position: int) -> int:
+    try:
+        return rule.check(value)
+    except PydanticCustomError as error:
+        raise refused((error.context or {})["words"], position) from None
 
 
 class TextColumn(Section):
@@ -37,6 +70,15 @@ class TextColumn(Section):
         default=None,
         description="Beginnings of texts, from public knowledge, one value each. Texts that begin "
         "otherwise count as other, or as missing.",
+    )
+    levels: Annotated[tuple[int, ...], Levels()] | None = Field(
+        default=None,
+        description="In place of keep and prefixes: how many first characters may be told apart, such as "
+        "[1, 3, 5]; with a part of the budget it is found where there are rows enough for more of them.",
+    )
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_PLACES))] | None = Field(
+        default=None,
+        description=f"With levels, how many beginnings there may be at most. Left out: {DEFAULT_MOST}.",
     )
     other: Annotated[str, Text("a text that stands for all others of the pattern")] | None = Field(
         default=None, description="With prefixes: a text that stands for all with another prefix."
@@ -57,10 +99,14 @@ class TextColumn(Section):
             )
         check_default(self.missing, self.default)
         positions = self._positions()
-        if (self.keep is None) == (self.prefixes is None):
-            raise refused("is needed, or prefixes; give one of them", "keep")
+        if [self.keep, self.prefixes, self.levels].count(None) != 2:
+            raise refused("is needed, or prefixes, or levels; give one of them", "keep")
+        if self.most is not None and self.levels is None:
+            raise refused("has no use without levels", "most")
         if self.keep is not None:
             self._keep_is_small(positions, self.keep)
+        elif self.levels is not None:
+            self._levels_fit(positions, self.levels)
         else:
             self._prefixes_begin_texts(positions)
         self._other_stands_apart(positions)
@@ -81,6 +127,31 @@ class TextColumn(Section):
         if texts_of(positions[:keep]) > MAX_PLACES:
             words = f"allows {texts_of(positions[:keep]):,} beginnings, more than {MAX_PLACES:,}; keep fewer "
             raise refused(words + "characters, or list those in use as prefixes", "keep")
+
+    def _levels_fit(self, positions: Alphabets, levels: tuple[int, ...]) -> None:
+        if levels[-1] > len(positions):
+            words = f"must be at most {len(positions)}, the length of the pattern's texts"
+            raise refused(words, "levels", len(levels) - 1)
+        first = texts_of(positions[: levels[0]])
+        if not 2 <= first <= self._most:
+            raise refused(
+                f"allows {first:,} beginnings, which must be from 2 to {self._most:,}, the most there may be",
+                "levels",
+                0,
+            )
+        if self.missing is False:
+            words = "must not be false with levels: unusable cells need a place that is known"
+            raise refused(words, "missing")
+
+    @property
+    def _most(self) -> int:
+        return DEFAULT_MOST if self.most is None else self.most
+
+    def search(self) -> PrefixSearch | None:
+        """What is to be found, if anything is."""
+        if self.levels is None or self.pattern is None:
+            return None
+        return PrefixSearch(self.pattern, self.levels, self._most)
 
     def _prefixes_begin_texts(self, positions: Alphabets) -> None:
         prefixes = self._listed()
@@ -117,6 +188,8 @@ class TextColumn(Section):
     def places(self) -> TextPlaces:
         """The prefixes."""
         assert self.pattern is not None
+        if self.levels is not None:
+            return TextPlaces(self.pattern, every_prefix(self._positions()[: self.levels[-1]], self._most))
         if self.keep is None:
             return TextPlaces(self.pattern, self._listed(), self.other)
         return TextPlaces(self.pattern, every_prefix(self._positions()[: self.keep], MAX_PLACES))

@@ -12,7 +12,14 @@ from pathlib import Path
 from dpsynth.errors import ConfigError
 from dpsynth.spec.grammar import MAX_COLUMNS
 from dpsynth.spec.scalars import one_of
-from dpsynth.starting import google_domain, mbi_domain, pandera_schema, sdv, table_schema
+from dpsynth.starting import (
+    bundle_manifest,
+    google_domain,
+    mbi_domain,
+    pandera_schema,
+    sdv,
+    table_schema,
+)
 from dpsynth.starting.documents import Mapping as Document
 from dpsynth.starting.documents import read_document
 from dpsynth.starting.fitting import fitted
@@ -39,6 +46,11 @@ class Format:
 
 # From the most telling signs to the least: a domain.json has none but its whole numbers.
 FORMATS: Mapping[str, Format] = {
+    bundle_manifest.FORMAT: Format(
+        bundle_manifest.NAME,
+        bundle_manifest.is_manifest,
+        lambda d, file, _: bundle_manifest.read_manifest(d, file),
+    ),
     table_schema.FORMAT: Format(table_schema.NAME, table_schema.is_schema, table_schema.read_schema),
     sdv.FORMAT: Format(sdv.NAME, sdv.is_metadata, sdv.read_metadata),
     pandera_schema.FORMAT: Format(
@@ -82,6 +94,7 @@ def draft_of(
             origin=(*draft.origin, f"The header of {table} was read, for the columns' order."),
             table=str(table),
             kind=header.kind,
+            separator=header.separator,
         )
     if not any(sketch.declared for sketch in draft.columns):
         raise ConfigError(f"{thing} describes no column that a configuration could declare.")

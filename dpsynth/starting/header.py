@@ -7,6 +7,8 @@ header is refused without quoting it.
 from __future__ import annotations
 
 import csv
+import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +18,12 @@ from pyarrow import parquet
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
 from dpsynth.spec.grammar import MAX_COLUMNS
+from dpsynth.spec.source import SEPARATORS
 from dpsynth.starting.fitting import fitted
 from dpsynth.starting.sketch import STUB, Declared, Draft, Sketch
 
 FORMATS = ("csv", "parquet")
 _LONGEST_LINE = 1 << 20
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Header:
         names: of the columns that a configuration can name, in order.
         types: what a Parquet file's schema says of some of them.
         unusable: how many columns have no name, or that of another column.
+        separator: what stands between the cells of a CSV file.
     """
 
     path: Path
@@ -41,6 +44,7 @@ class Header:
     names: tuple[str, ...]
     types: dict[str, Declared]
     unusable: int = 0
+    separator: str = ","
 
     def draft(self) -> Draft:
         """A stub for each column; with its type, where the schema says it."""
@@ -49,7 +53,14 @@ class Header:
         origin = [f"The header of {self.path} was read, its {part}."]
         if self.unusable:
             origin.append("Columns without a name, or with that of another column, were left out.")
-        return Draft(tuple(origin), columns, described=False, table=str(self.path), kind=self.kind)
+        return Draft(
+            tuple(origin),
+            columns,
+            described=False,
+            table=str(self.path),
+            kind=self.kind,
+            separator=self.separator,
+        )
 
 
 def read_header(path: Path, kind: str | None = None) -> Header:
@@ -63,13 +74,22 @@ def read_header(path: Path, kind: str | None = None) -> Header:
         SourceError: there is no such file, it is no table, or its first line is no header.
     """
     kind = kind or ("parquet" if path.suffix.lower() == ".parquet" else "csv")
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113
+        # Path.is_file raises where a name is too long, or a folder may not be searched.
         raise SourceError(f"There is no table {path}. Relative paths start at the working directory.")
+    types: dict[str, Declared] = {}
+    separator = ","
     try:
-        names, types = _parquet(path) if kind == "parquet" else (_csv(path), {})
+        if kind == "parquet":
+            names, types = _parquet(path)
+        else:
+            names, separator = _csv(path)
     except OSError as error:
-        raise SourceError(f"{path} can't be read: {error.strerror or type(error).__name__}.") from None
-    usable = tuple(name for name in names if name and names.count(name) == 1)
+        # Arrow's own errors of this kind have no number, and may quote.
+        reason = error.strerror or f"it is no {kind} file, or broken"
+        raise SourceError(f"{path} can't be read: {reason}.") from None
+    counted = Counter(names)
+    usable = tuple(name for name in names if name and counted[name] == 1)
     if not usable:
         raise SourceError(f"{path} has no column with a name of its own.")
     if len(usable) > MAX_COLUMNS:
@@ -77,40 +97,44 @@ def read_header(path: Path, kind: str | None = None) -> Header:
             f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
             "of the columns that matter."
         )
-    return Header(path, kind, usable, types, len(names) - len(usable))
+    return Header(path, kind, usable, types, len(names) - len(usable), separator)
 
 
-def _csv(path: Path) -> list[str]:
+def _csv(path: Path) -> tuple[list[str], str]:
+    """The names in the first line, and what stands between them: what gives the most names."""
     with path.open("rb") as file:
         line = file.readline(_LONGEST_LINE)
     try:
-        names = next(csv.reader([line.decode("utf-8-sig")]), [])
+        if len(line) == _LONGEST_LINE:
+            raise csv.Error
+        # Strict: a quote that is not closed in the first line would take rows into the header.
+        text = line.decode("utf-8-sig")
+        found = [(next(csv.reader([text], delimiter=mark, strict=True), []), mark) for mark in _marks(text)]
     except (UnicodeDecodeError, csv.Error):
         raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.") from None
+    names, mark = max(found, key=lambda told: len(told[0]))
     if any("\0" in name for name in names):
         raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.")
-    if len(names) == 1:
-        other = next((word for mark, word in _SEPARATORS.items() if mark in names[0]), None)
-        if other:
-            raise SourceError(
-                f"{path} seems to be separated by {other}. dpsynth reads cells that are separated by commas: "
-                "convert the table first."
-            )
     if names and 2 * sum(is_number(name.strip()) for name in names) >= len(names):
         raise SourceError(
             f"The first line of {path} seems to be a row of values and not a header: at least half of it are "
             "numbers. Give the table a first line with the columns' names."
         )
-    return names
+    return names, mark
+
+
+def _marks(text: str) -> list[str]:
+    """The comma, and another sign where there is no comma."""
+    return [","] if "," in text else list(SEPARATORS.values())
 
 
 def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
     try:
         schema = parquet.read_schema(path)
-    except pa.ArrowException:
+        found = {field.name: _declared(field.type) for field in schema}
+    except (pa.ArrowException, UnicodeDecodeError):
         words = "can't be read as a parquet file: it is of another format, or broken."
         raise SourceError(f"{path} {words}") from None
-    found = {field.name: _declared(field.type) for field in schema}
     return schema.names, {name: declared for name, declared in found.items() if declared is not None}
 
 
@@ -129,6 +153,8 @@ def _declared(kind: pa.DataType) -> Declared | None:
         return {"type": "date", **ends}
     if pa.types.is_time(kind):
         return {"type": "time"}
+    if pa.types.is_duration(kind):
+        return {"type": "duration", **ends}
     if pa.types.is_dictionary(kind):
         return {"type": "category", "values": None}
     return None

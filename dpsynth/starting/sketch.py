@@ -76,6 +76,7 @@ class Draft:
             the table.
         table: path of the table as the user wrote it, where it is known.
         kind: the table's format, csv or parquet.
+        separator: what stands between the cells of a CSV file.
         person: the column that says whose row it is, where a description says so.
         looked: whether the private table was looked at.
     """
@@ -85,6 +86,7 @@ class Draft:
     described: bool = True
     table: str | None = None
     kind: str = "csv"
+    separator: str = ","
     person: str | None = None
     looked: bool = False
 

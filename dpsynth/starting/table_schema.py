@@ -10,6 +10,7 @@ from typing import cast
 
 from dpsynth.domain.moment_formats import ISO, MomentKind
 from dpsynth.errors import ConfigError
+from dpsynth.spec.source import SEPARATORS
 from dpsynth.spec.yaml_reader import Value
 from dpsynth.starting.documents import Mapping, mapping, picked, sequence, shown
 from dpsynth.starting.fitting import first_fit, fitted
@@ -42,7 +43,7 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
         ConfigError: there are several tables and none is picked, the schema is elsewhere, or it is
             not built as the standard says.
     """
-    found, where = document, file
+    found, where, separator = document, file, ","
     if "resources" in document:
         listed = sequence(document["resources"], file, "resources")
         resources = {_name_of(resource, i): resource for i, resource in enumerate(listed)}
@@ -50,7 +51,8 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
         found, where = mapping(resource, file, f"resource {name}"), f"Resource '{shown(name)}' of {file}"
     origin = [f"{where} is described by a Table Schema of the Data Package standard."]
     if "schema" in found:
-        origin += _told_of_dialect(found.get("dialect"))
+        separator, told = _separator(found.get("dialect"))
+        origin += told
         if isinstance(found["schema"], str):
             raise ConfigError(
                 f"{where} only says where its schema is, '{shown(found['schema'])}', and nothing is fetched. "
@@ -66,7 +68,7 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
         if not isinstance(facts.get("name"), str):
             raise ConfigError(f"{file}: 'fields[{i}].name' must be a text, the column's name.")
         columns.append(_sketch(facts, found.get("missingValues"), is_key=facts["name"] == key))
-    return Draft(tuple(origin), tuple(columns))
+    return Draft(tuple(origin), tuple(columns), separator=separator)
 
 
 def _name_of(resource: Value, position: int) -> str:
@@ -74,9 +76,12 @@ def _name_of(resource: Value, position: int) -> str:
     return name if isinstance(name, str) else f"resource {position + 1}"
 
 
-def _told_of_dialect(dialect: Value) -> list[str]:
+def _separator(dialect: Value) -> tuple[str, list[str]]:
+    """What stands between cells, and what is to be said where that can't be read."""
     mark = dialect.get("delimiter", ",") if isinstance(dialect, dict) else ","
-    return [] if mark == "," else ["Its cells are not separated by commas: convert the table first."]
+    if isinstance(mark, str) and mark in SEPARATORS.values():
+        return mark, []
+    return ",", ["What separates its cells can't be read: convert the table first."]
 
 
 def _sketch(field: Mapping, missing_values: Value, *, is_key: bool) -> Sketch:

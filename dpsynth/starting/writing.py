@@ -13,9 +13,10 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import cast
 
+from dpsynth.spec.source import SEPARATORS
 from dpsynth.spec.yaml_reader import Value
 from dpsynth.starting.documents import shown
-from dpsynth.starting.sketch import Draft, Sketch
+from dpsynth.starting.sketch import Declared, Draft, Sketch
 
 _WIDTH = 110
 _ASIDE = 40
@@ -33,7 +34,7 @@ _WHAT_TO_DO = (
 
 EXAMPLES = {
     "age": {"type": "integer", "min": 0, "max": 110},
-    "pay": {"type": "number", "min": 0, "max": 10_000, "decimals": 2},
+    "pay": {"type": "number", "min": 0, "max": 100_000, "edges": "log", "decimals": 2},
     "sex": {"type": "category", "values": ["F", "M"]},
     "degree": {"type": "ordered", "values": ["none", "Bachelor", "Master", "Doctor"]},
     "member": {"type": "boolean"},
@@ -42,6 +43,13 @@ EXAMPLES = {
     "name": {"type": "identifier"},
 }
 """What columns may be, for a reader who has to say it."""
+
+
+_WIDE = 1000
+_WIDE_ADVICE = (
+    "Amounts of money, counts and sizes: with edges: log bins are narrow where values are small. Bins of one "
+    "width would put nearly all of them in the first."
+)
 
 
 def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
@@ -88,10 +96,12 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 
 def _source(draft: Draft) -> list[str]:
+    words = {sign: word for word, sign in SEPARATORS.items()}
+    between = "" if draft.separator == "," else f", separator: {_scalar(words[draft.separator])}"
     if draft.table is None:
-        return [_aside("source: {path: null}", "the table, .csv or .parquet")]
+        return [_aside(f"source: {{path: null{between}}}", "the table, .csv or .parquet")]
     stated = "" if draft.table.lower().endswith(f".{draft.kind}") else f", format: {draft.kind}"
-    return [f"source: {{path: {_scalar(draft.table)}{stated}}}"]
+    return [f"source: {{path: {_scalar(draft.table)}{stated}{between}}}"]
 
 
 def _privacy(draft: Draft) -> list[str]:
@@ -119,7 +129,8 @@ def _examples() -> list[str]:
 
 
 def _column(sketch: Sketch) -> list[str]:
-    lines = [line for note in sketch.notes for line in _comment(note, "  ")]
+    notes = (*sketch.notes, _WIDE_ADVICE) if _is_wide(sketch.declared) else sketch.notes
+    lines = [line for note in notes for line in _comment(note, "  ")]
     if sketch.declared is None:
         return [*_comment(f"{sketch.name}:", "  "), *lines]
     mark = "to fill in" if sketch.gaps else "a guess" if sketch.guessed else ""
@@ -131,6 +142,20 @@ def _column(sketch: Sketch) -> list[str]:
     for key, text in pairs:
         lines += _wrapped(f"    {key}: ", sketch.declared[key], text)
     return lines
+
+
+def _is_wide(declared: Declared | None) -> bool:
+    """Whether a column's numbers may be of very different sizes, and its bins are of one width."""
+    if (
+        declared is None
+        or declared.get("type") not in ("integer", "number")
+        or {"bins", "edges"} & declared.keys()
+    ):
+        return False
+    low, high = declared.get("min"), declared.get("max")
+    if not isinstance(low, int | Decimal) or not isinstance(high, int | Decimal):
+        return False
+    return low >= 0 and high >= _WIDE * max(low, 1)
 
 
 def _marks(sketch: Sketch) -> str:

@@ -1,8 +1,9 @@
-"""Rare values: which values of a column are measured together with others, as one group.
+"""Rare values: which values of a column are measured together with those next to them, as one group.
 
-A value that few rows have shows up in a marginal as cells that hold less than their noise. One
-group of all of them costs one line of cells in place of many, and what was learnt of each from
-its own column is kept: after the fit, a group's rows are spread over its values by these.
+A value that few rows have shows up in a marginal as cells that hold less than their noise. A group
+of such neighbours as have rows enough together costs one line of cells in place of many, and what was
+learnt of each from its own column is kept: after the fit, a group's rows are spread over its values by
+these. Values are put together with those next to them, so that a group of ages is a range of ages.
 
 Invariant: public arithmetic on noisy answers that are paid for already.
 """
@@ -10,6 +11,7 @@ Invariant: public arithmetic on noisy answers that are paid for already.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -32,11 +34,12 @@ def rare_groups(
     keep: Collection[str] = (),
     evidence: Sequence[Measurement] = (),
 ) -> Grouping:
-    """Put the rare values of each column in one group.
+    """Put the rare values of each column in groups of neighbours.
 
     A value is rare that fewer than ``least`` rows have, by its noisy count smoothed over its
-    neighbours (``model.smoothing``). Where all values are rare, two runs of neighbours are
-    left, of about the same count.
+    neighbours (``model.smoothing``). Rare values in a row are cut into groups of ``least`` rows or
+    more each, as far as they have as many. Where that makes one group of all values, two runs of
+    neighbours are left, of about the same count.
 
     Args:
         domain: the columns.
@@ -62,14 +65,25 @@ def rare_groups(
 
 
 def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """Group of each place, numbered by their first places, from counts and the least that stands."""
+    """Group of each place, numbered in order, from counts and the least that stands."""
     rare = counts < least
-    if rare.all():
-        return _halves(np.maximum(counts, 0))
-    if not rare.any():
-        return np.arange(counts.size)
-    first = np.where(rare, rare.argmax(), np.arange(counts.size))
-    return np.unique(first, return_inverse=True)[1].astype(np.intp)
+    starts = [0, *(np.flatnonzero(~(rare[1:] & rare[:-1])) + 1), counts.size]
+    found, number = np.zeros(counts.size, dtype=np.intp), 0
+    for start, stop in pairwise(starts):
+        found[start:stop] = number + _pieces(counts[start:stop], least)
+        number = found[stop - 1] + 1
+    return found if number > 1 else _halves(np.maximum(counts, 0))
+
+
+def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """A run cut where its pieces have enough rows; what is left at the end belongs to the last piece."""
+    found, piece, rows = np.zeros(counts.size, dtype=np.intp), 0, 0.0
+    for i, count in enumerate(counts.tolist()):
+        found[i] = piece
+        rows += count
+        if rows >= least:
+            piece, rows = piece + 1, 0.0
+    return np.minimum(found, max(piece - 1, 0))
 
 
 def _halves(counts: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -175,8 +175,9 @@ class Selection:
         fit: its last fit of the singles and answers, from which the final one may start; or None.
         singles: one-way marginals that it had measured again, over all values.
         prior: rows, as a share of all, as whose evidence independent columns are to count in the fit.
-        earlier: what earlier releases measured together and the model is to hold too; for the pipeline to
-            say, not for strategies.
+        earlier: what earlier releases measured together, or a public table tells, and the model is to hold
+            too; for the pipeline to say, not for strategies.
+        public: the cliques of it that a public table tells of; likewise.
     """
 
     cliques: tuple[Clique, ...]
@@ -185,6 +186,7 @@ class Selection:
     singles: tuple[Measurement, ...] = ()
     prior: float = 0.0
     earlier: tuple[Measurement, ...] = ()
+    public: tuple[Clique, ...] = ()
 
 
 class Strategy(Outline, Protocol):

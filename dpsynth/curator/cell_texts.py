@@ -1,0 +1,79 @@
+"""Cells of any Arrow type as text, the way a CSV file would spell them.
+
+Invariant: whether a column can be told as text follows from its type alone; no cell, whatever it
+holds, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+"""Decimals of a second that a unit of Arrow's durations counts."""
+
+
+def readable(kind: pa.DataType) -> bool:
+    """Whether cells of a type are single values that can be told as text."""
+    try:
+        text_of(pa.nulls(1, kind))
+    except pa.ArrowException:
+        # Lists and records; a time zone that nobody knows.
+        return False
+    return True
+
+
+def text_of(column: pa.Array) -> pa.StringArray:
+    """Any Arrow column as text; bytes that are not UTF-8 become replacement characters.
+
+    Raises:
+        ArrowException: the type is not ``readable``.
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name == "arrow.uuid":
+            return _each(column.storage, lambda cell: str(UUID(bytes=cell)))
+        return text_of(column.storage)
+    if pa.types.is_dictionary(kind):
+        return text_of(column.dictionary).take(column.indices)
+    if pa.types.is_duration(kind):
+        decimals = _PARTS[kind.unit]
+        return _each(pc.cast(column, pa.int64()), lambda count: _iso(count, decimals))
+    if _holds_bytes(kind):
+        # Arrow takes the bytes of a text for UTF-8 unless they are looked at as bytes first.
+        cells = pc.cast(column, pa.binary())
+        try:
+            return pc.cast(cells, pa.string())
+        except pa.ArrowInvalid:
+            return _each(cells, lambda cell: cell.decode("utf-8", "replace"))
+    return pc.cast(column, pa.string())
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    of = pa.types
+    tests = (
+        of.is_string, of.is_large_string, of.is_string_view,
+        of.is_binary, of.is_large_binary, of.is_binary_view, of.is_fixed_size_binary,
+    )  # fmt: skip
+    return any(test(kind) for test in tests)
+
+
+def _each(column: pa.Array, tell: Callable[..., str]) -> pa.StringArray:
+    """Texts of cells, each distinct one told once."""
+    coded = pc.dictionary_encode(column)
+    texts = [tell(cell) for cell in coded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(coded.indices)
+
+
+def _iso(count: int, decimals: int) -> str:
+    """A duration by ISO 8601.
+
+    >>> _iso(-90500, 3), _iso(5, 0)
+    ('-PT90.500S', 'PT5S')
+    """
+    seconds, rest = divmod(abs(count), 10**decimals)
+    fraction = f".{rest:0{decimals}}" if rest else ""
+    return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"

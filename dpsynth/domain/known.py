@@ -1,0 +1,135 @@
+"""Known marginals: what is public of some columns, exactly, before anything is asked.
+
+A census publishes totals. Where they are stated as counts, they are those of the private table itself, so
+the number of its rows is public too: it is what they add up to. Where they are stated as shares, the number
+of rows stays private.
+
+Invariant: known marginals agree wherever they share columns, and all counts have one sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Clique
+
+Shares = NDArray[np.float64]
+
+AGREEMENT = 1e-6
+"""How far two shares of the same rows may be apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMarginal:
+    """What is known of some columns.
+
+    Attributes:
+        clique: the columns.
+        numbers: float64 of the columns' sizes; counts, or shares on any scale. At least one is above 0.
+        counted: whether they are counts of the private table's rows.
+    """
+
+    clique: Clique
+    numbers: Shares
+    counted: bool
+
+    @cached_property
+    def shares(self) -> Shares:
+        """The part of all rows that each cell has."""
+        return self.numbers / self.numbers.sum()
+
+    def summed(self, clique: Clique) -> Shares:
+        """Shares over some of the columns, axes in their order."""
+        kept = [self.clique.index(c) for c in clique]
+        others = tuple(i for i in range(len(self.clique)) if i not in kept)
+        left = sorted(kept)
+        return self.shares.sum(axis=others).transpose([left.index(i) for i in kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """All that is known.
+
+    Attributes:
+        marginals: none lies within another's columns; each shares as many as may be with those before it.
+    """
+
+    marginals: tuple[KnownMarginal, ...] = ()
+
+    @classmethod
+    def of(cls, marginals: Iterable[KnownMarginal]) -> Known:
+        """What some marginals tell, each of which says something that no other says.
+
+        Raises:
+            Contradiction: two don't agree.
+        """
+        given = list(marginals)
+        for i, one in enumerate(given):
+            for j, other in enumerate(given[:i]):
+                _agree(i, one, j, other)
+        kept: list[KnownMarginal] = []
+        for marginal in sorted(given, key=lambda m: -len(m.clique)):
+            if not any(set(marginal.clique) <= set(k.clique) for k in kept):
+                kept.append(marginal)
+        order: list[KnownMarginal] = []
+        seen: set[str] = set()
+        while kept:
+            following = max(kept, key=lambda m: len(seen & set(m.clique)))
+            kept.remove(following)
+            order.append(following)
+            seen |= set(following.clique)
+        return cls(tuple(order))
+
+    @cached_property
+    def rows(self) -> int | None:
+        """The private table's number of rows; None where that is private."""
+        counted = [m for m in self.marginals if m.counted]
+        return round(float(counted[0].numbers.sum())) if counted else None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns of each."""
+        return tuple(m.clique for m in self.marginals)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns of which all is known that a single column tells."""
+        return frozenset(c for m in self.marginals for c in m.clique)
+
+    def shares(self, columns: Clique) -> Shares | None:
+        """The part of all rows that each cell of some columns has; None where that is not known."""
+        of = next((m for m in self.marginals if columns and set(columns) <= set(m.clique)), None)
+        return None if of is None else of.summed(columns)
+
+
+NOTHING_KNOWN = Known()
+
+
+class Contradiction(ValueError):
+    """Two known marginals that can't both be true: the place of the later one, and what is wrong with it."""
+
+    def __init__(self, place: int, words: str) -> None:
+        """Keep both."""
+        super().__init__(words)
+        self.place = place
+        self.words = words
+
+
+def _agree(i: int, one: KnownMarginal, j: int, other: KnownMarginal) -> None:
+    totals = [m.numbers.sum() for m in (one, other)]
+    if one.counted and other.counted and totals[0] != totals[1]:
+        raise Contradiction(
+            i,
+            f"adds up to {totals[0]:,.0f} rows, and known[{j}] to {totals[1]:,.0f}: all counts are of the "
+            "same table, so they must have one sum. If they are of another population, give them as shares",
+        )
+    shared = tuple(c for c in one.clique if c in other.clique)
+    if shared and float(np.abs(one.summed(shared) - other.summed(shared)).max()) > AGREEMENT:
+        raise Contradiction(
+            i, f"contradicts known[{j}]: the two have other numbers for {' and '.join(shared)}"
+        )

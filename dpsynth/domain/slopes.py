@@ -1,0 +1,113 @@
+"""How likely the values inside a bin are, told from the counts of the bins beside it.
+
+Bins that are wide for what lies in them hold more small values than large ones, or the other way round;
+money above all. How the density goes from bin to bin says how it goes on inside one: here as a power of
+the value, x^slope, so that a straight line through the densities of neighbours, both axes logarithmic,
+is followed. A bin whose neighbours fall on either side, or rise on both, is even, and so is one on both
+sides of zero.
+
+Bins are stated as runs of whole steps, a step being the last decimal of the column.
+
+Invariant: the counts are public ones, of noisy answers; a value stays in its bin whatever they are.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Steps = NDArray[np.int64]
+
+_STEEPEST = 6.0
+"""A density changes by a factor of at most e^6 within a bin."""
+_FROM_ZERO = (-0.9, 5.0)
+"""Least and largest slope of a bin that begins at zero; at -1 a density has no end there."""
+_APART = 256
+"""Steps from a bin's end after which a density hardly changes within a step."""
+_FLATTEST = 1e-6
+_NARROWEST = 1e-3
+"""Bins narrower than this part of their distance from zero are even: powers hardly tell their ends apart."""
+
+
+def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
+    """The exponent of each bin's density, float64[bins]; 0 is even.
+
+    In a bin with a neighbour on either side it is the harmonic mean of the slopes to both, 0 if they
+    differ in sign (the limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at
+    either end, the slope to the one neighbour. Bins of one value have no density: they are left out.
+
+    Args:
+        low: first step of each bin, rising.
+        high: last step of each bin, at least ``low``.
+        counts: rows of each bin, maybe noisy.
+        least: rows that a bin is taken to have at least, above 0.
+    """
+    first, end, mirrored = _distances(low, high)
+    density = np.log(np.maximum(counts, least) / (end - first))
+    place = np.log((first + end) / 2)
+    found = np.zeros(len(low))
+    wide = (low < high) & ((low >= 0) | mirrored) & (end - first > _NARROWEST * end)
+    for side in (np.flatnonzero(wide & ~mirrored), np.flatnonzero(wide & mirrored)[::-1]):
+        between = [(density[b] - density[a]) / (place[b] - place[a]) for a, b in pairwise(side)]
+        if between:
+            before, after = np.array([between[0], *between]), np.array([*between, between[-1]])
+            agree = before * after > 0
+            found[side[agree]] = 2 / (1 / before[agree] + 1 / after[agree])
+    zero = first == 0
+    most = _STEEPEST / np.log(np.where(zero, np.e, end / np.where(zero, 1, first)))
+    bounded = np.clip(found, np.where(zero, _FROM_ZERO[0], -most), np.where(zero, _FROM_ZERO[1], most))
+    return np.where(np.abs(bounded) < _FLATTEST, 0.0, bounded)
+
+
+def drawn(low: Steps, high: Steps, slope: Numbers, rng: np.random.Generator) -> Steps:
+    """A step of each bin, int64[bins]: the whole part of a draw from its density; slopes are not 0."""
+    first, end, mirrored = _distances(low, high)
+    power, ratio = _power(first, end, slope)
+    # x = end (r + u (1 - r))^(1/power) with r = (first/end)^power is the inverse of the share below x.
+    inverse = end * (ratio + rng.random(len(low)) * (1 - ratio)) ** (1 / power)
+    steps = np.floor(inverse).astype(np.int64)
+    return np.clip(np.where(mirrored, -steps, steps), low, high)
+
+
+def means(low: Steps, high: Steps, slope: Numbers) -> Numbers:
+    """What ``drawn`` gives on average, to a thousandth of a bin; float64[bins], slopes not 0.
+
+    The mean of the density less that of the parts of a step that are cut off. Those are summed
+    over the steps near zero, and a half each where the density hardly changes within one.
+    """
+    first, end, mirrored = _distances(low, high)
+    near = np.minimum(first[:, None] + np.arange(_APART + 1), end[:, None])
+    shares, moments = _shares(near, first, end, slope), _moments(near, first, end, slope)
+    cut = (np.diff(moments) - near[:, :-1] * np.diff(shares)).sum(axis=1) + (1 - shares[:, -1]) / 2
+    whole = _moments(end[:, None], first, end, slope)[:, 0]
+    return np.where(mirrored, -1.0, 1.0) * (whole - cut)
+
+
+def _distances(low: Steps, high: Steps) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
+    """Each bin as distances from zero, [first, end), and whether it lies below zero."""
+    mirrored = (low < 0) & (high <= 0)
+    first = np.where(mirrored, -high, np.maximum(low, 0)).astype(np.float64)
+    return first, np.where(mirrored, -low, high) + 1.0, mirrored
+
+
+def _power(first: Numbers, end: Numbers, slope: Numbers) -> tuple[Numbers, Numbers]:
+    """One more than the slope, never quite 0, and (first/end) to it."""
+    power = np.where(np.abs(slope + 1) < _FLATTEST, _FLATTEST, slope + 1)
+    return power, (first / end) ** power
+
+
+def _shares(at: Numbers, first: Numbers, end: Numbers, slope: Numbers) -> Numbers:
+    """The part of each bin's rows below some distances, float64[bins, distances]."""
+    power, ratio = _power(first, end, slope)
+    return np.asarray(((at / end[:, None]) ** power[:, None] - ratio[:, None]) / (1 - ratio)[:, None])
+
+
+def _moments(at: Numbers, first: Numbers, end: Numbers, slope: Numbers) -> Numbers:
+    """The sum of the distances of all rows below some, over the number of rows, likewise."""
+    power, ratio = _power(first, end, slope)
+    further, beyond = _power(first, end, slope + 1)
+    scale = end * power / further / (1 - ratio)
+    return np.asarray(scale[:, None] * ((at / end[:, None]) ** further[:, None] - beyond[:, None]))

@@ -1,0 +1,192 @@
+"""Whether rows obey the rules: by their places where these decide, otherwise by their values.
+
+Invariant: a row that passes both checks violates no rule as it stands in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.derived import Derived, rounded
+from dpsynth.domain.expression import Call, Expression, Reference, references
+from dpsynth.domain.formulas import Operand, value_of
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.places import Codes
+from dpsynth.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
+from dpsynth.rules.rule import Condition, Rules
+
+Arrays = Mapping[str, pa.Array]
+"""Typed values of columns, null for missing."""
+
+Bad = NDArray[np.bool_]
+
+_MOST_TAKEN = 0.5
+"""The share of the rows up to which it pays to look at these alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """The rules of a table, made ready to be looked at in many rows at once."""
+
+    rules: Rules
+    layout: Layout
+
+    @cached_property
+    def grids(self) -> tuple[Grid, ...]:
+        """What places say of conditions."""
+        return grids_of(self.rules, self.layout)
+
+    @cached_property
+    def columns(self) -> Mapping[str, Column]:
+        """The modelled columns by name."""
+        return {column.name: column for column in self.layout.columns}
+
+    @cached_property
+    def by_value(self) -> tuple[tuple[Condition, Grid | None], ...]:
+        """Conditions that places don't decide in every row, with their grids."""
+        of = {grid.number: grid for grid in self.grids}
+        pairs = ((c, of.get(c.number)) for c in self.rules.conditions)
+        return tuple((c, grid) for c, grid in pairs if grid is None or not grid.decided)
+
+    def bad_places(self, codes: Mapping[str, Codes]) -> Bad:
+        """Which rows violate a condition whatever their values."""
+        bad = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
+        for grid in self.grids:
+            if grid.shut.any():
+                bad |= grid.of(codes) == VIOLATED
+        return bad
+
+    @cached_property
+    def loose(self) -> tuple[str, ...]:
+        """Columns on whose values within their places it depends whether a rule is obeyed."""
+        found: dict[str, None] = {}
+        for condition, _ in self.by_value:
+            found |= dict.fromkeys(self.rules.names(condition.formula))
+        for total in self.rules.sums.values():
+            found |= dict.fromkeys(self.rules.names(total.formula))
+        return tuple(c for c in found if c not in self.rules.sums)
+
+    def summed(self, drawn: Arrays) -> tuple[dict[str, pa.Array], dict[int, Bad]]:
+        """The values with those of sums' columns computed, wherever they and all parts are there.
+
+        Returns:
+            The values; and for each sum's number the rows whose sum can't stand in its column: it lies
+            outside of the column's ends, would be read as missing, or is no number that a double holds.
+        """
+        arrays, operands = dict(drawn), self._operands(drawn, self._for_sums)
+        bad: dict[int, Bad] = {}
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived):
+                if turn.name in self._for_sums:
+                    operands[turn.name] = turn.operand(operands, self._rows(drawn))
+                continue
+            column, old = self.columns[turn.target], arrays[turn.target]
+            assert isinstance(column.places, NumericPlaces)
+            value = rounded(value_of(turn.formula, operands, self._rows(drawn)), column.places.decimals)
+            value = value.cast(old.type)
+            parts = np.logical_and.reduce([operands[n].values.is_valid() for n in references(turn.formula)])
+            new = pc.if_else(pc.and_(value.is_valid(), old.is_valid()), value, old)
+            lost = parts & np.asarray(pc.and_(value.is_null(), old.is_valid()))
+            bad[turn.number] = lost | ~self._fits(column, new)
+            arrays[turn.target] = new
+            operands[turn.target] = self._operand(turn.target, new)
+        return arrays, bad
+
+    def bad_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
+        """Which rows violate a condition. Rows that their places condemn already need not be among them."""
+        bad = np.zeros(self._rows(summed), dtype=np.bool_)
+        whole: list[Condition] = []
+        for condition, grid in self.by_value:
+            if grid is None:
+                whole.append(condition)
+                continue
+            depends = grid.of(codes) == DEPENDS
+            if depends.mean() > _MOST_TAKEN:
+                whole.append(condition)
+            elif depends.any():
+                spots = np.flatnonzero(depends)
+                few = {name: summed[name].take(pa.array(spots)) for name in grid.columns}
+                bad[spots] |= self._violated([condition], few)
+        return bad | self._violated(whole, summed) if whole else bad
+
+    def each(self, summed: Arrays) -> dict[int, Bad]:
+        """Each condition's number with the rows that violate it."""
+        return {c.number: self._violated([c], summed) for c in self.rules.conditions}
+
+    @staticmethod
+    def _rows(values: Arrays) -> int:
+        return len(next(iter(values.values())))
+
+    def _violated(self, conditions: list[Condition], summed: Arrays) -> Bad:
+        wanted = {name for condition in conditions for name in references(condition.formula)}
+        rows, operands, needed = self._rows(summed), self._operands(summed, wanted), self._derived(wanted)
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived) and turn.name in needed:
+                operands[turn.name] = turn.operand(operands, rows)
+        bad = np.zeros(rows, dtype=np.bool_)
+        for condition in conditions:
+            obeyed = pc.fill_null(value_of(condition.formula, operands, rows), True)
+            bad |= ~np.asarray(obeyed)
+        return bad
+
+    def _fits(self, column: Column, values: pa.Array) -> Bad:
+        """Where a value may stand in a column: missing, or between its ends and not written as missing is."""
+        assert isinstance(column.places, NumericPlaces)
+        low, high = column.places.ends
+        within = pc.and_(pc.greater_equal(values, low[0].item()), pc.less_equal(values, high[-1].item()))
+        fits = np.asarray(pc.fill_null(within, True))
+        if column.markers_may_be_drawn:
+            marks = pa.array([*column.markers, *column.apart], pa.string())
+            fits = fits & ~np.asarray(pc.is_in(column.places.text(values), marks))
+        return fits
+
+    def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
+        """What formulas over the wanted columns rest on, but for derived columns."""
+        needed = self._derived(wanted)
+        return {name: self._operand(name, values[name]) for name in needed if name in self.columns}
+
+    def _derived(self, wanted: set[str]) -> set[str]:
+        """The wanted columns, and those that derived ones among them are computed from."""
+        needed = set(wanted)
+        for turn in reversed(self.rules.turns):
+            if isinstance(turn, Derived) and turn.name in needed:
+                needed |= set(references(turn.formula))
+        return needed
+
+    @cached_property
+    def _for_sums(self) -> set[str]:
+        parts = {name for total in self.rules.sums.values() for name in references(total.formula)}
+        return self._derived(parts)
+
+    def _operand(self, name: str, values: pa.Array) -> Operand:
+        kind, places = self.layout.kinds[name], self.columns[name].places
+        read = kind.word == "text" or name in self._spelt
+        return Operand(kind, values, places.text(values) if read else pa.nulls(len(values), pa.string()))
+
+    @cached_property
+    def _spelt(self) -> frozenset[str]:
+        """Columns whose texts matter to formulas, whatever they are."""
+        found: set[str] = set()
+        for formula in (*(c.formula for c in self.rules.conditions), *(t.formula for t in self.rules.turns)):
+            found |= set(_spelt(formula))
+        for turn in self.rules.turns:
+            if isinstance(turn, Derived) and turn.map:
+                found |= set(references(turn.formula))
+        return frozenset(found)
+
+
+def _spelt(formula: Expression) -> Iterator[str]:
+    if isinstance(formula, Call):
+        for operand in formula.operands:
+            if isinstance(operand, Reference) and formula.operation in ("first", "last", "join"):
+                yield operand.column
+            yield from _spelt(operand)

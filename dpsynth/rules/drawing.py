@@ -1,0 +1,243 @@
+"""A table of which every row obeys the rules.
+
+What a rule computes is computed: a tied column's place from the place of the other, and sums from their
+parts. Rows that violate a rule by what lies within their places have those values drawn again, so that
+the model's places stay as they are; all others are drawn again as a whole, so that they follow the
+model's distribution given the rules. What is left after some rounds are copies of rows that obey; and if
+there are none, of one row that was found without a model.
+
+Invariant: no row of the table violates a rule, whatever the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.places import Codes
+from dpsynth.errors import DpsynthError
+from dpsynth.rules.checking import Arrays, Bad, Checks
+from dpsynth.rules.partners import NONE, Marginal, partners_of
+from dpsynth.rules.rule import Rules, Tie
+from dpsynth.rules.witness import Witness, witness_of
+
+VALUE_ROUNDS = 8
+"""How often values are drawn again within their places."""
+_HOPELESS = 0.95
+"""The share of rows that are still wrong from which this is given up."""
+ROW_ROUNDS = 24
+"""How often rows are drawn as a whole, at most."""
+_MOST_AT_ONCE = 1 << 20
+"""Rows drawn in a round after the first, at most; or as many as are missing."""
+_MOST_TIMES = 30
+"""Times as many rows as are wanted that are drawn in all, and some."""
+_SOME = 100_000
+
+Draw = Callable[[int], dict[str, Codes]]
+"""Rows of a model: int64[rows] codes of each column, for a number of rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows: their places, and the values of every modelled column."""
+
+    codes: dict[str, Codes]
+    values: dict[str, pa.Array]
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return len(next(iter(self.codes.values())))
+
+    def take(self, spots: Codes) -> Batch:
+        """Some of the rows, in an order."""
+        chosen = pa.array(spots)
+        return Batch(
+            {c: codes[spots] for c, codes in self.codes.items()},
+            {c: values.take(chosen) for c, values in self.values.items()},
+        )
+
+    @staticmethod
+    def together(batches: list[Batch]) -> Batch:
+        """All rows of some batches."""
+        if len(batches) == 1:
+            return batches[0]
+        first = batches[0]
+        return Batch(
+            {c: np.concatenate([b.codes[c] for b in batches]) for c in first.codes},
+            {c: pa.concat_arrays([b.values[c] for b in batches]) for c in first.values},
+        )
+
+
+def obeying(
+    rules: Rules, layout: Layout, rows: int, draw: Draw, marginal: Marginal, rng: np.random.Generator
+) -> pa.Table:
+    """A table that no rule is violated in.
+
+    Args:
+        rules: of the layout.
+        layout: what the table consists of; all places found.
+        rows: how many.
+        draw: draws rows from the model.
+        marginal: the model's marginals, which say what tied values go together.
+        rng: decides the values within a place.
+
+    Raises:
+        DpsynthError: no row that obeys the rules was found.
+    """
+    return _Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
+
+
+def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
+    """A row of a table whose places were found that obeys the rules.
+
+    Raises:
+        DpsynthError: none was found.
+    """
+    found = witness_of(Checks(rules, layout))
+    if isinstance(found, Witness):
+        return found
+    those = ", ".join(f"'{rules.written[number]}'" for number in found.numbers)
+    raise DpsynthError(
+        f"No row was found that obeys the constraints {those} with the values found for columns whose domain "
+        "is private. Declare the domains of the columns that these constraints are about."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    checks: Checks
+    draw: Draw
+    marginal: Marginal
+    rng: np.random.Generator
+
+    @cached_property
+    def _ties(self) -> tuple[tuple[Tie, Codes], ...]:
+        return partners_of(self.checks.rules, self.checks.layout, self.checks.grids, self.marginal)
+
+    @cached_property
+    def _pins(self) -> Mapping[str, pa.Array]:
+        """The one value of each place, for columns that are tied."""
+        columns = self.checks.columns
+        return {
+            name: columns[name].decode(np.arange(columns[name].size), self.rng)
+            for name in self.checks.rules.pinned
+        }
+
+    def table(self, rows: int) -> pa.Table:
+        first = self.draw(rows)
+        if not rows:
+            return self.checks.layout.decode(first, self.rng)
+        batch, bad = self._batch(first)
+        good, missing = np.flatnonzero(~bad), np.flatnonzero(bad)
+        if missing.size:
+            order = np.empty(rows, dtype=np.int64)
+            order[good], order[missing] = np.arange(good.size), np.arange(good.size, rows)
+            batch = self._completed(batch.take(good), rows, first).take(order)
+        return self.checks.layout.whole(batch.codes, batch.values)
+
+    def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
+        """Rows that obey, then as many more."""
+        found, left = [good], rows - good.rows
+        drawn, kept = rows, good.rows
+        for _ in range(ROW_ROUNDS):
+            if drawn > _MOST_TIMES * rows + _SOME:
+                break
+            wanted = ceil(1.1 * left * drawn / max(kept, 1)) + 10
+            batch, bad = self._batch(self.draw(min(wanted, max(_MOST_AT_ONCE, left), 8 * rows + _SOME)))
+            drawn, kept = drawn + batch.rows, kept + int((~bad).sum())
+            more = batch.take(np.flatnonzero(~bad)[:left])
+            found.append(more)
+            left -= more.rows
+            if not left:
+                return Batch.together(found)
+        obeying = Batch.together(found)
+        if obeying.rows:
+            copies = obeying.take(self.rng.integers(0, obeying.rows, left))
+            return Batch.together([obeying, copies])
+        return self._of_a_witness(first)
+
+    def _of_a_witness(self, first: dict[str, Codes]) -> Batch:
+        """Rows as they were drawn, but in the columns that rules are about all like one that obeys."""
+        checks = self.checks
+        found = refuse_unobeyed(checks.rules, checks.layout)
+        rows = len(next(iter(first.values())))
+        codes = {c: np.full(rows, found.codes[c]) if c in found.codes else v for c, v in first.items()}
+        values = {
+            c: pa.repeat(found.values[c], rows) if c in found.codes else column.decode(codes[c], self.rng)
+            for c, column in checks.columns.items()
+        }
+        values = {c: v.cast(checks.columns[c].places.arrow_type) for c, v in values.items()}
+        return Batch(codes, values)
+
+    def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
+        """Values of rows, and which rows violate a rule for all that was done."""
+        checks = self.checks
+        codes, alone = self._tied(codes)
+        bad = checks.bad_places(codes) | alone
+        values = {c: self._decoded(c, codes[c]) for c in checks.columns}
+        values, unfit = checks.summed(values)
+        wrong = np.flatnonzero(~bad & _any(checks.bad_values(codes, values), unfit))
+        values, still = self._within_places(codes, values, wrong)
+        bad[still] = True
+        return Batch(codes, values), bad
+
+    def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
+        """Places with those of tied columns decided, and the rows whose place has no partner."""
+        alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
+        codes = dict(codes)
+        columns = self.checks.columns
+        for tie, partner in self._ties:
+            left, right = codes[tie.left], codes[tie.right]
+            both = (left < len(partner)) & (right < len(columns[tie.right].places.labels))
+            found = partner[np.where(both, left, 0)]
+            alone |= both & (found == NONE)
+            codes[tie.right] = np.where(both & (found != NONE), found, right)
+        return codes, alone
+
+    def _decoded(self, name: str, codes: Codes) -> pa.Array:
+        if name in self._pins:
+            return self._pins[name].take(pa.array(codes))
+        return self.checks.columns[name].decode(codes, self.rng)
+
+    def _within_places(
+        self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
+    ) -> tuple[dict[str, pa.Array], Codes]:
+        """Values with those of rows that violate a rule drawn again within their places; rows still wrong."""
+        checks = self.checks
+        loose = [c for c in checks.loose if c not in self._pins]
+        needed = (*checks.loose, *checks.rules.sums)
+        spots: list[Codes] = []
+        drawn: list[Arrays] = []
+        for _ in range(VALUE_ROUNDS):
+            if not wrong.size:
+                break
+            of = {c: codes[c][wrong] for c in needed}
+            taken = pa.array(wrong)
+            again = {c: self._decoded(c, of[c]) if c in loose else values[c].take(taken) for c in needed}
+            again, unfit = checks.summed(again)
+            bad = _any(checks.bad_values(of, again), unfit)
+            right = pa.array(np.flatnonzero(~bad))
+            spots.append(wrong[~bad])
+            drawn.append({c: again[c].take(right) for c in (*loose, *checks.rules.sums)})
+            wrong = wrong[bad]
+            if bad.mean() > _HOPELESS:
+                break
+        if not drawn:
+            return values, wrong
+        order = np.arange(len(next(iter(values.values()))))
+        replaced = np.concatenate(spots)
+        order[replaced] = len(order) + np.arange(replaced.size)
+        at = pa.array(order)
+        patched = {c: pa.concat_arrays([values[c], *(d[c] for d in drawn)]).take(at) for c in drawn[0]}
+        return values | patched, wrong
+
+
+def _any(bad: Bad, others: Mapping[int, Bad]) -> Bad:
+    return np.logical_or.reduce([bad, *others.values()])

@@ -1,0 +1,271 @@
+"""What a formula may come to in a row of which only the places are known.
+
+Every value within a place is reckoned with: numbers and moments lie between the place's ends, and arithmetic
+goes from ends to ends (Moore 1966). Where each place of all columns is one value, the formula itself is
+computed. Columns are taken to be free of each other within their places, so what comes out may be too much,
+never too little.
+
+Invariant: a value that a formula takes in some row of some places is among those found for these places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.calendar_places import CalendarPlaces
+from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.column import Column
+from dpsynth.domain.derived import Derived
+from dpsynth.domain.duration_places import DurationPlaces
+from dpsynth.domain.expression import COMPARISONS, Expression, Literal, Reference, references
+from dpsynth.domain.formula_kinds import (
+    MOMENTS,
+    MOST_DECIMALS,
+    SPANS,
+    Kind,
+    kind_of,
+    moment_of,
+)
+from dpsynth.domain.formulas import Operand, microseconds, value_of
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.text_places import TextPlaces
+from dpsynth.rules.ranges import (
+    NO,
+    YES,
+    Mask,
+    Possible,
+    Range,
+    Truth,
+    Word,
+    any_word,
+    arithmetic,
+    chosen,
+    exactly,
+    logic,
+    order,
+    rounded,
+    span,
+    year,
+)
+
+MOST_CELLS = 1 << 20
+"""Cells that a formula is worked out for, at most."""
+D = TypeVar("D", bound=np.generic)
+
+_FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hour": (0.0, 23.0),
+           "minute": (0.0, 59.0)}  # fmt: skip
+
+
+def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possible:
+    """What a formula may come to in each cell, that is each combination of places.
+
+    Args:
+        formula: over modelled columns, and derived ones computed from these.
+        layout: the table.
+        names: columns, one an axis; those that the formula rests on, or more.
+    """
+    return _Cells(layout, names).of(formula)
+
+
+class _Cells:
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        self._layout = layout
+        self._names = tuple(names)
+        parts = {part.name: part for part in layout.parts}
+        self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
+        self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
+        self._single = {n for n, column in self._columns.items() if _single(column)}
+
+    def _kind(self, formula: Expression) -> Kind:
+        return kind_of(formula, self._layout.kinds)
+
+    def _on_axis(self, name: str, values: NDArray[D]) -> NDArray[D]:
+        shape = [1] * len(self._names)
+        shape[self._names.index(name)] = len(values)
+        return values.reshape(shape)
+
+    def _roots(self, formula: Expression) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for name in references(formula):
+            found |= dict.fromkeys(
+                self._roots(self._derived[name].formula) if name in self._derived else (name,)
+            )
+        return tuple(found)
+
+    def of(self, formula: Expression) -> Possible:
+        roots = self._roots(formula)
+        sizes = [self._columns[name].size for name in roots]
+        if isinstance(formula, Literal):
+            return _literal(formula)
+        if self._single.issuperset(roots) and prod(sizes) <= MOST_CELLS:
+            return self._computed(formula, roots)
+        if isinstance(formula, Reference):
+            return self._referred(formula.column)
+        name, parts = formula.operation, formula.operands
+        if name in COMPARISONS:
+            return self._compared(name, parts)
+        found = [self.of(part) for part in parts]
+        if name == "missing":
+            return Truth(found[0].gone, found[0].held, NO)
+        truths = [f for f in found if isinstance(f, Truth)]
+        if name in ("and", "or", "not", "implies"):
+            return logic(name, truths)
+        if name == "if":
+            return chosen(truths[0], found[1], found[2])
+        if self._kind(formula).word != "number":
+            return any_word(found)
+        ranges = [f for f in found if isinstance(f, Range)]
+        if name in SPANS:
+            return span(name, ranges)
+        if name == "year":
+            years = [year(a) for a in (ranges[0].low, ranges[0].high)]
+            return Range(years[0], years[1], ranges[0].held, ranges[0].gone)
+        if name in _FIELDS:
+            low, high = (np.full(ranges[0].low.shape, end) for end in _FIELDS[name])
+            return Range(low, high, ranges[0].held, ranges[0].gone)
+        return arithmetic(name, parts, ranges)
+
+    def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
+        """The one value of each combination of columns whose places are single values."""
+        sizes = [self._columns[name].size for name in roots]
+        rows = prod(sizes)
+        grid = np.indices(sizes).reshape(len(roots), rows)
+        operands: dict[str, Operand] = {}
+        for name, codes in zip(roots, grid, strict=True):
+            column = self._columns[name]
+            values = column.decode(np.arange(column.size), np.random.default_rng(0))
+            texts = column.places.text(values)
+            spots = pa.array(codes)
+            operands[name] = Operand(self._layout.kinds[name], values.take(spots), texts.take(spots))
+        for derived in self._layout.in_turn():
+            if operands.keys() >= set(references(derived.formula)):
+                operands[derived.name] = derived.operand(operands, rows)
+        kind = self._kind(formula)
+        values = value_of(formula, operands, rows)
+        shape = [self._columns[n].size if n in roots else 1 for n in self._names]
+        # The grid's axes stand in the order of mention.
+        order = np.argsort([self._names.index(n) for n in roots])
+
+        def placed(flat: NDArray[D]) -> NDArray[D]:
+            axes = flat.reshape([self._columns[n].size for n in roots] or [1] * len(self._names))
+            return (axes.transpose(order) if roots else axes).reshape(shape)
+
+        held = placed(np.asarray(values.is_valid()))
+        if kind.word == "truth":
+            yes = placed(np.asarray(pc.fill_null(values, False)))
+            return Truth(held & yes, held & ~yes, ~held)
+        if kind.word == "text":
+            return exactly(placed(np.array(pc.fill_null(values, "").to_pylist(), dtype=object)), held)
+        numbers = values if kind.word == "number" else microseconds(values)
+        plain = placed(np.asarray(pc.fill_null(numbers, 0)).astype(np.float64))
+        return Range(plain, plain, held, ~held)
+
+    def _referred(self, name: str) -> Possible:
+        if name in self._derived:
+            return self._derived_range(self._derived[name])
+        column = self._columns[name]
+        places, size = column.places, column.size
+        values = np.arange(size) < len(places.labels)
+        held = self._on_axis(name, values)
+        gone = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
+        if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
+            padding = (0, size - len(places.labels))
+            low, high = (self._on_axis(name, np.pad(end, padding)) for end in places.ends)
+            return Range(low, high, held, gone)
+        if isinstance(places, BooleanPlaces):
+            codes = self._on_axis(name, np.arange(size))
+            return Truth(codes == 1, codes == 0, gone)
+        if isinstance(places, CategoryPlaces) and places.arrow_type == pa.int64():
+            numbers = self._on_axis(
+                name, np.pad(np.array(places.values, float), (0, size - len(values[values])))
+            )
+            return Range(numbers, numbers, held, gone)
+        if isinstance(places, CategoryPlaces):
+            texts = np.array([*places.labels, *[""] * (size - len(places.labels))], dtype=object)
+            return exactly(self._on_axis(name, texts), held)
+        if isinstance(places, TextPlaces):
+            return self._beginning(name, places, held, gone)
+        return any_word([Truth(held, held, gone)])
+
+    def _beginning(self, name: str, places: TextPlaces, held: Mask, gone: Mask) -> Word:
+        codes = self._on_axis(name, np.arange(self._columns[name].size))
+
+        def may(text: str) -> tuple[Mask, Mask]:
+            if text == places.other:
+                return held, held
+            return held & (codes == int(places.encode(pa.array([text]))[0])), held
+
+        return Word(may, held, gone)
+
+    def _derived_range(self, derived: Derived) -> Possible:
+        found = self.of(derived.formula)
+        kind = self._layout.kinds[derived.name]
+        if derived.map:
+            unknown = np.ones((1,) * len(self._names), dtype=np.bool_)
+            infinite = np.full(unknown.shape, np.inf)
+            return Range(-infinite, infinite, unknown, unknown) if kind.word == "number" else any_word([])
+        if not isinstance(found, Range):
+            return found
+        # A number too large to be exact is missing.
+        low, high = (rounded(end, kind.decimals) for end in (found.low, found.high))
+        large = np.maximum(np.abs(low), np.abs(high)) > 2.0**53 / 10.0**kind.decimals
+        return Range(low, high, found.held, found.gone | (found.held & large))
+
+    def _compared(self, sign: str, parts: tuple[Expression, ...]) -> Truth:
+        kinds = [self._kind(part) for part in parts]
+        sides: list[Possible] = []
+        for part, kind in zip(parts, reversed(kinds), strict=True):
+            if isinstance(part, Literal) and isinstance(part.value, str) and kind.word in MOMENTS:
+                moment = moment_of(part.value, kind.word).astype("M8[us]").astype(np.float64)
+                sides.append(Range(moment, moment, YES, NO))
+            elif isinstance(part, Literal) and isinstance(part.value, str):
+                sides.append(_literal(part))
+            else:
+                sides.append(self.of(part))
+        a, b = sides
+        held, gone = a.held & b.held, a.gone | b.gone
+        if isinstance(a, Range) and isinstance(b, Range):
+            exact = all(kind.word != "number" or not kind.decimals for kind in kinds)
+            ends = [end if exact else rounded(end, MOST_DECIMALS) for end in (a.low, a.high, b.low, b.high)]
+            yes, no = order(sign, *ends)
+        elif isinstance(a, Truth) and isinstance(b, Truth):
+            yes = (a.yes & b.yes) | (a.no & b.no)
+            no = (a.yes & b.no) | (a.no & b.yes)
+        else:
+            yes, no = _same_word(a, b, parts)
+        if sign == "!=" and not isinstance(a, Range):
+            yes, no = no, yes
+        return Truth(held & yes, held & no, gone)
+
+
+def _single(column: Column) -> bool:
+    """Whether every place of a column is one value."""
+    places = column.places
+    if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
+        return bool((places.ends[0] == places.ends[1]).all())
+    return isinstance(places, CategoryPlaces | BooleanPlaces)
+
+
+def _literal(formula: Literal) -> Possible:
+    if isinstance(formula.value, str):
+        return exactly(np.array(formula.value, dtype=object), YES)
+    number = np.array(float(formula.value))
+    return Range(number, number, YES, NO)
+
+
+def _same_word(a: Possible, b: Possible, parts: tuple[Expression, ...]) -> tuple[Mask, Mask]:
+    assert isinstance(a, Word) and isinstance(b, Word)
+    for word, part in ((a, parts[1]), (b, parts[0])):
+        if isinstance(part, Literal):
+            return word.may(str(part.value))
+    if a.exact is not None and b.exact is not None:
+        return a.exact == b.exact, a.exact != b.exact
+    return YES, YES

@@ -1,0 +1,223 @@
+"""Rules as people write them, read and checked one by one.
+
+Invariant: rules that are read can be kept, each by itself, in whatever rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.column import Column
+from dpsynth.domain.derived import Derived
+from dpsynth.domain.expression import Call, Expression, Literal, Reference, parse, references
+from dpsynth.domain.formula_kinds import MOST_DECIMALS, Kind, kind_of, whole_literal
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.rules.rule import Condition, RuleRefused, Rules, Sum, Tie
+
+_NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"
+_TIE = re.compile(rf"\s*{_NAME}\s*(<->|\bdetermines\b)\s*{_NAME}\s*")
+
+
+def rules_of(written: Sequence[str], layout: Layout) -> Rules:
+    """The rules that texts state about a table.
+
+    Raises:
+        RuleRefused: one of them can't be kept; whether all of them together can is for ``witness`` to say.
+    """
+    parts = {part.name: part for part in layout.parts}
+    conditions: list[Condition] = []
+    sums: dict[str, Sum] = {}
+    ties: list[Tie] = []
+    for number, text in enumerate(written):
+        tie = _TIE.fullmatch(text)
+        if tie is not None:
+            a, b, sign, c, d = tie.groups()
+            ties.append(_tied(Tie(number, a or b, c or d, sign == "<->"), parts))
+            continue
+        if "<->" in text:
+            raise RuleRefused(
+                number, "needs one column on each side of <->; ` ` stand around a name of words"
+            )
+        found = _checked(number, text, layout, parts)
+        if isinstance(found, Condition):
+            conditions.append(found)
+        elif found.target in sums:
+            words = f"computes '{found.target}' a second time; write it for one of its parts"
+            raise RuleRefused(number, words)
+        else:
+            sums[found.target] = found
+    for tied in ties:
+        for name in (tied.left, tied.right):
+            if name in sums:
+                raise RuleRefused(tied.number, f"ties '{name}', which another rule computes")
+    return Rules(tuple(written), tuple(conditions), tuple(_in_turn(layout, sums)), _in_order(ties))
+
+
+def _tied(tie: Tie, parts: Mapping[str, object]) -> Tie:
+    for name in (tie.left, tie.right):
+        _known(tie.number, name, parts)
+        if not isinstance(parts[name], Column):
+            words = f"ties '{name}', which is computed; tie the columns that it is computed from"
+            raise RuleRefused(tie.number, words)
+    if tie.left == tie.right:
+        raise RuleRefused(tie.number, "ties a column to itself")
+    return tie
+
+
+def _known(number: int, name: str, parts: Mapping[str, object]) -> None:
+    if name not in parts:
+        words = f"names '{name}', which is no column of the synthetic table"
+        raise RuleRefused(number, words, name, parts)
+    if not isinstance(parts[name], Column | Derived):
+        raise RuleRefused(number, f"names '{name}', an identifier: its values are made up and mean nothing")
+
+
+def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
+    try:
+        formula = parse(text)
+    except ValueError as error:
+        raise RuleRefused(number, str(error)) from None
+    for name in references(formula):
+        _known(number, name, parts)
+    try:
+        kind = kind_of(formula, layout.kinds)
+    except ValueError as error:
+        raise RuleRefused(number, str(error)) from None
+    if kind.word != "truth":
+        raise RuleRefused(number, f"comes to a {kind.word}; a rule is a comparison that rows obey")
+    if not any(True for _ in references(formula)):
+        raise RuleRefused(number, "names no column")
+    _values_declared(number, formula, parts)
+    return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
+
+
+def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:
+    """Refuse a comparison of a closed list's column with a text that isn't in the list."""
+    if not isinstance(formula, Call):
+        return
+    for part, other in zip(formula.operands, reversed(formula.operands), strict=True):
+        column = parts.get(part.column) if isinstance(part, Reference) else None
+        if (
+            isinstance(column, Column)
+            and column.search is None
+            and isinstance(column.places, CategoryPlaces)
+            and isinstance(other, Literal)
+            and isinstance(other.value, str)
+            and formula.operation in ("==", "!=")
+            and other.value not in column.places.labels
+        ):
+            words = f"compares '{column.name}' with '{other.value}', which is none of its values"
+            raise RuleRefused(number, words, other.value, column.places.labels)
+    for operand in formula.operands:
+        _values_declared(number, operand, parts)
+
+
+def _sum_of(
+    number: int, formula: Expression, kinds: Mapping[str, Kind], parts: Mapping[str, object]
+) -> Sum | None:
+    """The sum that a formula states, if it is an equation for one column of numbers.
+
+    Raises:
+        RuleRefused: the column has fewer decimals than what is computed, or is computed from itself.
+    """
+    if not isinstance(formula, Call) or formula.operation != "==":
+        return None
+    for target, value in (formula.operands, formula.operands[::-1]):
+        column = parts.get(target.column) if isinstance(target, Reference) else None
+        if (
+            not isinstance(column, Column)
+            or not isinstance(column.places, NumericPlaces)
+            or not any(True for _ in references(value))
+        ):
+            continue
+        decimals = _decimals(value, kinds)
+        if decimals is None or decimals > column.places.decimals:
+            many = "any number of" if decimals is None else f"up to {decimals}"
+            raise RuleRefused(
+                number,
+                f"comes to a number of {many} decimals, and '{column.name}' has {column.places.decimals}; "
+                f"write {column.name} == round(..., {column.places.decimals})",
+            )
+        return Sum(number, column.name, value)
+    return None
+
+
+def _decimals(formula: Expression, kinds: Mapping[str, Kind]) -> int | None:
+    """Decimals that a number has at most; None: there is no end to them."""
+    if not isinstance(formula, Call):
+        return kind_of(formula, kinds).decimals
+    name, operands = formula.operation, formula.operands
+    if name == "round":
+        return whole_literal(operands[1], "round", MOST_DECIMALS)
+    numbers = [_decimals(o, kinds) for o in operands if kind_of(o, kinds).word == "number"]
+    if name == "/" or None in numbers:
+        return None
+    known = [n for n in numbers if n is not None]
+    return sum(known) if name == "*" else max(known, default=0)
+
+
+def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]:
+    """Sums and derived columns, each after what it is computed from.
+
+    Raises:
+        RuleRefused: a sum is computed from itself, in whatever roundabout way.
+    """
+    derived = {part.name: part for part in layout.parts if isinstance(part, Derived)}
+    waiting: dict[str, Sum | Derived] = {**derived, **sums}
+    known = {part.name for part in layout.parts} - waiting.keys()
+    while waiting:
+        ready = [name for name, turn in waiting.items() if known.issuperset(references(turn.formula))]
+        if not ready:
+            stuck = next(turn for turn in waiting.values() if isinstance(turn, Sum))
+            words = f"computes '{stuck.target}' from itself, by way of the columns that it names"
+            raise RuleRefused(stuck.number, words)
+        for name in ready:
+            known.add(name)
+            yield waiting.pop(name)
+
+
+def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:
+    """Ties turned so that no column is decided twice, each after the one that decides its left column.
+
+    Raises:
+        RuleRefused: a column would be decided twice, or by itself.
+    """
+    part: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        while part.get(name, name) != name:
+            name = part[name]
+        return name
+
+    for tie in ties:
+        if top(tie.left) == top(tie.right):
+            words = f"ties '{tie.right}' to '{tie.left}' in a second way; remove one"
+            raise RuleRefused(tie.number, f"{words} (a <-> b says both directions)")
+        part[top(tie.right)] = top(tie.left)
+    decided: dict[str, Tie] = {}
+    for tie in ties:
+        if not tie.both:
+            _decide(tie, decided)
+    # What holds both ways is turned away from a column that is decided, if there is one.
+    waiting = [tie for tie in ties if tie.both]
+    reached = list(decided)
+    while waiting:
+        tie = next((t for t in waiting if t.left in reached or t.right in reached), waiting[0])
+        waiting.remove(tie)
+        left, right = (tie.left, tie.right) if tie.right not in reached else (tie.right, tie.left)
+        _decide(Tie(tie.number, left, right, both=True), decided)
+        reached += [left, right]
+    found: list[Tie] = []
+    while decided:
+        ready = [right for right, tie in decided.items() if tie.left not in decided]
+        found += [decided.pop(right) for right in ready]
+    return tuple(found)
+
+
+def _decide(tie: Tie, decided: dict[str, Tie]) -> None:
+    if tie.right in decided:
+        raise RuleRefused(tie.number, f"decides '{tie.right}', which another rule decides already")
+    decided[tie.right] = tie

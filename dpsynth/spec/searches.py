@@ -1,0 +1,84 @@
+"""What a release finds out about its columns before it counts them, and what each search may cost.
+
+Invariant: prices are exact and add up to the share of the budget that is meant for them; they follow from
+the config alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
+
+Find = Literal["bounds", "quantiles", "tree", "values", "prefixes"]
+
+_WEIGHTS: dict[Find, int] = {"bounds": 2, "quantiles": 3, "tree": 3, "values": 5, "prefixes": 3}
+_ROWS_WEIGHT = 3
+"""Weight of the question how many rows people have."""
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """One search.
+
+    Attributes:
+        column: whose places are sought.
+        find: "bounds", "quantiles", "tree", "values" or "prefixes".
+        price: what all its questions together may cost, under the plan's measure.
+        delta: likewise, of the delta; 0 but for values.
+    """
+
+    column: str
+    find: Find
+    price: Fraction
+    delta: Fraction = Fraction(0)
+
+
+def planned_searches(
+    columns: Iterable[Column], allowance: Fraction, delta: Fraction
+) -> tuple[PlannedSearch, ...]:
+    """The searches for some columns, in order, with their parts of an allowance.
+
+    Args:
+        columns: those of the table.
+        allowance: what all searches may cost.
+        delta: what searches for values may take of the delta together.
+    """
+    wanted = [(c.name, find) for c in columns for find in _finds(c)]
+    whole = sum(_WEIGHTS[find] for _, find in wanted)
+    values = sum(find == "values" for _, find in wanted)
+    return tuple(
+        PlannedSearch(
+            column,
+            find,
+            allowance * _WEIGHTS[find] / whole,
+            delta / values if find == "values" else Fraction(0),
+        )
+        for column, find in wanted
+    )
+
+
+def price_of_rows(columns: Iterable[Column], allowance: Fraction) -> Fraction:
+    """The part of an allowance that goes to the question how many rows people have, beside the searches."""
+    whole = sum(_WEIGHTS[find] for c in columns for find in _finds(c))
+    return allowance * _ROWS_WEIGHT / (_ROWS_WEIGHT + whole)
+
+
+def _finds(column: Column) -> list[Find]:
+    """What is to be found of a column, in order."""
+    search = column.search
+    if isinstance(search, ValueSearch):
+        return ["values"]
+    if isinstance(search, PrefixSearch):
+        return ["prefixes"]
+    found: list[Find] = []
+    if isinstance(search, NumberSearch):
+        if search.low is None:
+            found.append("bounds")
+        if search.edges != "equal":
+            found.append(search.edges)
+    return found
