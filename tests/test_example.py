@@ -12,7 +12,7 @@ import pytest
 from dpsynth import example, load
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
 
-EXAMPLES = ["adult", "minimal", "randhie", "randhie-monthly"]
+EXAMPLES = ["adult", "minimal", "randhie", "randhie-found", "randhie-monthly"]
 
 
 def test_the_examples_are_those_in_configs() -> None:
@@ -57,7 +57,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     for name in ("randhei", "../configs/randhie", ""):
-        with pytest.raises(ConfigError, match="adult, minimal, randhie, randhie-monthly"):
+        with pytest.raises(ConfigError, match="adult, minimal, randhie, randhie-found, randhie-monthly"):
             example.write_example(name, tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -24,7 +24,7 @@ from dpsynth.accounting.cost import NOTHING
 from dpsynth.accounting.events import cost
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.curator.journal import Journal
-from dpsynth.errors import BudgetRefused
+from dpsynth.errors import BudgetRefused, ConfigError
 
 DOCS = Path(__file__).parents[1] / "docs" / "ledger.md"
 
@@ -292,6 +292,33 @@ def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> N
     assert here.call("verify").code == 0
 
 
+def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) -> None:
+    here.months.release(0)
+    here.months.lapse = "5e-10"
+    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --lapses 0\.5 --reason WHY"):
+        here.months.reserve(1)
+    assert "for finding values" not in here.call("show").out
+    changed = here.call("cap", "visits", "--lapses", "0.1", "--reason", "agreed")
+    assert changed.code == 0
+    assert "was ε = 4, δ = 1e-6 and is ε = 4, δ = 1e-6 (0.1 of δ for finding values)" in changed.out
+    here.months.reserve(1)
+    shown = here.call("show").out
+    assert "Of the cap's δ, 1e-7 is kept for finding values, and 5e-10 of that is used." in shown
+    assert "δ = 1e-6 (0.1 of δ for finding values) (agreed)" in shown
+    (told,) = json.loads(here.call("show", "--json").out)
+    assert (
+        told["cap"]["lapses"] == told["caps"][1]["lapses"] == pytest.approx(0.1)
+        and told["caps"][0]["lapses"] == 0
+    )
+    assert [release["lapse"] for release in told["releases"]] == [0.0, 5e-10]
+    for month in range(2, 4):
+        here.months.delta, here.months.lapse = "1e-7", "4.9e-8"
+        here.months.reserve(month)
+    assert "of the δ for finding values it takes 4.9e-8, and 1.5e-9 is left." in here.call("show").out
+    assert here.call("report").code == 0
+    assert "1e-7 is kept for finding values" in Path("ledger.html").read_text(encoding="utf-8")
+
+
 def test_a_cap_below_what_is_counted_is_allowed_and_refuses_every_release(here: Here) -> None:
     here.months.release(0)
     lowered = here.call("cap", "visits", "--epsilon", "0.01", "--reason", "no more")
@@ -309,6 +336,7 @@ def test_a_cap_below_what_is_counted_is_allowed_and_refuses_every_release(here: 
         (("--epsilon", "-1", "--reason", "x"), "--epsilon"),
         (("--epsilon", "inf", "--reason", "x"), "--epsilon"),
         (("--delta", "1", "--reason", "x"), "--delta"),
+        (("--lapses", "1", "--reason", "x"), "--lapses"),
         (("--delta", "nan", "--reason", "x"), "--delta"),
         (("--epsilon", "5", "--reason", "  "), "--reason"),
         (("--epsilon", "5", "--reason", "\x1b[31m"), "--reason"),

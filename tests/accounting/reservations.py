@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.balance import Balance, Reservation
 from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.events import Measure
+from dpsynth.accounting.filters import Filter
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.slices import Slice, span_of
 
@@ -33,10 +36,34 @@ ASK = Reservation(
     spec="0" * 64,
 )
 
+LARGE_CAP = Amount(Fraction(3), Fraction(1, 10**5))
+HALF, TENTH, NONE = Fraction(1, 2), Fraction(1, 10), Fraction(0)
+
 
 def asking(release_id: str, epsilon: str = "0.1", delta: str = "0", **other: object) -> Reservation:
     """Another release, and what is not as usual of it."""
     return replace(ASK, release_id=release_id, cost=cost(epsilon, delta), **other)  # type: ignore[arg-type]
+
+
+def sought_cost(
+    epsilon: Fraction = Fraction(1),
+    delta: Fraction = Fraction(1, 10**7),
+    share: Fraction = HALF,
+    measure: Measure = "gdp",
+) -> Cost:
+    """Of a release that plans with a share of its delta for lapses."""
+    lapse = delta if measure == "pure" and share else delta * share
+    if measure == "pure":
+        return planned(measure, "laplace", epsilon, Amount(epsilon, lapse), lapse)
+    noise = "laplace" if measure == "zcdp" else "gaussian"
+    budget = budget_of(measure, epsilon, delta - lapse)
+    return planned(measure, noise, budget, Amount(epsilon, delta), lapse)
+
+
+def seeking(release_id: str, by: Filter = "gdp", **terms: object) -> Reservation:
+    """A release that finds values."""
+    asked = sought_cost(**terms)  # type: ignore[arg-type]
+    return replace(ASK, release_id=release_id, cap=LARGE_CAP, filter=by, cost=asked)
 
 
 def month(label: str, column: str = "visited") -> Slice:
@@ -70,5 +97,6 @@ USES: list[Callable[[Ledger], object]] = [
     lambda ledger: ledger.state("r1"),
     lambda ledger: ledger.rows(),
     lambda ledger: ledger.clock_behind(),
+    lambda ledger: ledger.foreseen(asking("new")),
 ]
 """All that can be done with a ledger in which r1 is reserved; the first four change it."""

@@ -20,6 +20,7 @@ from dpsynth.accounting.events import (
     mechanism_of,
     to_json,
 )
+from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 
 SETTING = settings(max_examples=300, deadline=None)
 PRICES = st.one_of(
@@ -30,7 +31,14 @@ PRICES = st.one_of(
 SENSITIVITIES = st.integers(1, 20_000)
 MEASURES = st.sampled_from(["pure", "zcdp"])
 KINDS = ["laplace", "laplace run", "gaussian", "gaussian run", "exponential", "exponential run"]
-EVENTS = [LaplaceEvent(0.1, 3), GaussianEvent(1 / 3, 2), ExponentialEvent(5e-324, 1), LaplaceEvent(1e308, 7)]
+EVENTS = [
+    LaplaceEvent(0.1, 3),
+    GaussianEvent(1 / 3, 2),
+    ExponentialEvent(5e-324, 1),
+    LaplaceEvent(1e308, 7),
+    SelectionEvent(0.1, 5e-324, 3),
+    ThresholdEvent(1 / 3, 10**30, 2),
+]
 
 
 def priced(kind, price, measure, sensitivity):
@@ -81,6 +89,12 @@ def test_costs_are_the_formulas():
     assert LaplaceEvent(4.0, 2).epsilon == Fraction(1, 2) and LaplaceEvent(4.0, 2).rho == Fraction(1, 8)
     assert GaussianEvent(4.0, 2).rho == Fraction(1, 16) and GaussianEvent(4.0, 2).epsilon is None
     assert ExponentialEvent(4.0, 2).epsilon == 1 and ExponentialEvent(4.0, 2).rho == Fraction(1, 8)
+    assert all(e.delta == 0 for e in EVENTS[:4])
+    selection, threshold = SelectionEvent(0.25, 0.125, 3), ThresholdEvent(4.0, 20, 2)
+    assert (selection.epsilon, selection.delta) == (Fraction(3, 4), Fraction(3, 8))
+    assert selection.rho == Fraction(3, 32) and selection.half_mu_squared == Fraction(355, 113) * 3 / 64
+    assert threshold.rho == Fraction(1, 16) and threshold.epsilon is None
+    assert threshold.half_mu_squared == GaussianEvent(4.0, 2).half_mu_squared
 
 
 @given(st.floats(1e-3, 1e6), SENSITIVITIES)
@@ -146,7 +160,13 @@ def test_any_event_survives_json(kind, scale, sensitivity):
 
 def test_mechanisms_are_named_and_an_unknown_one_is_refused():
     names = {mechanism_of(e) for e in EVENTS}
-    assert names == {"discrete Laplace", "discrete Gaussian", "exponential mechanism"}
+    assert names == {
+        "discrete Laplace",
+        "discrete Gaussian",
+        "exponential mechanism",
+        "partition selection",
+        "discrete Gaussian threshold",
+    }
     with pytest.raises(KeyError):
         from_json({"mechanism": "discrete Lagrange", "scale": 1.0, "l1": 1})
     with pytest.raises(TypeError):

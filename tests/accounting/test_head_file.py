@@ -193,6 +193,14 @@ def test_a_head_file_that_cannot_be_written_stops_a_release_before_it_is_charged
         assert Ledger(f"sqlite:///{file}").balance("people") is None
 
 
+def test_a_head_file_that_no_disk_takes_is_a_plain_error(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for place in ("loop", "x" * 300):
+        with pytest.raises(ConfigError):
+            Ledger(f"sqlite:///{file}", tmp_path / place).reserve(ASK)
+    assert not file.exists()
+
+
 def test_the_ledger_is_no_head_file_of_its_own(file: Path) -> None:
     with pytest.raises(ConfigError, match="is the ledger itself"):
         Ledger(f"sqlite:///{file}", file.parent / "." / file.name)

@@ -78,6 +78,21 @@ def test_a_first_reservation_over_its_own_cap_records_no_dataset(ledger: Ledger)
     assert ledger.balance("people") is None
 
 
+def test_what_is_foreseen_is_what_a_reservation_finds_and_changes_nothing(ledger: Ledger) -> None:
+    assert ledger.foreseen(ASK) is None and ledger.balance("people") is None
+    with pytest.raises(BudgetRefused):
+        ledger.foreseen(asking("r0", epsilon="1.1"))
+    stands = ledger.reserve(asking("r1", epsilon="0.7"))
+    rows = ledger.rows()
+    assert ledger.foreseen(asking("r1", epsilon="0.7")) == stands
+    assert ledger.foreseen(asking("r2", epsilon="0.3")) is None
+    with pytest.raises(BudgetRefused):
+        ledger.foreseen(asking("r2", epsilon="0.5"))
+    with pytest.raises(ConfigError):
+        ledger.foreseen(asking("r2", unit="one person"))
+    assert ledger.rows() == rows
+
+
 def test_settling_frees_what_was_not_spent(ledger: Ledger) -> None:
     ledger.reserve(asking("r1", epsilon="0.8"))
     ledger.settle("r1", cost("0.3"), EVENTS)
@@ -231,6 +246,8 @@ def test_a_row_is_never_changed_or_removed(ledger: Ledger) -> None:
         "not a url",
         "",
         "postgresql+asyncpg://u:secret@localhost/x",
+        "sqlite://host/ledger.db",
+        "sqlite:///" + "x" * 300,
     ],
 )
 def test_a_url_that_keeps_no_ledger_is_a_plain_error(url: str) -> None:
@@ -458,3 +475,24 @@ def test_a_refusal_says_how_long_releases_like_the_last_go_on(
         "Of releases like the last one, 6 more fit; at the pace so far the first to be refused is due on "
         f"{refused}."
     ) in str(refusal.value)
+
+
+PERSON = "one person: all rows with the same who"
+
+
+def test_releases_of_persons_add_up_whatever_the_bounds_on_their_rows(ledger: Ledger) -> None:
+    ledger.reserve(asking("r1", epsilon="0.4", unit=f"{PERSON}, at most 4"))
+    ledger.reserve(asking("r2", epsilon="0.4", unit=f"{PERSON}, at most 20"))
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(asking("r3", epsilon="0.4", unit=f"{PERSON}, at most 1"))
+
+
+@pytest.mark.parametrize(
+    "unit", ["one row", f"{PERSON}s, at most 4", PERSON.replace("who", "family") + ", at most 4"]
+)
+def test_releases_that_protect_something_else_do_not_add_up(ledger: Ledger, unit: str) -> None:
+    ledger.reserve(asking("r1", unit=f"{PERSON}, at most 4"))
+    with pytest.raises(ConfigError, match="can't be added up"):
+        ledger.reserve(asking("r2", unit=unit))
+    with pytest.raises(ConfigError, match="can't be added up"):
+        ledger.reserve(asking("r2", unit=f"{PERSON}, at most 4", neighbours="replace_one"))

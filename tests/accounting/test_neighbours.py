@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.neighbours import Neighbours, protected
 
 
 def contributions(cells, most):
@@ -73,3 +73,24 @@ def test_a_bound_that_a_unit_cannot_have_is_refused(person, max_rows):
 def test_units_are_named_in_words():
     assert Neighbours("add_remove").unit == "one row"
     assert Neighbours("replace_one", "id", 3).unit == "one person: all rows with the same id, at most 3"
+
+
+def test_what_is_protected_is_the_person_whatever_the_bound_and_nobody_elses_name_passes_for_it():
+    people = ["id", "id, at most 3", "id, at most 4, at most 3", "one row", ", at most "]
+    words = {
+        person: {protected(Neighbours("add_remove", person, k).unit) for k in (1, 3, 20)} for person in people
+    }
+    assert all(len(found) == 1 for found in words.values())
+    assert len(set.union(*words.values(), {protected("one row")})) == len(people) + 1
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_unit_counted_once_moves_numbers_of_units_as_one_row_moves_a_marginal(relation):
+    """Units by how many rows they have: cell 0 holds those with one row, and so on."""
+    many = Neighbours(relation, "id", 7, "together")
+    assert many.counted_once == Neighbours(relation, "id", 1, "together")
+    one_unit, nobody = [np.eye(3, dtype=int)[rows] for rows in range(3)], np.zeros(3, dtype=int)
+    pairs = product(one_unit, [nobody] if relation == "add_remove" else one_unit)
+    gaps = [one - other for one, other in pairs]
+    assert max(np.abs(gap).sum() for gap in gaps) == many.counted_once.l1
+    assert max(np.square(gap).sum() for gap in gaps) == many.counted_once.l2_squared

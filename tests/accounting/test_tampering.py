@@ -27,7 +27,7 @@ from dpsynth.accounting.chain import FIRST, Row, broken_link, broken_links, chai
 from dpsynth.accounting.head_file import HeadFile
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.ledger_store import _prepare_sqlite
-from dpsynth.accounting.ledger_tables import FORMAT
+from dpsynth.accounting.ledger_tables import FORMATS
 from dpsynth.errors import ConfigError
 
 ROWS = 100
@@ -244,7 +244,7 @@ def outcome(stored: bytes, kept: Kept) -> str:
         rows, form, counted, hashed = read(stored)
     except (sqlite3.Error, ValueError) as error:
         return f"found: {type(error).__name__}"
-    if form != FORMAT or next(broken_links(rows, counted, hashed), None):
+    if form not in FORMATS or next(broken_links(rows, counted, hashed), None):
         return "found: in the chain"
     assert tuple(rows) == kept.rows
     return "the same rows"

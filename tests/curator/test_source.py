@@ -2,12 +2,14 @@
 
 import datetime as dt
 import os
+import uuid
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpsynth.curator import csv_rows
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import SourceError
 
@@ -74,6 +76,15 @@ def test_a_first_line_that_is_no_header_is_refused(read, content):
     assert CANARY not in str(raised.value)
 
 
+@pytest.mark.parametrize("separator", [";", "|", "\t"])
+def test_another_separator_than_the_comma_is_read(tmp_path, separator):
+    path = tmp_path / "t.csv"
+    path.write_text('a;"b;b"\n1,5;"x;y"\n1;2;3\n'.replace(";", separator))
+    columns = ["a", f"b{separator}b"]
+    (batch,) = read_batches(path, columns, "csv", keep_broken=False, separator=separator)
+    assert [batch[c].to_pylist() for c in columns] == [["1,5"], [f"x{separator}y"]]
+
+
 def test_a_header_alone_is_a_table_without_rows(read):
     assert read(b"a,b") == {"a": [], "b": []}
     assert read(b"a,b\n") == {"a": [], "b": []}
@@ -131,8 +142,62 @@ def test_texts_that_look_null_or_numeric_stay_the_texts_they_are(read):
     assert read(("a\n" + "\n".join(f'"{t}"' for t in texts) + "\n").encode(), ("a",)) == {"a": texts}
 
 
+@pytest.mark.parametrize("junk", [b"caf\xe9,1,2", b"\xff", b"\xc3,\xc3,\x80", b"\xf0\x9f\x98\n\xed\xa0\x80"])
+def test_a_broken_row_of_bytes_that_are_no_text_is_a_broken_row_like_any_other(read, junk, monkeypatch):
+    told = []
+    monkeypatch.setattr("sys.unraisablehook", told.append)
+    found = read(b"a,b\n1,2\n" + junk + b"\n3,4\n", keep_broken=False)
+    assert found == {"a": ["1", "3"], "b": ["2", "4"]} and told == []
+
+
+def test_a_mended_file_is_text_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_rows, "_BLOCKS", (7, 1 << 20))
+    content = b"\xff" * 99 + "\u20ac".encode() * 50 + b"a" * 50 + b"\xe2\x82"
+    (tmp_path / "t.csv").write_bytes(content)
+    assert csv_rows._mended(tmp_path / "t.csv").to_pybytes().decode() == content.decode(errors="replace")
+
+
+def test_a_reader_that_does_not_mend_is_caught(read, monkeypatch):
+    monkeypatch.setattr(csv_rows, "_mended", lambda path: pa.py_buffer(path.read_bytes()))
+    with pytest.raises(AssertionError):
+        test_a_broken_row_of_bytes_that_are_no_text_is_a_broken_row_like_any_other(
+            read, b"caf\xe9,1,2", monkeypatch
+        )
+
+
+@pytest.mark.parametrize("keep_broken", [True, False])
+def test_rows_longer_than_a_block_are_rows_like_any_other(read, monkeypatch, keep_broken):
+    rows = [b"%d,%s" % (i, b"x" * 10 ** (i % 5)) for i in range(40)] + [b"1", b"2,3,4", b'5,"a\nb"'] * 9
+    content = b"a,b\n" + b"\n".join(rows)
+    whole = read(content, keep_broken=keep_broken)
+    assert len(whole["a"]) == 49 + 18 * keep_broken
+    for blocks in ((1 << 7, 1 << 20), (1 << 9, 1 << 15, 1 << 20)):
+        monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", blocks)
+        assert read(content, keep_broken=keep_broken) == whole
+
+
+def test_a_row_without_an_end_takes_the_rest_of_a_file_and_is_one_broken_row(read, monkeypatch):
+    monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", (1 << 9, 1 << 10))
+    content = b"a,b\n" + b"1,2\n" * 500 + b'3,"' + b"4,5\n" * 5000
+    rows = read(content)["a"]
+    assert 0 < len(rows) <= 501 and rows == ["1"] * (len(rows) - 1) + [None]
+    assert read(content, keep_broken=False)["a"] == rows[:-1]
+
+
+def test_a_header_of_several_lines_or_without_an_end_is_refused(read):
+    for content in (b'a,b,"c\nd"\n1,2,3\n', b'"a\n",b\n1,2\n', b"a,b," + b"c," * 600_000 + b"d\n1,2\n"):
+        with pytest.raises(SourceError, match="no header"):
+            read(content)
+
+
+def test_a_file_is_read_as_it_is_whatever_its_name_says_of_compression(tmp_path):
+    path = tmp_path / "table.gz"
+    path.write_bytes(b"a\n1\n")
+    assert [b["a"].to_pylist() for b in read_batches(path, ["a"], "csv", keep_broken=True)] == [["1"]]
+
+
 def test_a_table_of_many_blocks_is_read_whole_and_in_order(read, monkeypatch):
-    monkeypatch.setattr("dpsynth.curator.source._BLOCK", 1 << 10)
+    monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", (1 << 10, 1 << 12))
     rows = [str(i) for i in range(5000)]
     content = "a,b\n" + "".join(f'{i},"two\nlines"\n' for i in rows)
     found = read(content.encode())
@@ -140,6 +205,7 @@ def test_a_table_of_many_blocks_is_read_whole_and_in_order(read, monkeypatch):
 
 
 DAY, MOMENT = dt.date(2020, 1, 2), dt.datetime(2020, 1, 2, 3, 4, 5)
+UUID = uuid.UUID(int=2**128 - 7)
 PLAIN = [
     (pa.array([1, -2, None], pa.int8()), ["1", "-2", None]),
     (pa.array([2**63], pa.uint64()), [str(2**63)]),
@@ -157,13 +223,22 @@ PLAIN = [
     (pa.array([MOMENT], pa.timestamp("s")), ["2020-01-02 03:04:05.000"]),
     (pa.array([MOMENT], pa.timestamp("us", "UTC")), ["2020-01-02 03:04:05.000000Z"]),
     (pa.array([dt.time(1, 2)], pa.time64("us")), ["01:02:00.000000"]),
-    (pa.array([5], pa.duration("s")), ["5"]),
+    (pa.array([5, None], pa.duration("s")), ["PT5S", None]),
+    (pa.array([-90_500, 60_000], pa.duration("ms")), ["-PT90.500S", "PT60S"]),
+    (pa.array([1, -(2**63) + 1], pa.duration("ns")), ["PT0.000000001S", "-PT9223372036.854775807S"]),
     (pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)), ["1.50", None]),
     (pa.array([Decimal("-1.50")], pa.decimal256(50, 2)), ["-1.50"]),
     (pa.nulls(2), [None, None]),
     (pa.array(["x", "y", "x", None]).dictionary_encode(), ["x", "y", "x", None]),
     (pa.array([7, 8, 7]).dictionary_encode(), ["7", "8", "7"]),
     (pa.array([b"x", b"\xff"]).dictionary_encode(), ["x", "\ufffd"]),
+    (pa.array([b"x\xff", None]).view(pa.string()), ["x\ufffd", None]),
+    (pa.array([b"\xff"], pa.large_binary()).view(pa.large_string()), ["\ufffd"]),
+    (pa.ExtensionArray.from_storage(pa.json_(), pa.array(["[1]"])), ["[1]"]),
+    (
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([UUID.bytes, None], pa.binary(16))),
+        [f"{UUID}", None],
+    ),
 ]
 
 
@@ -182,6 +257,16 @@ def test_lists_and_records_are_refused_before_anything_is_read(read, cells):
     with pytest.raises(SourceError, match="lists or records") as raised:
         read(pa.table({"a": cells}), ("a",), "parquet")
     assert CANARY not in str(raised.value)
+
+
+def test_times_in_an_unknown_zone_and_arrays_are_refused_by_their_type(read):
+    zoned = pa.array([], pa.timestamp("us", "Nowhere/None"))
+    pairs = pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.int8(), [2]), pa.array([], pa.list_(pa.int8(), 2))
+    )
+    for cells in (zoned, pairs):
+        with pytest.raises(SourceError, match="be told as text"):
+            read(pa.table({"a": cells}), ("a",), "parquet")
 
 
 @pytest.mark.parametrize("content", [b"", CANARY.encode(), b"PAR1" + CANARY.encode() * 9 + b"PAR1"])

@@ -158,7 +158,7 @@ def test_any_text_is_a_formula_or_a_refusal_in_words(text):
         ("not " * 500 + "yes", "nested too deeply"),
         ("-" * 500 + "a", "nested too deeply"),
         ("a.__class__", "can't be read from '.__class__' on"),
-        ("a[0]", "can't be read from '[0]' on"),
+        ("a[0]", "has [ where an operator or the end should stand"),
         ("lambda: a", "can't be read from ': a' on"),
     ],
 )

@@ -113,6 +113,10 @@ def test_many_decimals_are_written_without_an_exponent():
         ("minutes", "-12.7", -13),
         ("hours", "1e400", np.inf),
         ("days", "three", None),
+        ("minutes", "PT90.5S", 1),
+        ("hours", "-PT1S", -1),
+        ("HH:MM", "P1DT30M", 1470),
+        ("seconds", "PT9223372036854775807S", float(2**63)),
     ],
 )
 def test_which_durations_are_read(form, cell, grains):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.curator import Curator, noise
+from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
+from dpsynth.curator import Contributions, Curator, naming, noise
 
 
 @dataclass
@@ -22,7 +24,8 @@ class Asked:
 
     question: Any
     event: Any
-    exact: np.ndarray
+    exact: Any
+    """An array, or the number of units of each value that may be named."""
 
 
 @dataclass
@@ -37,13 +40,15 @@ class Transcript:
 class ObservedCurator(Curator):
     """A curator that notes each question with its exact answer, for the test's eyes only.
 
-    So does any door on groups that comes of it.
+    So does any door on groups, or on columns coded later, that comes of it.
     """
 
     transcript: ClassVar[Transcript]
 
     def _ask(self, question, event, exact, draw):
-        self.transcript.asked.append(Asked(question, event, np.array(exact())))
+        found = exact()
+        kept = dict(found) if isinstance(found, dict) else np.array(found)
+        self.transcript.asked.append(Asked(question, event, kept))
         answer = super()._ask(question, event, exact, draw)
         self.transcript.told.append(np.array(answer).tolist())
         return answer
@@ -52,6 +57,29 @@ class ObservedCurator(Curator):
         answer = super().count(price)
         self.transcript.told.append(("count", int(answer.values)))
         return answer
+
+
+class ObservedContributions(Contributions):
+    """A door to rows that are not bounded yet, observed like the curator that comes of it."""
+
+    def rows_per_unit(self, most: int, price: Fraction):
+        asking = self._asking
+        self._asking = copy(asking)
+
+        def ask(question, event, exact, draw):
+            transcript = ObservedCurator.transcript
+            transcript.asked.append(Asked(question, event, np.array(exact())))
+            answer = asking.ask(question, event, exact, draw)
+            transcript.told.append(np.array(answer).tolist())
+            return answer
+
+        self._asking.ask = ask
+        return super().rows_per_unit(most, price)
+
+    def bounded(self, max_rows: int):
+        curator = super().bounded(max_rows)
+        curator.__class__ = ObservedCurator
+        return curator
 
 
 def excess(before: Transcript, after: Transcript) -> list[str]:
@@ -64,8 +92,12 @@ def excess(before: Transcript, after: Transcript) -> list[str]:
     for one, two in zip(before.asked, after.asked, strict=False):
         if one.event != two.event:
             found.append("charges differ")
-        gap = np.abs(one.exact - two.exact)
+        gap = gaps(one.exact, two.exact)
         match one.event:
+            case SelectionEvent(partitions=bound) | ThresholdEvent(partitions=bound):
+                measured = int(np.sum(gap > 0))
+                if gap.max(initial=0) > 1:
+                    found.append(f"{one.question}: a unit counted more than once for a value")
             case GaussianEvent(l2_squared=bound):
                 measured = int(np.sum(gap**2))
             case LaplaceEvent(l1=bound):
@@ -75,6 +107,13 @@ def excess(before: Transcript, after: Transcript) -> list[str]:
         if measured > bound:
             found.append(f"{one.question}: sensitivity {measured}, declared {bound}")
     return found
+
+
+def gaps(one: Any, two: Any) -> np.ndarray:
+    """How far each number lies from its like."""
+    if isinstance(one, dict):
+        return np.array([abs(one.get(v, 0) - two.get(v, 0)) for v in one | two], dtype=np.int64)
+    return np.abs(one - two)
 
 
 def sensitivities(before: Transcript, after: Transcript) -> Sequence[int]:
@@ -100,4 +139,5 @@ def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) 
 
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    monkeypatch.setattr(naming, "named", watched(naming.named))
     return seen

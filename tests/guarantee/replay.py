@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee.observed import ObservedCurator, Transcript
+from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
-from dpsynth import pipeline
+from dpsynth import opening, pipeline
 from dpsynth.errors import DpsynthError
 from dpsynth.spec import Spec
 
@@ -36,14 +36,14 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     """Run the asking half of a release in process, observed."""
     transcript = Transcript()
     ObservedCurator.transcript = transcript
-    original = pipeline.Curator
-    pipeline.Curator = ObservedCurator
+    originals = opening.Curator, opening.Contributions
+    opening.Curator, opening.Contributions = ObservedCurator, ObservedContributions
     try:
         pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured)
     except _Measured:
         pass
     finally:
-        pipeline.Curator = original
+        opening.Curator, opening.Contributions = originals
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript

@@ -11,7 +11,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from accounting.laws import least_mu
+from guarantee.losses import LOSS, log_distribution
 from guarantee.small_tables import (
     LEVEL,
     LOPSIDED,
@@ -26,11 +26,10 @@ from guarantee.small_tables import (
 
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import door, noise
+from dpsynth.curator import choosing, noise
 
 NOISE = {"pure": "laplace", "zcdp": "laplace", "gdp": "gaussian"}
 CANDIDATES = [("a",), ("b",), ("a", "b")]
-ALPHAS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0, 500.0)
 RISING = Guess(a=[9, 0], b=[0, 900], ab=[9, 9, 9, 0])
 """A row in cell 3 moves the distance of b down, which is chosen nearly always, and the others up."""
 EVEN = Guess(a=[9, 0], b=[0, 20], ab=[3, 3, 3, 0])
@@ -38,30 +37,6 @@ EVEN = Guess(a=[9, 0], b=[0, 20], ab=[3, 3, 3, 0])
 NEVER = (0, 0, 10_000)
 """Penalties by which the last candidate is never chosen."""
 NUMBERS = [((), ()), ((4, 0, -7), ()), ((), (3, 3, 1)), ((4, 1, 0), (2, 2, 5)), ((0, 0, 9), (1, 1, 0))]
-
-
-def log_distribution(scores: np.ndarray, scale: float) -> np.ndarray:
-    weights = scores / scale
-    return weights - weights.max() - np.log(np.exp(weights - weights.max()).sum())
-
-
-def renyi(p: np.ndarray, q: np.ndarray) -> float:
-    """Largest D_alpha/alpha, from log-probabilities [pairs, outcomes]."""
-    found = 0.0
-    for alpha in ALPHAS:
-        terms = alpha * p + (1 - alpha) * q
-        peak = terms.max(axis=1, keepdims=True)
-        divergence = (peak[:, 0] + np.log(np.exp(terms - peak).sum(axis=1))) / (alpha - 1)
-        found = max(found, float(divergence.max()) / alpha)
-    return found
-
-
-LOSS = {
-    "pure": lambda p, q: float((p - q).max()),
-    "zcdp": renyi,
-    "gdp": lambda p, q: float(least_mu(p, q).max() ** 2 / 2),
-}
-"""Largest log ratio, rho, or mu^2/2 of the exact trade-off functions, over pairs of neighbours."""
 
 
 class Choice:
@@ -180,8 +155,10 @@ def test_a_distance_taken_for_a_monotone_score_is_caught(monkeypatch):
 
 
 def test_a_forgotten_weight_is_caught(monkeypatch):
-    sound = door.Terms.choosing
-    monkeypatch.setattr(door.Terms, "choosing", lambda self, price, _: sound(self, price, self.neighbours.l1))
+    sound = choosing.Terms.choosing
+    monkeypatch.setattr(
+        choosing.Terms, "choosing", lambda self, price, _: sound(self, price, self.neighbours.l1)
+    )
     assert not overspent(monkeypatch)
     assert overspent(monkeypatch, weights=(3, 3, 1))
 
@@ -201,13 +178,13 @@ def test_choices_in_turn_that_are_charged_as_one_are_caught(monkeypatch):
 
 
 def test_a_penalty_that_looks_at_the_table_is_caught(monkeypatch):
-    sound = door.Distances.of
+    sound = choosing.Distances.of
 
     def nosy(self, candidates, estimates, digest):
         found = sound(self, candidates, estimates, digest)
         return found + np.arange(len(found)) * self._counts.table.rows
 
-    monkeypatch.setattr(door.Distances, "of", nosy)
+    monkeypatch.setattr(choosing.Distances, "of", nosy)
     choice = Choice(monkeypatch, NEIGHBOURS[0], "pure", Fraction(1), LEVEL)
     assert choice.loss > choice.charged * 1.2
 

@@ -130,7 +130,7 @@ def test_errors_that_answer_exactly_beside_the_journal_are_caught(tmp_path, monk
 
     def leaky(self, candidates, estimates, price):
         _, stddev = sound(self, candidates, estimates, price)
-        return self._distances.of(candidates, estimates, estimates.fingerprint()), stddev
+        return self._choosing._distances.of(candidates, estimates, estimates.fingerprint()), stddev
 
     monkeypatch.setattr(Curator, "errors", leaky)
     found = findings(tmp_path, ADD, "pure", "laplace")[0]

@@ -27,6 +27,13 @@ COLUMNS: Mapping[str, object] = {
     "city": {"type": "category", "values": ["A", "B"], "other": "elsewhere", "missing": False},
     "well": {"type": "boolean"},
 }
+SOUGHT: Mapping[str, object] = {
+    "age": {"type": "integer", "bounds": "private", "edges": "tree", "bins": 8},
+    "pay": {"type": "number", "min": 0, "max": 100, "edges": "quantiles", "bins": 4, "decimals": 1},
+    "city": {"type": "category", "open": True, "values": ["A"], "most": 4},
+    "well": {"type": "boolean"},
+}
+"""The same columns, with bounds, bins and values that are found."""
 MANY_VALUED: Mapping[str, object] = {"type": "integer", "min": 0, "max": 29, "bins": 30}
 LISTED = [["age", "pay"], ["pay", "city", "well"]]
 """What method fixed measures."""
@@ -55,7 +62,14 @@ def privacy_of(relation: str, unit: str, noise: str, **more: object) -> dict[str
     return {"epsilon": 2, "neighbours": relation, "noise": noise, **delta, **person, **more}
 
 
-def spec_for(path: Path, privacy: Mapping[str, object], method: str = "mst", *, wide: bool = False) -> Spec:
+def spec_for(
+    path: Path,
+    privacy: Mapping[str, object],
+    method: str = "mst",
+    *,
+    wide: bool = False,
+    columns: Mapping[str, object] = COLUMNS,
+) -> Spec:
     """The config of a release, with a ledger of its own; method "auto" is left out, as the default.
 
     Args:
@@ -63,6 +77,7 @@ def spec_for(path: Path, privacy: Mapping[str, object], method: str = "mst", *, 
         privacy: its section of the config.
         method: of the structure.
         wide: whether there are six columns more, of many values.
+        columns: their declarations.
     """
     structure: dict[str, object] = {"method": method} | ({"cliques": LISTED} if method == "fixed" else {})
     return from_mapping(
@@ -71,7 +86,7 @@ def spec_for(path: Path, privacy: Mapping[str, object], method: str = "mst", *, 
             "source": {"path": str(path)},
             "privacy": dict(privacy),
             "ledger": {"url": f"sqlite:///{path.parent}/ledger-{random.randrange(10**9)}.db"},
-            "columns": {**COLUMNS, **{name: MANY_VALUED for name in MORE if wide}},
+            "columns": {**columns, **{name: MANY_VALUED for name in MORE if wide}},
         }
         | ({} if method == "auto" else {"structure": structure})
     )
@@ -146,13 +161,18 @@ def neighbour(rows: list[Row], relation: str, unit: str, rng: random.Random) -> 
 
 
 def recorded(
-    tmp_path: Path, privacy: Mapping[str, object], method: str = "mst", *, wide: bool = False
+    tmp_path: Path,
+    privacy: Mapping[str, object],
+    method: str = "mst",
+    *,
+    wide: bool = False,
+    columns: Mapping[str, object] = COLUMNS,
 ) -> tuple[random.Random, list[Row], Spec, Transcript]:
     """Release a table up to where all is asked: chance for neighbours, the rows, the config, the record."""
     unit = "person" if "unit" in privacy else "row"
     rng = random.Random(f"{privacy['neighbours']}{unit}{privacy['noise']}")
     rows = base_table(rng)
-    spec = spec_for(write(tmp_path / "x.csv", rows), privacy, method, wide=wide)
+    spec = spec_for(write(tmp_path / "x.csv", rows), privacy, method, wide=wide, columns=columns)
     return rng, rows, spec, observe(spec, tmp_path / "out")
 
 

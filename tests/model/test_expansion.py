@@ -274,3 +274,32 @@ def test_an_expansion_counts_the_cells_it_adds_and_keeps_to_a_bound():
     for bound, kept in ((26, {"a", "b"}), (25, {"b"}), (8, {"b"}), (7, set())):
         assert set(expansion.within(bound).grouping.groups) == kept
         assert expansion.within(bound).cells <= bound
+
+
+TAIL = np.array([900, 60, 40, 30, 12, 8, 15, 0, 200])
+"""Noisy counts of eight bins of an amount, and of missing ones; the last four bins hold nobody."""
+
+
+def spread_over(numbers):
+    """Rows of each of these when the rare ones were one group."""
+    domain, groups = Domain({"pay": 9, "sex": 2}), np.array([0, 1, 1, 1, 1, 1, 1, 1, 2])
+    singles = (
+        Measurement((), np.array(int(TAIL.sum())), "gaussian", 10.0),
+        Measurement(("pay",), TAIL, "gaussian", 10.0),
+        Measurement(("sex",), np.array([600, 665]), "gaussian", 10.0),
+    )
+    expansion = Expansion(domain, Grouping({"pay": groups}), singles, numbers)
+    return expansion.model(estimate(expansion.coarse, expansion.sums).model).marginal(("pay",))
+
+
+def test_behind_the_last_number_that_stands_out_nobody_is_put():
+    found = spread_over({"pay": 8})
+    assert found[:4].min() > 20 and found[8] > 150
+    assert not found[5:8].any()
+    assert found.sum() == pytest.approx(TAIL.sum(), rel=0.02)
+
+
+def test_names_keep_their_rows_and_so_would_a_tail_if_missing_counted_as_a_number():
+    """The planted fault: missing, the last code, stands out, and so all bins before it are inside."""
+    assert spread_over({})[6] > 5
+    assert spread_over({"pay": 9})[6] > 5

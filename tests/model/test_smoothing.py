@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.model.smoothing import STEP, smoothed
+from dpsynth.model.smoothing import NOBODY, STEP, outside, smoothed
 
 
 def cost(counts, cuts, variance, step):
@@ -113,3 +113,18 @@ def test_ten_thousand_values_and_counts_of_millions_are_cut_where_they_change():
     jumps = np.flatnonzero(np.diff(found))
     assert {2499, 4999, 7499} <= set(jumps.tolist())
     assert np.mean((found - truth) ** 2) < 0.3 * 400
+
+
+def test_values_are_outside_from_where_no_step_stands_out_to_either_end():
+    smooth = np.array([1.0, 1.0, 90.0, 0.0, 0.0, -3.0, 25.0, 2.0, 2.0, 2.0, 2.0])
+    assert outside(smooth, 100.0).tolist() == [True, True, *[False] * 5, *[True] * 4]
+    # Four values of 11 together are more than noise of 10 each makes of none, one alone is not.
+    assert not outside(np.full(4, 11.0), 100.0).any()
+    assert outside(np.array([11.0]), 100.0).all()
+    assert outside(np.array([NOBODY * 10]), 100.0).all() and not outside(np.array([20.1]), 100.0).any()
+
+
+def test_noise_where_nobody_is_seldom_stands_out():
+    rng = np.random.default_rng(1)
+    empty = [outside(smoothed(rng.normal(scale=30, size=40), 900.0), 900.0).mean() for _ in range(200)]
+    assert np.mean(empty) > 0.85

@@ -250,7 +250,12 @@ def test_tables_by_a_model_of_earlier_periods_say_so_and_measured_ones_do_not(pu
     direct = LeastSquares(publication.model.tree.domain, publication.singles)
     tables = {
         earlier: compute_statistics(
-            [Crosstab()], columns, direct, publication.model, (), earlier_periods=earlier
+            [Crosstab()],
+            columns,
+            direct,
+            publication.model,
+            (),
+            basis=f"model{' with earlier periods' * earlier}",
         )
         for earlier in (False, True)
     }

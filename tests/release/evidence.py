@@ -65,8 +65,13 @@ class Protection:
         """How far a unit moves the integers that a charge is for: in L1, and in squared L2."""
         question = charge["question"]
         assert isinstance(question, dict)
-        if question["ask"] == "marginal":
+        if question["ask"] in ("marginal", "counts"):
             return self.l1, self.l2_squared
+        if question["ask"] == "medians":
+            return self.l1, self.l1**2
+        if question["ask"] == "values":
+            # A unit counts once for a value.
+            return self.l1, self.l1
         if question["ask"] == "choose":
             return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
         assert question["ask"] == "errors"
@@ -77,6 +82,8 @@ class Protection:
         """Pure epsilon of a charge."""
         event = charge["event"]
         assert isinstance(event, dict)
+        if event["mechanism"] == "partition selection":
+            return self.moved(charge)[0] * Fraction(event["epsilon0"])
         factor = {"discrete Laplace": 1, "exponential mechanism": 2}[event["mechanism"]]
         return Fraction(factor * self.moved(charge)[0]) / Fraction(event["scale"])
 
@@ -84,8 +91,10 @@ class Protection:
         """zCDP rho of a charge."""
         event = charge["event"]
         assert isinstance(event, dict)
-        if event["mechanism"] == "discrete Gaussian":
+        if event["mechanism"] in ("discrete Gaussian", "discrete Gaussian threshold"):
             return Fraction(self.moved(charge)[1]) / Fraction(event["sigma"]) ** 2 / 2
+        if event["mechanism"] == "partition selection":
+            return self.moved(charge)[1] * Fraction(event["epsilon0"]) ** 2 / 2
         divisor = {"discrete Laplace": 2, "exponential mechanism": 8}[event["mechanism"]]
         return self.epsilon(charge) ** 2 / divisor
 
@@ -93,21 +102,36 @@ class Protection:
         """mu^2/2 of a charge under Gaussian DP: noise with its loss for whole numbers, or a choice."""
         event = charge["event"]
         assert isinstance(event, dict)
-        if event["mechanism"] == "discrete Gaussian":
+        if event["mechanism"] in ("discrete Gaussian", "discrete Gaussian threshold"):
             variance = Fraction("0.999") * Fraction(event["sigma"]) ** 2 - Fraction("0.6")
             return Fraction(self.moved(charge)[1]) / variance / 2
         assert event["mechanism"] == "exponential mechanism"
         return _PI * self.epsilon(charge) ** 2 / 16
+
+    def lapse(self, charge: Record) -> Fraction:
+        """Probability that a charge for naming values names one that a unit alone has."""
+        event = charge["event"]
+        assert isinstance(event, dict)
+        if event["mechanism"] == "partition selection":
+            return self.moved(charge)[0] * Fraction(event["delta0"])
+        if event["mechanism"] != "discrete Gaussian threshold":
+            return Fraction(0)
+        with mpmath.workdps(60):
+            spread, reach = 2 * mpmath.mpf(event["sigma"]) ** 2, int(50 * event["sigma"])
+            weights = [mpmath.exp(-(mpmath.mpf(k) ** 2) / spread) for k in range(reach)]
+            tail = mpmath.fsum(weights[event["threshold"] - 1 :]) / (2 * mpmath.fsum(weights) - 1)
+            return self.moved(charge)[0] * Fraction(mpmath.nstr(tail, 50))
 
     def total(self, found: Sequence[Record], delta: str | None, accountant: str = "zcdp") -> Decimal:
         """Epsilon that a journal's charges add up to, as "zcdp" or "gdp" has it; pure if delta is None."""
         paid = charges(found)
         if delta is None:
             return _decimal(sum(map(self.epsilon, paid), Fraction(0)))
+        left = Fraction(delta) - sum(map(self.lapse, paid), Fraction(0))
         if accountant == "gdp":
-            return gdp_epsilon(sum(map(self.half_mu_squared, paid), Fraction(0)), Fraction(delta))
+            return gdp_epsilon(sum(map(self.half_mu_squared, paid), Fraction(0)), left)
         assert accountant == "zcdp"
-        return zcdp_epsilon(_decimal(sum(map(self.rho, paid), Fraction(0))), Decimal(delta))
+        return zcdp_epsilon(_decimal(sum(map(self.rho, paid), Fraction(0))), _decimal(left))
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -132,7 +132,7 @@ def _said() -> Iterator[None]:
 
 FAULTS: dict[str, Fault] = {
     "none": contextlib.nullcontext,
-    "a cast fails": _failing("load_table", _cast),
+    "a cast fails": lambda: mock.patch("dpsynth.opening.load_rows", _cast),
     "a value error": _failing("fit", lambda *_: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
     "an error within an error": _failing("sampled", _nested),
     "an error of ours with a cause": _failing("settle", _chained),

@@ -51,7 +51,12 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "min above max": ({"columns": {"age": {"min": 90, "bins": None}}}, ("columns.age.min", "above max")),
     "statistic of no column": ({"publish": {"statistics": [{"mean": "incom"}]}}, ("incom", "income")),
     "wrong kind of mean": ({"publish": {"statistics": [{"mean": "sex"}]}}, ("sex", "not numbers")),
-    "not built yet": ({"constraints": ["age < 15 implies sex == 'F'"]}, ("not yet supported", "constraints")),
+    "not built yet": ({"publish": {"suppress_below": 10}}, ("not yet supported", "publish.suppress_below")),
+    "a constraint of no column": ({"constraints": ["agee < 15"]}, (r"constraints\[0\]", "mean 'age'")),
+    "constraints of no row": (
+        {"constraints": ["age < 15", "age > 20"]},
+        (r"constraints\[1\] and constraints\[0\], 'age < 15', leave no row",),
+    ),
     "accountant of another kind": ({"privacy": {"accountant": "pld"}}, ("privacy.accountant", "zcdp")),
     "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
     "source of another kind": ({"source": {"path": "people.xlsx"}}, ("source.path", ".csv or .parquet")),

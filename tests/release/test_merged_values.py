@@ -91,7 +91,8 @@ def test_marginals_are_published_by_group_as_they_were_answered(skewed: Place) -
     assert by_group and all("age" in m["columns"] and m["by_group"] == ["age"] for m in by_group)
     manifest = evidence.assert_whole(done.folder)
     (merged,) = manifest["structure"]["merged_values"]["columns"].values()  # type: ignore[index]
-    assert merged["values"] == 90 and sum(map(len, merged["held_together"])) + merged["groups"] == 91
+    held = merged["held_together"]
+    assert merged["values"] == 90 == sum(map(len, held)) + merged["groups"] - len(held)
 
 
 def test_rows_and_statistics_are_of_values_and_rare_ones_keep_their_share(skewed: Place) -> None:
@@ -139,7 +140,7 @@ def test_every_method_publishes_what_it_was_answered_over_groups(
 def test_the_model_that_is_published_keeps_to_its_bound_groups_and_values_and_all(
     skewed: Place, method: str
 ) -> None:
-    skewed.configure(columns=COLUMNS, structure={"method": method, "max_model_mb": 0.02})
+    skewed.configure(columns=COLUMNS, structure={"method": method, "max_model_mb": 0.03})
     done = release(skewed)
-    assert load(done.folder / "public" / "model.npz").tree.cells <= 2500
+    assert load(done.folder / "public" / "model.npz").tree.cells <= 3750
     assert metadata(done.folder / "public")["groups"]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth import pipeline
+from dpsynth import opening, pipeline
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
@@ -171,7 +171,7 @@ def test_a_failure_after_the_first_charge_gives_nothing_back(
 def test_a_failure_before_the_first_charge_costs_and_leaves_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "load_table", failing)
+    monkeypatch.setattr(opening, "load_rows", failing)
     with pytest.raises(DpsynthError, match="ValueError; details withheld"):
         release(place)
     balance = place.balance

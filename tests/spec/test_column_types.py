@@ -142,7 +142,7 @@ REFUSED = [
         "columns.x.pattern is missing; give one such as '[0-9]{5}'. Free text can't be modelled",
     ),
     ("{type: text, pattern: 'a+', keep: 1}", "columns.x.pattern has '+' (a part of any length)"),
-    (CODE + r"}", "columns.x.keep is needed, or prefixes; give one of them"),
+    (CODE + r"}", "columns.x.keep is needed, or prefixes, or levels; give one of them"),
     (CODE + r", keep: 2, prefixes: ['75']}", "columns.x.keep is needed, or prefixes"),
     (CODE + r", keep: 6}", "columns.x.keep must be at most 5"),
     (CODE + r", keep: 5}", "columns.x.keep allows 100,000 beginnings, more than 10,000"),

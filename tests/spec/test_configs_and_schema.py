@@ -52,7 +52,7 @@ def test_every_config_is_here():
 def test_a_committed_config_loads_and_names_the_schema_it_validates_against(path, validator):
     spec = load(path)
     assert spec.warnings() == ()
-    assert len(spec.table_columns()) == len(spec.columns)
+    assert len(spec.layout().parts) == len(spec.columns)
     assert path.read_text(encoding="utf-8").splitlines()[0] == HEAD
     assert list(validator.iter_errors(as_json(read_yaml(path).values))) == []
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dpsynth.errors import ConfigError
 from dpsynth.planning import describe, forecast
 from dpsynth.spec.plan import make_plan
 from dpsynth.structure import STRATEGIES
@@ -74,3 +75,13 @@ def test_one_sensitivity_is_told_once_for_choices_and_distances_of_a_step(facts_
     structure = next(s for s in facts["steps"] if s["step"] == "structure")
     describe({**facts, "steps": [*facts["steps"], structure]})
     assert capsys.readouterr().out.count(structure["sensitivity"]) == 1
+
+
+def test_a_cap_that_the_filter_can_not_keep_to_is_refused_and_not_counted(load_with, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = load_with(
+        "ledger: {url: 'sqlite:///spent.db', dataset: d, cap: {epsilon: 9, delta: 0}, filter: gdp}\n",
+        ("delta: 1.0e-9", "delta: 1.0e-9, noise: gaussian"),
+    )
+    with pytest.raises(ConfigError, match="delta of its cap must be above 0"):
+        forecast(spec)

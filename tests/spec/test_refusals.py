@@ -88,6 +88,13 @@ REPLACED = [
     ("{path: data/table.csv}", "", 1, "source has no value"),
     ("{path: data/table.csv}", "{path: a.csv, format: excel}", 1, "source.format must be csv or parquet"),
     (
+        "{path: data/table.csv}",
+        "{path: a.csv, separator: x}",
+        1,
+        "source.separator must be ',', ';', '|' or tab",
+    ),
+    ("{path: data/table.csv}", "{path: a.parquet, separator: ';'}", 1, "source.separator is for .csv files"),
+    (
         "source: {path: data/table.csv}",
         "sourc: {path: a.csv}",
         1,
@@ -412,12 +419,8 @@ ADDED = [
 LATER = [
     ("source", "source: {url: 'postgresql://me:hunter2@db/x', query: select 1}", "source.url"),
     ("source", "source: {path: a.csv, query: select 1}", "source.query"),
-    ("columns", "columns:\n  c: {type: category, open: true}", "columns.c.open"),
-    ("columns", "columns:\n  c: {type: number, bounds: private}", "columns.c.bounds"),
-    ("columns", "columns:\n  c: {type: integer, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
-    ("", "constraints: [\"age < 15 implies married == 'no'\"]", "constraints"),
     (
         "",
         "publish: {statistics: [{model: logistic_regression, target: sex}]}",
@@ -464,14 +467,6 @@ def test_what_is_not_built_yet_is_refused_and_never_ignored(load_text, section, 
     message = message_of(load_text, "\n".join(whole.values()) + "\n")
     assert f"not yet supported: {key}" in message
     assert "hunter2" not in message
-
-
-def test_private_discovery_has_no_share_yet(load_with):
-    message = message_of(
-        load_with,
-        replace=(EPSILON, "epsilon: 1, split: {domain: 0.1, one_way: 0.2, structure: 0.2, marginals: 0.5}"),
-    )
-    assert "privacy.split.domain is not yet supported above 0" in message
 
 
 def test_parts_not_built_yet_are_still_validated(load_with):

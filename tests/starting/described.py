@@ -323,7 +323,33 @@ MBI_DECLARED = {
     "zip": {"type": "integer", "min": 0, "max": 19999, "missing": False},
 }
 
+MANIFEST = """\
+{
+  "format": 1, "release": "visits", "release_id": "20260101-1", "guarantee": {"epsilon": 1.0},
+  "columns": [
+    {"name": "age", "type": "integer", "edges": [0.0, 18.0, 65.0, 90.5], "decimals": 0,
+     "labels": ["0 to 17", "18 to 64", "65 to 90", "(missing)"],
+     "missing": {"has_a_place": true, "markers": ["?"]}},
+    {"name": "cost", "type": "number", "edges": [0.0, 0.01, 250.0], "decimals": 2,
+     "labels": ["0.00", "[0.01, 250]"], "missing": {"has_a_place": false, "markers": []}},
+    {"name": "city", "type": "text", "ordered": false, "other": "other",
+     "labels": ["Oslo", "other", "(missing)"], "missing": {"has_a_place": true, "markers": []}},
+    {"name": "id", "type": "text", "made_up_from": "P001"},
+    {"name": "twice", "type": "integer", "computed_from": "age + age", "missing_is_written": ""}
+  ]
+}
+"""
+
+MANIFEST_DECLARED = {
+    "age": {"type": "integer", "bins": [0, 18, 65, 90], "missing": ["?"]},
+    "cost": {"type": "number", "bins": ["0.0", "0.01", "250.0"], "decimals": 2, "missing": False},
+    "city": {"type": "category", "values": ["Oslo"], "other": "other"},
+    "id": {"type": "identifier", "surrogates": "P001"},
+    "twice": {"type": None},
+}
+
 ALL = {
+    "dpsynth": MANIFEST,
     "table-schema": VISITS_SCHEMA,
     "package": PACKAGE,
     "sdv": HOTEL_METADATA,

@@ -40,7 +40,7 @@ def without_list(text: str) -> str:
 def filled(columns: dict[str, Value]) -> Spec:
     """The columns of a starter whose reader filled every gap, as a checked configuration."""
     whole = {name: _filled(declared) for name, declared in columns.items() if isinstance(declared, dict)}
-    privacy: dict[str, Value] = {"epsilon": 1}
+    privacy: dict[str, Value] = {"epsilon": 1, "delta": Decimal("1e-9")}
     return from_mapping({"source": {"path": "t.csv"}, "privacy": privacy, "columns": {**whole}})
 
 

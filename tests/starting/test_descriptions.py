@@ -47,8 +47,9 @@ def exactly(value: object) -> object:
         (described.GOOGLE_DOMAIN, described.GOOGLE_DECLARED),
         (described.PANDERA_LIST, described.PANDERA_DECLARED),
         (described.MBI_DOMAIN, described.MBI_DECLARED),
+        (described.MANIFEST, described.MANIFEST_DECLARED),
     ],
-    ids=["table-schema", "sdv", "google-dpsynth", "pandera", "mbi"],
+    ids=["table-schema", "sdv", "google-dpsynth", "pandera", "mbi", "dpsynth"],
 )
 def test_what_a_description_says_is_taken_over_and_the_rest_is_null(started, document, expected):
     text = started(document)
@@ -128,7 +129,9 @@ def test_one_of_several_tables_must_be_picked(started):
         "room",
     ]
     assert list(taken_over(started(described.PACKAGE, pick="visits"))) == ["age"]
-    assert "not separated by commas" in started(described.PACKAGE, pick="visits")
+    assert 'separator: ";"' in started(described.PACKAGE, pick="visits")
+    other = described.PACKAGE.replace('";"', '"#"')
+    assert "What separates its cells can't be read" in started(other, pick="visits")
 
 
 def test_a_schema_that_lies_elsewhere_is_not_fetched(started):
@@ -167,7 +170,7 @@ def test_what_cannot_be_used_is_one_plain_error(started, document, words):
 
 def test_the_format_can_be_stated_and_is_held_to(started):
     assert list(taken_over(started(described.MBI_DOMAIN, form="mbi"))) == list(described.MBI_DECLARED)
-    with pytest.raises(ConfigError, match="--format must be csv, parquet, table-schema, sdv"):
+    with pytest.raises(ConfigError, match="--format must be csv, parquet, dpsynth, table-schema, sdv"):
         started(described.MBI_DOMAIN, form="nbi")
     with pytest.raises(ConfigError, match="'fields' must be a list"):
         started(described.MBI_DOMAIN, form="table-schema")

@@ -10,6 +10,8 @@ from pyarrow import parquet
 from starting.reviewing import filled, taken_over, to_review
 
 from dpsynth.errors import ConfigError, SourceError
+from dpsynth.spec import from_mapping
+from dpsynth.spec.yaml_reader import parse_yaml
 from dpsynth.starting import draft_of, starter_text
 
 CANARY = "K4N4RY"
@@ -84,8 +86,6 @@ def test_columns_without_a_name_of_their_own_are_left_out_and_told_of(tmp_path):
         (b"", "no column with a name"),
         (b"\n1\n", "no column with a name"),
         (b"17,2000,K4N4RY\n", "row of values and not a header"),
-        (b"a;b;K4N4RY\n", "separated by semicolons"),
-        (b"a\tK4N4RY\n", "separated by tabs"),
         (b"\xff\xfeK4N4RY", "no header in UTF-8"),
         (b"a\0,K4N4RY\n", "no header in UTF-8"),
         (b",".join(b"c%d" % i for i in range(2001)), "a configuration can declare 2,000"),
@@ -110,6 +110,20 @@ def test_a_missing_or_foreign_table_is_one_plain_error(tmp_path):
     (tmp_path / "t.csv").write_text("a\n")
     with pytest.raises(ConfigError, match="is a table itself"):
         draft_of(tmp_path / "t.csv", table=tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(("sign", "word"), [(";", '";"'), ("\t", "tab"), ("|", '"|"')])
+def test_a_table_with_another_separator_is_recognised_and_the_starter_says_so(tmp_path, sign, word):
+    path = tmp_path / "t.csv"
+    path.write_text(f"age{sign}sex\n1{sign}F\n")
+    text = started(path)
+    assert f"separator: {word}}}" in text
+    assert list(taken_over(text)) == ["age", "sex"]
+    spec = from_mapping({
+        "release": "r", "source": parse_yaml(text, "t").values["source"], "privacy": {"epsilon": 1},
+        "columns": {"age": {"type": "integer", "min": 0, "max": 9}},
+    })  # fmt: skip
+    assert spec.source.separator == sign
 
 
 def test_a_table_of_another_ending_is_read_as_told_and_the_starter_says_so(tmp_path):

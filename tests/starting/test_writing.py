@@ -157,3 +157,22 @@ def test_numbers_are_written_as_they_are_read():
     for number in (Decimal("0.50"), Decimal("1E-9"), Decimal("1E+20"), Decimal("-12.5"), Decimal("1E-40")):
         read = parse_yaml(f"a: {writing._scalar(number)}", "t").values["a"]
         assert read == number
+
+
+@pytest.mark.parametrize(
+    ("declared", "advised"),
+    [
+        ({"type": "number", "min": 0, "max": 1_000_000}, True),
+        ({"type": "integer", "min": 1, "max": 1000}, True),
+        ({"type": "integer", "min": 1, "max": 999}, False),
+        ({"type": "integer", "min": 1900, "max": 2100}, False),
+        ({"type": "number", "min": -1, "max": 1_000_000}, False),
+        ({"type": "number", "min": 0, "max": 1_000_000, "edges": "log"}, False),
+        ({"type": "number", "min": 0, "max": 1_000_000, "bins": [0, 10, 1_000_000]}, False),
+        ({"type": "number", "min": 0, "max": None}, False),
+        ({"type": "duration", "min": 0, "max": 100_000, "format": "minutes"}, False),
+    ],
+)
+def test_who_declares_a_wide_range_is_led_to_bins_that_grow(declared, advised):
+    text = "\n".join(writing._column(Sketch("x", declared)))
+    assert ("edges: log" in text.partition("x:")[0]) == advised

@@ -1,4 +1,4 @@
-"""Rare values make one group; what is kept, and what is left where little or nothing stands out."""
+"""Rare values make groups with their neighbours; what is kept, and what is left where little stands out."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,26 @@ def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
     return groups["a"].tolist() if "a" in groups else None
 
 
-def test_rare_values_make_one_group_wherever_they_stand():
-    assert grouped(500, 25, 400, 20, 4, 300) == [0, 1, 2, 1, 1, 3]
-    assert grouped(4, 500, 9, 400) == [0, 1, 0, 2]
+def test_rare_values_are_put_together_with_rare_neighbours_alone():
+    assert grouped(500, 9, 5, 400, 4, 3, 300) == [0, 1, 1, 2, 3, 3, 4]
+    assert grouped(4, 9, 500, 8, 400) == [0, 0, 1, 2, 3]
+    assert grouped(500, 25, 400, 20, 300) is None
+
+
+def test_rare_values_in_a_row_are_cut_where_they_have_enough_together():
+    assert grouped(500, 20, 9, 25, 1, 28, 2, 2, least=29.0) == [0, 1, 1, 2, 2, 2, 2, 2]
+    assert grouped(20, 9, 25, 9, 2, 500, least=29.0, scale=0.1) == [0, 0, 1, 1, 1, 2]
+
+
+def test_first_and_last_values_are_never_put_together():
+    """Ages 0 to 9 and 90 to 99 have nothing in common but that few people are of them."""
+    groups = grouped(6, 5, 7, 400, 500, 450, 8, 6, 2)
+    assert groups == [0, 0, 0, 1, 2, 3, 4, 4, 4]
 
 
 def test_a_value_is_rare_below_the_least_and_not_at_it():
-    assert grouped(500, 30, 400, 25, 300, 20) == [0, 1, 2, 3, 4, 3]
-    assert grouped(500, 30, 400, 25, 300, 20, least=31.0) == [0, 1, 2, 1, 3, 1]
+    assert grouped(500, 30, 20, 10, 400, scale=0.1) == [0, 1, 2, 2, 3]
+    assert grouped(500, 30, 20, 10, 400, least=31.0, scale=0.1) == [0, 1, 1, 1, 2]
     assert grouped(500, 30, 31, 400) is None
 
 
@@ -36,9 +48,9 @@ def test_a_single_frequent_value_is_never_merged():
 
 def test_values_that_noise_alone_sets_apart_are_rare_together_or_not_at_all():
     """Unsmoothed, 35 and 33 would stand, and 27 and 25 be merged, for no reason but noise."""
-    assert grouped(500, 35, 20, 33, 27, 400, scale=10.0) == [0, 1, 1, 1, 1, 2]
+    assert grouped(500, 35, 20, 33, 27, 400, scale=10.0) == [0, 1, 1, 2, 2, 3]
     assert grouped(500, 35, 25, 33, 30, 400, scale=10.0) is None
-    assert grouped(500, 35, 20, 33, 27, 400, scale=0.1) == [0, 1, 2, 3, 2, 4]
+    assert grouped(500, 35, 20, 9, 33, 27, 400, scale=0.1) == [0, 1, 2, 2, 3, 4, 5]
 
 
 def test_where_all_values_are_rare_two_runs_of_about_the_same_count_are_left():
@@ -83,17 +95,17 @@ def test_the_total_and_columns_without_an_answer_are_passed_over():
 def test_values_stand_out_by_what_earlier_releases_say_with_less_noise():
     """With three more answers noise is half as much, and so is what a value must have."""
     domain = Domain({"a": 6})
-    counts = np.array([500, 20, 400, 11, 300, 3])
+    counts = np.array([500, 20, 11, 400, 3, 2])
     single = Measurement(("a",), counts, "gaussian", 2.0)
-    assert rare_groups(domain, [single], 30.0).groups["a"].tolist() == [0, 1, 2, 1, 3, 1]
-    assert rare_groups(domain, [single], 30.0, (), [single] * 3).groups["a"].tolist() == [0, 1, 2, 3, 4, 3]
+    assert rare_groups(domain, [single], 30.0).groups["a"].tolist() == [0, 1, 1, 2, 3, 3]
+    assert rare_groups(domain, [single], 30.0, (), [single] * 3).groups["a"].tolist() == [0, 1, 2, 3, 4, 4]
 
 
 def test_earlier_counts_are_averaged_by_their_precision():
     domain = Domain({"a": 4})
-    rough = Measurement(("a",), np.array([500, 90, 300, 80]), "gaussian", 10.0)
-    exact = Measurement(("a",), np.array([500, 2, 300, 1]), "gaussian", 1.0)
+    rough = Measurement(("a",), np.array([500, 300, 90, 80]), "gaussian", 10.0)
+    exact = Measurement(("a",), np.array([500, 300, 2, 1]), "gaussian", 1.0)
     assert rare_groups(domain, [rough], 60.0).groups == {}
-    assert rare_groups(domain, [rough], 60.0, (), [exact]).groups["a"].tolist() == [0, 1, 2, 1]
+    assert rare_groups(domain, [rough], 60.0, (), [exact]).groups["a"].tolist() == [0, 1, 2, 2]
     other = Measurement(("b",), np.array([1, 2]), "gaussian", 1.0)
     assert rare_groups(domain, [rough], 60.0, (), [other]).groups == {}

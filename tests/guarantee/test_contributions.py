@@ -1,0 +1,134 @@
+"""How many rows persons have: what one person moves, what noise there is, and what comes after (hazard 7)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from guarantee.small_tables import Notes, drawn_upon
+
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Contributions, Curator, Terms, load_rows, load_table, noise
+from dpsynth.curator import contributions as module
+from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.column import Column
+
+KEY = b"k" * 32
+COLUMNS = [Column("a", CategoryPlaces(("x", "y")))]
+KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+ADD, REPLACE = Neighbours("add_remove", "who", 50), Neighbours("replace_one", "who", 50)
+MOST = 3
+
+
+def batch(rows_each):
+    who = [f"p{i}" for i, rows in enumerate(rows_each) for _ in range(rows)]
+    cells = ["x" if i % 2 else "y" for i in range(len(who))]
+    return {"who": pa.array(who, pa.string()), "a": pa.array(cells, pa.string())}
+
+
+def opened(rows_each, near, measure="zcdp", kind="gaussian"):
+    notes = Notes()
+    rows = load_rows([batch(rows_each)], COLUMNS, near, KEY)
+    return Contributions(rows, Terms(near, measure, Fraction(100), kind), notes, KEY), notes
+
+
+def exact(monkeypatch, rows_each, near=ADD):
+    door, _ = opened(rows_each, near)
+    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit(MOST, Fraction(1)))
+    return found
+
+
+def test_each_person_stands_in_one_cell_and_those_with_many_rows_in_the_last(monkeypatch):
+    assert exact(monkeypatch, [1, 1, 2, 3, 4, 1000]).tolist() == [2, 1, 3]
+    assert exact(monkeypatch, []).tolist() == [0, 0, 0]
+
+
+def worst(monkeypatch, near, kind) -> tuple[int, int]:
+    """The most that any neighbour of small tables moves the counts, and what is charged for."""
+    power, farthest = (2, 0) if kind == "gaussian" else (1, 0)
+    for others in product((0, 1, 7), repeat=2):
+        before = exact(monkeypatch, [*others, 2], near)
+        for coming in (1, 2, 3, 60) if near.relation == "replace_one" else (0,):
+            gap = np.abs(exact(monkeypatch, [*others, coming], near) - before)
+            farthest = max(farthest, int((gap**power).sum()))
+    door, notes = opened([1], near, "zcdp", kind)
+    door.rows_per_unit(MOST, Fraction(1))
+    match notes.entries[0].event:
+        case GaussianEvent(l2_squared=declared) | LaplaceEvent(l1=declared):
+            return farthest, declared
+
+
+@pytest.mark.parametrize("near", [ADD, REPLACE], ids=lambda n: n.relation)
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_one_person_moves_the_counts_as_far_as_is_charged_whatever_the_bound_in_the_terms(
+    monkeypatch, near, kind
+):
+    farthest, declared = worst(monkeypatch, near, kind)
+    assert farthest == declared
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_an_exchanged_person_charged_as_one_that_comes_is_caught(monkeypatch, kind):
+    monkeypatch.setattr(Neighbours, "l1", 1)
+    monkeypatch.setattr(Neighbours, "l2_squared", 1)
+    farthest, declared = worst(monkeypatch, REPLACE, kind)
+    assert farthest > declared
+
+
+def test_rows_counted_in_place_of_persons_are_caught(monkeypatch):
+    sound = np.unique
+    monkeypatch.setattr(module.np, "unique", lambda a, **k: (a, sound(a, **k)[1].repeat(2)))
+    farthest, declared = worst(monkeypatch, ADD, "laplace")
+    assert farthest > declared
+
+
+def spread(measure, kind) -> tuple[float, float]:
+    """Empirical standard deviation over what the charge claims, and over what was told."""
+    door, notes = opened([1], REPLACE, measure, kind)
+    answer, told = door.rows_per_unit(4000, Fraction(1, 10))
+    event = notes.entries[0].event
+    claimed = event.sigma if kind == "gaussian" else event.scale * 2**0.5
+    found = float(np.sqrt(np.mean(answer.astype(float) ** 2)))
+    return found / claimed, found / told
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_counts_of_persons_get_the_noise_that_is_charged_for_and_told(measure, kind):
+    assert all(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_counts_of_persons_with_0_7_of_their_noise_would_be_caught(monkeypatch, measure, kind):
+    name = f"add_{kind}"
+    sound = getattr(noise, name)
+    monkeypatch.setattr(noise, name, lambda values, scale: sound(values, 0.7 * scale))
+    assert not any(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5])
+def test_what_follows_is_bounded_and_charged_by_the_bound_that_was_chosen(monkeypatch, bound):
+    monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values)
+    door, notes = opened([1, 3, 9], REPLACE, "pure", "laplace")
+    door.rows_per_unit(MOST, Fraction(1))
+    curator = door.bounded(bound)
+    assert curator.remaining == 100 - notes.charged("pure")
+    (count,) = curator.marginals([("a",)], Fraction(1))
+    near = Neighbours("replace_one", "who", bound)
+    assert notes.entries[1].event == LaplaceEvent(float(near.l1), near.l1)
+    plain = Curator(
+        load_table([batch([1, 3, 9])], COLUMNS, near, KEY), Terms(near, "pure", 1, "laplace"), Notes()
+    )
+    (same,) = plain.marginals([("a",)], Fraction(1))
+    assert count.values.tolist() == same.values.tolist() and sum(count.values) <= 3 * bound
+
+
+def test_rows_that_are_units_have_no_number_of_rows():
+    rows = load_rows([batch([1, 2])], COLUMNS, Neighbours("add_remove"), KEY)
+    with pytest.raises(ValueError, match="only a person"):
+        Contributions(rows, Terms(Neighbours("add_remove"), "zcdp", Fraction(1), "gaussian"), Notes(), KEY)
+    with pytest.raises(ValueError, match="begin with 1"):
+        opened([1], ADD)[0].rows_per_unit(0, Fraction(1))

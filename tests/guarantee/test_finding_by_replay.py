@@ -1,0 +1,94 @@
+"""Whole releases that find their places, on neighbouring tables: only journalled answers may differ.
+
+What is found decides all that follows, so a place that came from the table by another way than an
+answer shows as a question that differs.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from guarantee.observed import excess
+from guarantee.wild_tables import (
+    NOISES,
+    RELATIONS,
+    SOUGHT,
+    UNITS,
+    neighbour,
+    on_neighbour,
+    privacy_of,
+    recorded,
+)
+
+from dpsynth import pipeline
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator.texts import Texts
+from dpsynth.errors import DpsynthError
+
+NEIGHBOURS_A_KIND = 10
+
+
+def privacy(relation: str, unit: str, noise: str) -> dict[str, object]:
+    """Values are found with a delta, whatever the noise."""
+    return privacy_of(relation, unit, noise) | {"delta": 1e-6}
+
+
+@pytest.mark.parametrize(("relation", "unit", "noise"), list(product(RELATIONS, UNITS, NOISES)))
+def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity(
+    tmp_path: Path, relation: str, unit: str, noise: str
+) -> None:
+    rng, rows, spec, record = recorded(tmp_path, privacy(relation, unit, noise), columns=SOUGHT)
+    kinds = {asked.question["ask"] for asked in record.asked}
+    assert kinds == {"counts", "medians", "values", "marginal", "choose"}
+    for _ in range(NEIGHBOURS_A_KIND):
+        after = on_neighbour(tmp_path, spec, record, neighbour(rows, relation, unit, rng))
+        assert excess(record, after) == []
+
+
+def finds(tmp_path: Path, relation: str, unit: str, noise: str) -> bool:
+    """Whether something wrong is noticed on some of a dozen neighbours."""
+    rng, rows, spec, record = recorded(tmp_path, privacy(relation, unit, noise), columns=SOUGHT)
+    for _ in range(12):
+        try:
+            after = on_neighbour(tmp_path, spec, record, neighbour(rows, relation, unit, rng))
+        except DpsynthError:
+            return True
+        if excess(record, after):
+            return True
+    return False
+
+
+def test_values_read_off_the_table_are_caught(tmp_path, monkeypatch) -> None:
+    sound = pipeline.discover
+
+    def nosy(door, columns, searches):
+        for search in searches:
+            if search.column == "city":
+                texts = door._table.texts["city"]
+                here = len(texts.distinct)
+                door.counts_under(columns[0], columns[0].places, door.remaining / (1000 + here))
+        return sound(door, columns, searches)
+
+    monkeypatch.setattr(pipeline, "discover", nosy)
+    assert finds(tmp_path, "add_remove", "person", "gaussian")
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_forgotten_person_factor_is_caught(tmp_path, monkeypatch, noise: str) -> None:
+    monkeypatch.setattr(Neighbours, "l1", 1)
+    monkeypatch.setattr(Neighbours, "l2_squared", 1)
+    assert finds(tmp_path, "add_remove", "person", noise)
+
+
+def test_texts_of_rows_that_were_left_out_are_caught(tmp_path, monkeypatch) -> None:
+    sound = Texts.of_rows
+
+    def unbounded(self, kept):
+        return sound(self, np.ones(len(self.index), dtype=bool))
+
+    monkeypatch.setattr(Texts, "of_rows", unbounded)
+    monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)
+    assert finds(tmp_path, "add_remove", "person", "gaussian")

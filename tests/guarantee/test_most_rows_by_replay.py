@@ -1,0 +1,120 @@
+"""Finding how many rows of a person to use, on neighbouring tables: only journalled answers may differ.
+
+Whole releases are replayed on neighbours, and the planted faults are told apart from the sound release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from guarantee.observed import Transcript, excess
+from guarantee.wild_tables import NOISES, RELATIONS, base_table, neighbour, on_neighbour, privacy_of, recorded
+
+from dpsynth import pipeline
+from dpsynth.curator import contributions
+from dpsynth.curator.table import LoadedRows
+from dpsynth.discovery.most_rows import most_rows, noise_per_row
+from dpsynth.domain.column import domain_of
+from dpsynth.errors import DpsynthError
+
+AT_MOST = 12
+NEIGHBOURS_A_KIND = 14
+
+
+def sought(relation: str, noise: str) -> dict[str, object]:
+    """A privacy section that has the bound found; with this budget it comes to fewer rows than the most."""
+    unit = {"column": "who", "max_rows": "private", "at_most": AT_MOST}
+    split = {"domain": 0.2, "one_way": 0.2, "structure": 0.2, "marginals": 0.4}
+    return {**privacy_of(relation, "person", noise), "unit": unit, "epsilon": 10, "split": split}
+
+
+def replayed(tmp_path: Path, relation: str, noise: str, tries: int) -> tuple[Transcript, list[str], int]:
+    """The record, what neighbours gave away, and by how much the first answer moved in L1 at most."""
+    rng, rows, spec, record = recorded(tmp_path, sought(relation, noise))
+    found, moved = [], 0
+    for _ in range(tries):
+        changed = neighbour(rows, relation, "person", rng)
+        try:
+            after = on_neighbour(tmp_path, spec, record, changed)
+        except DpsynthError:
+            return record, [*found, "refused"], moved
+        found += excess(record, after)
+        moved = max(moved, int(np.abs(record.asked[0].exact - after.asked[0].exact).sum()))
+    return record, found, moved
+
+
+@pytest.mark.parametrize(("relation", "noise"), list(product(RELATIONS, NOISES)))
+def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity(
+    tmp_path: Path, relation: str, noise: str
+) -> None:
+    record, found, moved = replayed(tmp_path, relation, noise, NEIGHBOURS_A_KIND)
+    assert found == []
+    assert record.asked[0].question == {"ask": "rows", "most": AT_MOST}
+    assert moved == (2 if relation == "replace_one" else 1)
+
+
+def finds(tmp_path: Path, relation: str = "add_remove", noise: str = "gaussian", tries: int = 20) -> bool:
+    """Whether the harness notices something wrong."""
+    return bool(replayed(tmp_path, relation, noise, tries)[1])
+
+
+def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) -> None:
+    def nosy(spec, strategy, door, plan):
+        # As told, any bound does; this one changes with each person.
+        most = 1 + len(np.unique(door._persons)) % AT_MOST
+        bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
+        return pipeline.plan_again(spec, strategy, bounded, spec.layout()), door.bounded(most)
+
+    monkeypatch.setattr(pipeline, "find_most_rows", nosy)
+    assert finds(tmp_path)
+
+
+def test_rows_counted_where_persons_should_be_are_caught(tmp_path, monkeypatch) -> None:
+    def weighted(rows: np.ndarray, minlength: int) -> np.ndarray:
+        return np.bincount(rows, weights=rows, minlength=minlength)
+
+    monkeypatch.setattr(contributions, "np", SimpleNamespace(**vars(np) | {"bincount": weighted}))
+    assert finds(tmp_path)
+
+
+def test_a_person_who_is_exchanged_but_charged_as_one_who_comes_is_caught(tmp_path, monkeypatch) -> None:
+    sound = contributions.replace
+
+    def mistaken(old, **changes):
+        return sound(old, **changes, **({"relation": "add_remove"} if changes == {"max_rows": 1} else {}))
+
+    monkeypatch.setattr(contributions, "replace", mistaken)
+    assert finds(tmp_path, "replace_one")
+
+
+def test_a_table_that_keeps_more_rows_than_its_noise_is_for_is_caught(tmp_path, monkeypatch) -> None:
+    sound = LoadedRows.bounded
+    monkeypatch.setattr(LoadedRows, "bounded", lambda self, most, key: sound(self, AT_MOST, key))
+    assert finds(tmp_path)
+
+
+def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
+    _, _, spec, record = recorded(tmp_path, sought("add_remove", "laplace"))
+    asked = [a.question["ask"] for a in record.asked]
+    assert asked[0] == "rows" and asked.count("rows") == 1
+    assert len(record.told[0]) == AT_MOST
+    strategy = pipeline.strategy_of(spec.structure.method, ())
+    plan = pipeline.make_plan(spec, strategy)
+    # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
+    assert 0 < record.asked[0].event.epsilon <= plan.rows_price
+    assert record.asked[0].event.epsilon > plan.rows_price * 999 / 1000
+    # What comes after is asked with the bound that was found, and not with the most.
+    most = most_rows(np.array(record.told[0]), noise_per_row(plan, domain_of(spec.table_columns())))
+    assert {a.event.l1 for a in record.asked[1:] if hasattr(a.event, "l1")} == {most}
+
+
+def test_the_base_table_has_persons_on_both_sides_of_the_bound() -> None:
+    import random
+
+    rows = [r[0] for r in base_table(random.Random(0))]
+    assert max(rows.count(p) for p in rows) > AT_MOST > min(rows.count(p) for p in rows)

@@ -1,0 +1,67 @@
+"""A release that finds values promises what its journal adds up to, delta included, and the ledger knows."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from . import evidence
+from .keeper import Keeper
+from .place import BY_PERSON, HEADER, Place, people
+
+PRIVACY = {
+    "gaussian": {"noise": "gaussian", "accountant": "gdp"},
+    "gaussian by rho": {"noise": "gaussian", "accountant": "zcdp"},
+    "laplace by rho": {"noise": "laplace"},
+    "laplace added up plainly": {"noise": "laplace", "accountant": "sequential"},
+}
+OPEN = {"type": "category", "values": None, "open": True, "most": 30, "other": "elsewhere", "missing": "?"}
+"""Of which the three usual ones are there, and forty that one row each has."""
+
+
+def with_places_of_one(place: Place) -> None:
+    rows = [list(row) for row in people(6000)]
+    for number in range(40):
+        rows[number][HEADER.index("city")] = f"alone {number}"
+    place.table(rows)
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("kind", PRIVACY)
+def test_delta_of_found_values_is_in_the_guarantee_and_in_the_ledger(
+    keeper: Keeper, place: Place, kind: str, by_person: bool
+) -> None:
+    with_places_of_one(place)
+    privacy = {"epsilon": 3.0, "delta": 1e-6, **PRIVACY[kind]}
+    if by_person:
+        privacy |= {"neighbours": "replace_one", **BY_PERSON}
+    place.configure(privacy=privacy, columns={"city": OPEN})
+    folder = place.folder / keeper.run(place).folder
+    found = evidence.records(folder / "private" / "journal.jsonl")
+    protection = evidence.Protection(by_person, 3 if by_person else 1)
+    manifest = evidence.assert_whole(folder)
+    promised = manifest["guarantee"]
+    assert isinstance(promised, dict)
+    lapse = float(sum(map(protection.lapse, evidence.charges(found)), Fraction(0)))
+    pure = kind == "laplace added up plainly"
+    counted = (None, "zcdp") if pure else ("1e-6", promised["accountant"])
+    exact = float(protection.total(found, *counted))
+    assert exact <= promised["epsilon"] <= min(exact * 1.001, 3.0)
+    assert 1e-8 < lapse <= promised["lapse"] <= lapse * 1.2
+    assert promised["delta"] == (pytest.approx(lapse, rel=1e-12) if pure else 1e-6)
+    (naming,) = [m for m in manifest["mechanisms"] if m["delta"]]  # type: ignore[union-attr, index]
+    assert naming["delta"] == pytest.approx(promised["lapse"])
+    assert any("naming values" in sentence for sentence in promised["in_words"])
+    assert place.balance is not None
+    (entry,) = place.balance.releases
+    assert float(entry.cost.lapse) == pytest.approx(promised["lapse"]) and entry.state == "closed"
+    assert place.balance.lapses == (0 if pure else Fraction(1, 2))
+    # The planted fault: without what naming took, epsilon would be lower.
+    if not pure:
+        unaware = evidence.Protection(by_person, protection.rows)
+        forgotten = [r for r in found if r["kind"] != "charge" or not protection.lapse(r)]
+        assert float(unaware.total(forgotten, *counted)) < promised["epsilon"]
+    told = json.dumps(manifest["columns"])
+    assert "Aa" in told and "alone" not in told

@@ -1,0 +1,147 @@
+"""Whole releases with persons as units that find how many of their rows to use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+import yaml
+
+import dpsynth
+from dpsynth import pipeline
+from dpsynth.accounting.ledger import Ledger
+from dpsynth.curator import noise
+from dpsynth.errors import Interrupted
+from dpsynth.example import write_example
+from dpsynth.spec import Spec, from_mapping
+
+from .place import people
+
+T = TypeVar("T")
+HEADER = ("person", "age", "sex", "income", "city", "smoker", "note")
+
+
+def spec_of(folder: Path, unit: Mapping[str, object], **privacy: object) -> Spec:
+    """A release of a small table: public columns, and others of which something is sought."""
+    rows = people(600)
+    lines = [
+        ",".join(HEADER),
+        *(",".join(row) for row in rows),
+        *(f",{row[1]},F,1,Aa,no,x" for row in rows[:50]),
+    ]
+    (folder / "t.csv").write_text("\n".join(lines) + "\n")
+    return from_mapping(
+        {
+            "release": "small",
+            "source": {"path": str(folder / "t.csv")},
+            "privacy": {"epsilon": 2, "delta": 1e-6, "unit": {"column": "person", **unit}, **privacy},
+            "ledger": {"url": f"sqlite:///{folder}/ledger.db"},
+            "columns": {
+                "age": {"type": "integer", "min": 0, "max": 89, "bins": 9},
+                "sex": {"type": "category", "values": ["F", "M"]},
+                "income": {"type": "number", "bounds": "private", "decimals": 1, "bins": 8},
+                "city": {"type": "category", "open": True, "most": 5},
+            },
+            "publish": {"statistics": [{"crosstab": ["sex", "city"]}, {"mean": "income", "by": "sex"}]},
+        }
+    )
+
+
+def manifest_of(release: dpsynth.Release) -> dict[str, object]:
+    return json.loads((release.folder / "public" / "manifest.json").read_text())
+
+
+def told_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of persons come without noise, so that the bound is not chance."""
+    sound = noise.add_gaussian
+    asked: list[int] = []
+
+    def drawn(values: np.ndarray, scale: float) -> np.ndarray:
+        asked.append(1)
+        return values if len(asked) == 1 else sound(values, scale)
+
+    monkeypatch.setattr(noise, "add_gaussian", drawn)
+
+
+def test_the_bundle_says_what_bound_was_found_and_the_ledger_holds_the_most(tmp_path, monkeypatch) -> None:
+    told_exactly(monkeypatch)
+    spec = spec_of(tmp_path, {"max_rows": "private", "at_most": 12}, epsilon=8)
+    release = dpsynth.release(spec, outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    unit = manifest["guarantee"]["unit"]
+    found = int(unit.rsplit(" ", 1)[1])
+    assert 1 < found < 12 and unit.startswith("one person: all rows with the same person")
+    assert manifest["guarantee"]["rows_without_id"] == "left_out"
+    assert manifest["found_with_budget"]["person"] == ["max_rows"]
+    first, *others = manifest["mechanisms"]
+    assert (first["question"], first["sensitivity"]) == ("rows", "squared L2 1")
+    counts = [m for m in others if m["question"] in ("count", "marginal")]
+    assert {m["sensitivity"] for m in counts} == {f"squared L2 {found**2}"}
+    assert release.guarantee.epsilon <= 8
+    account = Ledger(spec.ledger.url).balance("small")
+    assert account is not None and account.unit.endswith("at most 12")
+    assert [entry.state for entry in account.releases] == ["closed"]
+    report = (release.folder / "public" / "report.html").read_text()
+    assert "How many rows persons have" in report
+    readme = (release.folder / "public" / "README.md").read_text()
+    assert "Rows that don't say whose they are were left out" in readme.replace("\n", " ")
+
+
+def test_what_was_found_may_be_declared_in_the_next_release_and_both_costs_count(tmp_path) -> None:
+    dpsynth.release(spec_of(tmp_path, {"max_rows": "private"}), outputs=tmp_path / "out")
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    once = ledger.balance("small")
+    dpsynth.release(spec_of(tmp_path, {"max_rows": 3, "missing": "together"}), outputs=tmp_path / "out")
+    twice = ledger.balance("small")
+    assert once is not None and twice is not None and len(twice.releases) == 2
+    assert twice.epsilon_used > once.epsilon_used * 13 / 10
+
+
+def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
+    def run_step(name: str, action: Callable[[], T]) -> T:
+        if name == step:
+            raise KeyboardInterrupt
+        return action()
+
+    return run_step
+
+
+@pytest.mark.parametrize("step", ["find most rows", "find places", "measure single columns", "fit the model"])
+def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
+    spec = spec_of(tmp_path, {"max_rows": "private"})
+    with pytest.raises(Interrupted):
+        pipeline.run(spec, outputs=tmp_path / "out", run_step=killed_before(step))
+    (partial,) = (tmp_path / "out" / "small").glob(".*.partial")
+    journal = partial / "private" / "journal.jsonl"
+    before = journal.read_text()
+    release_id = partial.name.removeprefix(".").removesuffix(".partial")
+    release = pipeline.run(spec, outputs=tmp_path / "out", resume=release_id)
+    after = (release.folder / "private" / "journal.jsonl").read_text()
+    assert after.startswith(before)
+    charged = [json.loads(line) for line in after.splitlines() if '"charge"' in line]
+    assert [c["question"]["ask"] for c in charged].count("rows") == 1
+    assert charged[0]["question"] == {"ask": "rows", "most": 20}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["left_out", "together"])
+def test_all_columns_of_a_real_table_are_released_by_persons_with_nothing_declared(
+    tmp_path, missing: str
+) -> None:
+    pytest.importorskip("statsmodels")
+    write_example("randhie-found", tmp_path)
+    config = yaml.safe_load((tmp_path / "configs" / "randhie-found.yaml").read_text())
+    config["source"] = {"path": str(tmp_path / "data" / "randhie.csv")}
+    config["privacy"]["unit"] = {"column": "zper", "max_rows": "private", "missing": missing}
+    config["ledger"]["url"] = f"sqlite:///{tmp_path}/ledger.db"
+    release = dpsynth.release(from_mapping(config), outputs=tmp_path / "out")
+    manifest = manifest_of(release)
+    assert len(manifest["found_with_budget"]) == 45 and len(release.synthetic.columns) == 45
+    used = int(manifest["guarantee"]["unit"].rsplit(" ", 1)[1])
+    # Persons have 1 to 5 rows, most of them 3.
+    assert 1 <= used <= 5 and 5_000 < len(release.synthetic) < 21_000
+    assert release.guarantee.epsilon <= 3 and release.guarantee.delta <= 1e-6

@@ -1,0 +1,166 @@
+"""Releases with a public table: refused in time, the same when resumed, and said so."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from dpsynth import pipeline
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.released import Release
+
+from .place import HEADER, Place, people, release
+
+
+def write(place: Place, rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> None:
+    with (place.folder / "public.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.fixture
+def public(place: Place) -> Place:
+    """A place with a public table of the same kind."""
+    write(place, people(2000, seed=2))
+    place.configure(public=str(place.folder / "public.csv"), structure={"method": "auto"})
+    return place
+
+
+def manifest(made: Release) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((made.folder / "public" / "manifest.json").read_text())
+    return found
+
+
+def untouched(place: Place) -> bool:
+    """Whether nothing was reserved, let alone asked."""
+    return place.balance is None and place.files == set()
+
+
+def test_the_bundle_says_what_was_used(public: Place) -> None:
+    made = release(public)
+    told = manifest(made)["public_table"]
+    content = (public.folder / "public.csv").read_bytes()
+    assert told["sha256"] == hashlib.sha256(content).hexdigest() and told["rows"] == 2000
+    assert told["columns"] == ["age", "sex", "income", "city", "smoker"]
+    readme = (made.folder / "public" / "README.md").read_text()
+    assert "2,000 rows that are not the private table's" in readme and "a public table" in readme
+    assert "public table" in (made.folder / "public" / "report.html").read_text()
+    bases = {t.table["basis"][0].as_py() for t in made.statistics.values()}
+    assert bases <= {"measured", "model with a public table"}
+
+
+def test_without_one_nothing_is_said_of_it(place: Place) -> None:
+    made = release(place)
+    assert manifest(made)["public_table"] is None
+    assert "public table" not in (made.folder / "public" / "README.md").read_text()
+
+
+def test_a_release_is_closer_to_its_table_with_a_like_one(place: Place) -> None:
+    """Income follows age in both tables, and the budget is far too small to find that out."""
+
+    def rows(count: int, seed: int) -> list[tuple[str, ...]]:
+        made = people(count, seed)
+        return [(*r[:3], f"{min(99.9, int(r[1]) + float(r[3]) / 10):.1f}", *r[4:]) for r in made]
+
+    place.table(rows(3000, 1))
+    write(place, rows(3000, 2))
+    errors = []
+    for changes in ({"public": str(place.folder / "public.csv")}, {"public": None}):
+        place.configure(structure={"method": "auto"}, privacy={"epsilon": 0.3, "delta": 1e-9}, **changes)
+        found = release(place).synthetic
+        both = np.corrcoef(found["age"].astype(float), found["income"].astype(float))[0, 1]
+        errors.append(abs(both - 0.99))
+    assert errors[0] < min(errors[1], 0.4)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "there is no file"),
+        (b"", "is empty"),
+        (b"\xff\xfe\x00", "no CSV file"),
+        (b"name,years\na,1\n", "has none of the columns"),
+        (b"sex,sex\nF,M\n", "more than one column named 'sex'"),
+        (b"sex,age\n", "has no rows"),
+        (b"sex,age\nMale,3\nFemale,4\n", "no cell of column 'sex'"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_reserved(
+    public: Place, content: bytes | None, words: str
+) -> None:
+    path = public.folder / "public.csv"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DpsynthError, match=words) as refused:
+        release(public)
+    assert str(path) in str(refused.value) and untouched(public)
+
+
+@pytest.mark.parametrize("way", ["same", "dotted", "link"])
+def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: str) -> None:
+    private, link = place.folder / "people.csv", place.folder / "public.csv"
+    link.symlink_to(private)
+    path = {"same": private, "dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link}[way]
+    place.configure(public=str(path))
+    with pytest.raises(ConfigError, match=r"public\.path must be another file than source\.path"):
+        release(place)
+    assert untouched(place)
+
+
+def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a release that was stopped before its model was fitted."""
+
+    def stop(*arguments: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
+        patch.setattr(pipeline, "fit", stop)
+        release(place)
+    return str(stopped.value).split("--resume ")[1].split()[0]
+
+
+def asked(made: Release) -> list[object]:
+    return [(m["question"], m["columns"], m["scale"]) for m in manifest(made)["mechanisms"]]
+
+
+def test_a_release_goes_on_with_the_same_public_table_and_says_if_it_cannot(
+    public: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: other rows in the same file. Other questions would follow, and noise be drawn twice."""
+    release_id = interrupted(public, monkeypatch)
+    path = public.folder / "public.csv"
+    content = path.read_bytes()
+    write(public, people(2000, seed=3))
+    with pytest.raises(ConfigError, match=hashlib.sha256(content).hexdigest()) as refused:
+        release(public, resume=release_id)
+    assert f"--resume {release_id}" in str(refused.value)
+    account = public.balance
+    assert account is not None and [r.state for r in account.releases] == ["reserved"]
+    path.write_bytes(content)
+    made = release(public, resume=release_id)
+    assert made.release_id == release_id
+    journal = (made.folder / "private" / "journal.jsonl").read_text().splitlines()
+    charges = [line for line in journal if '"charge"' in line]
+    assert len(charges) == len(asked(made)), "nothing was asked twice"
+
+
+def test_earlier_releases_and_a_public_table_go_together(public: Place) -> None:
+    first = release(public)
+    public.configure(
+        release="again",
+        public=str(public.folder / "public.csv"),
+        structure={"method": "auto"},
+        reuse={"earlier_periods": True},
+    )
+    second = release(public)
+    told = manifest(second)
+    assert [r["release_id"] for r in told["earlier_releases"]["releases"]] == [first.release_id]
+    assert told["public_table"]["rows"] == 2000
+    bases = {t.table["basis"][0].as_py() for t in second.statistics.values()}
+    assert bases <= {"measured", "model with earlier periods and a public table"}

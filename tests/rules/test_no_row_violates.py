@@ -1,0 +1,270 @@
+"""No synthetic row violates a rule, whatever the rules and whatever the model says."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from rules import independent as plain
+from rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
+
+from dpsynth.errors import ConfigError
+from dpsynth.rules import Checks, drawing, obeying
+from dpsynth.rules.grids import OBEYED, VIOLATED
+from dpsynth.rules.partners import NONE
+
+SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(SOME, max_examples=1500)
+
+SUMS = {
+    "a": {"type": "integer", "min": 0, "max": 50, "bins": 5},
+    "b": {"type": "number", "min": -20, "max": 20, "bins": 4, "decimals": 1},
+    "c": {"type": "number", "min": 0, "max": 5, "bins": 5, "decimals": 2, "missing": ["-1", "3"]},
+    "sum": {"type": "number", "min": -10, "max": 60, "decimals": 2, "missing": "7"},
+    "all": {"type": "number", "min": -500, "max": 500, "decimals": 4},
+    "half": {"type": "derived", "formula": "sum / 2", "decimals": 2},
+}
+
+
+def cells(texts, name):
+    return [plain.typed(name, text) for text in texts[name]]
+
+
+def any_conditions(conditions, seed):
+    rules = [plain.written(c) for c in conditions]
+    try:
+        layout = spec_of(plain.COLUMNS, rules).layout()
+    except ConfigError:
+        assume(False)
+    texts = texts_of(layout, rules, 60, seed)
+    for condition in conditions:
+        assert plain.violations(condition, texts) == 0, plain.written(condition)
+
+
+_LISTS = st.lists(plain.conditions, min_size=1, max_size=4, unique_by=plain.written)
+
+
+@SOME
+@given(_LISTS, st.integers(0, 99))
+def test_rows_obey_any_conditions(conditions, seed):
+    any_conditions(conditions, seed)
+
+
+@pytest.mark.slow
+@MANY
+@given(_LISTS, st.integers(0, 99))
+def test_rows_obey_very_many_conditions(conditions, seed):
+    any_conditions(conditions, seed)
+
+
+def grid_says_no_more_than_rows(condition, seed):
+    layout = spec_of(plain.COLUMNS).layout()
+    checks = checks_of(layout, [plain.written(condition)])
+    rng = np.random.default_rng(seed)
+    codes = any_codes(layout, rng)(80)
+    texts = layout.texts(layout.decode(codes, rng))
+    found = [
+        plain.value(condition, row) for row in plain.rows_of({n: t.to_pylist() for n, t in texts.items()})
+    ]
+    for grid in checks.grids:
+        for state, value in zip(grid.of(codes), found, strict=True):
+            assert not (state == VIOLATED and value is not False), plain.written(condition)
+            assert not (state == OBEYED and value is False), plain.written(condition)
+
+
+@SOME
+@given(plain.conditions, st.integers(0, 99))
+def test_what_places_decide_is_so_in_every_row(condition, seed):
+    try:
+        grid_says_no_more_than_rows(condition, seed)
+    except ValueError:
+        # It names no column.
+        assume(False)
+
+
+def test_a_grid_that_says_too_much_is_caught(monkeypatch):
+    def careless(sign, a, b, c, d):
+        return (a < c, a >= c) if sign == "<" else (a <= c, a > c)
+
+    monkeypatch.setattr("dpsynth.rules.possible.order", careless)
+    with pytest.raises(AssertionError):
+        for seed in range(5):
+            grid_says_no_more_than_rows(("<", ("column", "n"), ("column", "x")), seed)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["sum == a + b"],
+        ["a - b == sum", "all == sum * c"],
+        ["sum == round(a / 3, 2) - b"],
+        ["sum == a + b", "half < 10", "sum <= a"],
+        ["all == max(a, c) + min(b, c)", "all > 20 implies a > 30", "sum == c"],
+        ["sum == if(a > 20, b, c)", "all == half * 2"],
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_hold_wherever_all_parts_are_there(rules, seed):
+    layout = spec_of(SUMS, rules).layout()
+    texts = texts_of(layout, rules, 400, seed)
+    number = {n: np.array([np.nan if t in ("", "7", "-1") else float(t) for t in texts[n]]) for n in SUMS}
+    number["c"][np.array(texts["c"]) == "3.00"] = np.nan
+    value = dict(number, np=np, nan=np.nan)
+    whole = {
+        "sum == a + b": "sum - (a + b)", "a - b == sum": "sum - (a - b)", "all == sum * c": "all - sum * c",
+        "sum == round(a / 3, 2) - b": "sum - (np.round(a / 3, 2) - b)", "sum == c": "sum - c",
+        "all == max(a, c) + min(b, c)": "all - (np.maximum(a, c) + np.minimum(b, c))",
+        "sum == if(a > 20, b, c)": "sum - np.where(a > 20, b, c)", "all == half * 2": "all - 2 * half",
+        "half < 10": "np.where(half >= 10, 1, 0)", "sum <= a": "np.where(sum > a, 1, 0)",
+        "all > 20 implies a > 30": "np.where((all > 20) & (a <= 30), 1, 0)",
+    }  # fmt: skip
+    for rule in rules:
+        off = eval(whole[rule], {"__builtins__": {}}, value)
+        if "if(" in rule:
+            # A missing condition, or a missing value of the branch not taken, leaves the sum unknown.
+            off = np.where(np.isnan(number["a"] + number["b"] + number["c"]), 0, off)
+        assert (np.abs(np.nan_to_num(off)) < 1e-9).all(), rule
+    for name in ("sum", "all"):
+        known = number[name][~np.isnan(number[name])]
+        assert SUMS[name]["min"] <= known.min() and known.max() <= SUMS[name]["max"]
+        assert len(known) > 100
+
+
+TIES = {
+    "a": {"type": "category", "values": list("pqrstuv")},
+    "b": {"type": "integer", "min": 0, "max": 40, "bins": 5},
+    "c": {"type": "ordered", "values": ["i", "ii", "iii", "iv"], "missing": False},
+    "d": {"type": "date", "min": "2020-01-01", "max": "2020-04-30", "unit": "month"},
+    "e": {"type": "number", "min": 0, "max": 10, "bins": 3, "decimals": 1},
+}
+
+
+def partners_seen(texts, left, right):
+    found = {}
+    for a, b in zip(texts[left], texts[right], strict=True):
+        if a and b:
+            found.setdefault(a, set()).add(b)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_hold(seed):
+    rules = ["a determines b", "c <-> b", "d <-> c", "a determines e", "e < 9 or d > '2020-01-31'"]
+    layout = spec_of(TIES, rules).layout()
+    texts = texts_of(layout, rules, 500, seed)
+    for left, right in [("a", "b"), ("c", "b"), ("b", "c"), ("d", "c"), ("c", "d"), ("a", "e")]:
+        seen = partners_seen(texts, left, right)
+        assert seen and all(len(values) == 1 for values in seen.values()), (left, right)
+    assert len(set(texts["b"]) - {""}) == 4, "a place of five has no partner among four"
+
+
+def test_a_check_that_passes_everything_is_caught(monkeypatch):
+    order = ("<=", ("column", "from"), ("column", "to"))
+    layout = spec_of(plain.COLUMNS, [plain.written(order)]).layout()
+    assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) == 0
+    monkeypatch.setattr(Checks, "bad_values", lambda self, codes, summed: np.zeros(len(codes["to"]), bool))
+    assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) > 0
+
+
+def test_a_tie_that_is_forgotten_is_caught(monkeypatch):
+    layout = spec_of(TIES, ["a determines c"]).layout()
+    monkeypatch.setattr(
+        drawing._Drawing, "_tied", lambda self, codes: (codes, np.zeros(len(codes["a"]), dtype=bool))
+    )
+    seen = partners_seen(texts_of(layout, ["a determines c"], 300), "a", "c")
+    assert any(len(values) > 1 for values in seen.values())
+
+
+def test_rows_that_never_come_out_right_are_copies_of_those_that_did():
+    column = {"type": "integer", "min": 0, "max": 999, "bins": 1000, "missing": False}
+    columns, rules = {"a": column, "b": column}, ["a + b == 1001 and a >= 500"]
+    layout = spec_of(columns, rules).layout()
+    calls = []
+
+    def draw(rows):
+        calls.append(rows)
+        codes = {name: np.zeros(rows, dtype=np.int64) for name in "ab"}
+        if len(calls) == 2:
+            codes["a"][:3], codes["b"][:3] = [500, 600, 700], [501, 401, 301]
+        return codes
+
+    rng = np.random.default_rng(0)
+    found = obeying(checks_of(layout, rules).rules, layout, 50, draw, None, rng).to_pydict()
+    assert set(zip(found["a"], found["b"], strict=True)) == {(500, 501), (600, 401), (700, 301)}
+    assert len(found["a"]) == 50 and 2 < len(calls) <= 1 + drawing.ROW_ROUNDS
+
+
+def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
+    columns = {
+        "a": {"type": "integer", "min": 0, "max": 9},
+        "day": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "month"},
+        "size": {"type": "ordered", "values": ["S", "M"]},
+        "free": {"type": "integer", "min": 0, "max": 9},
+        "twice": {"type": "derived", "formula": "a * 2"},
+    }
+    rules = ["twice == 14 and day > '2020-06-10' and size == 'M'"]
+    layout = spec_of(columns, rules).layout()
+    rng = np.random.default_rng(0)
+
+    def draw(rows):
+        return {c.name: rng.integers(0, 2, rows) for c in layout.columns}
+
+    table = obeying(checks_of(layout, rules).rules, layout, 30, draw, None, rng)
+    found = table.to_pydict()
+    assert set(found["a"]) == {7} and set(found["twice"]) == {14} and set(found["size"]) == {"M"}
+    assert len(set(found["free"])) == 2, "columns that no rule is about stay as they were drawn"
+    assert table.schema.field("size").type == layout.parts[2].places.arrow_type
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_rows_are_as_good_as_many(rows):
+    rules = ["n <= m", "c <-> e"]
+    layout = spec_of(plain.COLUMNS, rules).layout()
+    assert len(texts_of(layout, rules, rows)["n"]) == rows
+
+
+def test_rows_given_the_rules_follow_the_model():
+    # a, b evenly on 0..3, given a <= b: each of the ten pairs alike.
+    columns = {name: {"type": "integer", "min": 0, "max": 3, "missing": False} for name in "ab"}
+    layout = spec_of(columns, ["a <= b"]).layout()
+    texts = texts_of(layout, ["a <= b"], 20_000)
+    pairs, counts = np.unique(np.array([texts["a"], texts["b"]]), axis=1, return_counts=True)
+    assert pairs.shape[1] == 10
+    assert ((counts - 2000) ** 2 / 2000).sum() < 35, "chi-square of 9 degrees of freedom, p < 1e-4"
+
+
+def test_values_are_drawn_again_before_places_are():
+    # Each place of one is as likely with each place of the other; within a place, half of all pairs violate.
+    columns = {name: {"type": "integer", "min": 0, "max": 199, "bins": 2, "missing": False} for name in "ab"}
+    layout = spec_of(columns, ["a <= b"]).layout()
+    texts = texts_of(layout, ["a <= b"], 30_000)
+    place = np.array([[int(t) // 100 for t in texts[name]] for name in "ab"])
+    same = (place[0] == place[1]).mean()
+    assert abs(same - 2 / 3) < 0.02, "(0,0), (0,1) and (1,1) are a third each"
+
+
+def test_a_value_without_partner_has_none():
+    from dpsynth.rules.partners import partners
+
+    rows = np.array([[9.0, 1.0], [8.0, 7.0], [1.0, 2.0]])
+    open_ = np.zeros((3, 2), dtype=bool)
+    assert partners(rows, open_, both=True).tolist() == [0, 1, NONE]
+    assert partners(rows, open_, both=False).tolist() == [0, 0, 1]
+    shut = open_.copy()
+    shut[1] = True
+    assert partners(rows, shut, both=False).tolist() == [0, NONE, 1]
+
+
+def test_marginals_are_asked_of_ties_alone():
+    layout = spec_of(plain.COLUMNS, ["n <= m"]).layout()
+    rng = np.random.default_rng(0)
+    rules = checks_of(layout, ["n <= m"]).rules
+    obeying(rules, layout, 10, any_codes(layout, rng), None, rng)
+    asked = []
+
+    def marginal(clique):
+        asked.append(clique)
+        return any_marginal(layout, rng)(clique)
+
+    rules = checks_of(layout, ["c <-> e"]).rules
+    obeying(rules, layout, 10, any_codes(layout, rng), marginal, rng)
+    assert asked == [("c", "e")]

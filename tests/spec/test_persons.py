@@ -1,0 +1,137 @@
+"""Keys of a person as the unit, and the plan of a release that finds how many rows of a person to use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dpsynth.accounting.events import gaussian_within, laplace_within
+from dpsynth.errors import ConfigError
+from dpsynth.spec.occasion import Occasion
+from dpsynth.spec.plan import ROWS_SHARE, Found, make_plan
+from dpsynth.spec.reservation import reservation_of
+from dpsynth.structure import strategy_of
+
+EPSILON = "epsilon: 1.0"
+AUTO = strategy_of("auto", ())
+SPLIT = "split: {domain: 0.1, one_way: 0.2, structure: 0.2, marginals: 0.5}"
+
+
+@pytest.fixture
+def load_unit(load_with):
+    """Load the small configuration with a unit, and more keys of privacy."""
+
+    def loaded(unit, more="", added=""):
+        return load_with(added, replace=(EPSILON, f"{EPSILON}, unit: {unit}{more}"))
+
+    return loaded
+
+
+def test_what_is_left_out_has_a_default(load_unit):
+    given = load_unit("{column: id, max_rows: 4}").privacy
+    assert (given.unit.bound, given.unit.missing, given.rows_sought) == (4, "left_out", False)
+    sought = load_unit("{column: id, max_rows: private}").privacy
+    assert (sought.unit.bound, sought.unit.at_most, sought.rows_sought) == (20, None, True)
+    assert load_unit("{column: id, max_rows: private, at_most: 50}").privacy.unit.bound == 50
+
+
+REFUSED = [
+    (
+        "{column: id}",
+        "max_rows is missing: give the most rows of one person that are used, such as 4, or private",
+    ),
+    ("{column: id, max_rows: privat}", "max_rows must be a whole number from 1 to 10000, or private"),
+    ("{column: id, max_rows: '4'}", "max_rows must be a whole number from 1 to 10000, or private"),
+    ("{column: id, max_rows: 0}", "max_rows must be a whole number of at least 1 and at most 10000"),
+    (
+        "{column: id, max_rows: 4, at_most: 9}",
+        "at_most has no use beside a max_rows that is given; remove it",
+    ),
+    ("{column: id, max_rows: private, at_most: 1}", "at_most must be a whole number of at least 2"),
+    ("{column: id, max_rows: 4, missing: drop}", "missing must be left_out or together"),
+    (
+        "{column: id, max_rows: 4, missing: togehter}",
+        "missing must be left_out or together (did you mean 'together'?)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("unit", "words"), REFUSED)
+def test_a_refusal_names_the_key_and_what_is_allowed(load_unit, unit, words):
+    with pytest.raises(ConfigError) as refusal:
+        load_unit(unit)
+    assert f"privacy.unit.{words}" in str(refusal.value)
+
+
+def test_a_split_has_a_share_for_it_where_it_is_sought_and_none_where_it_is_given(load_unit):
+    assert load_unit("{column: id, max_rows: private}", f", {SPLIT}").privacy.split.domain
+    with pytest.raises(ConfigError, match="domain must be 0"):
+        load_unit("{column: id, max_rows: 3}", f", {SPLIT}")
+    with pytest.raises(ConfigError, match="domain must be above 0"):
+        load_unit("{column: id, max_rows: private}", f", {SPLIT.replace('0.1', '0.0')}")
+
+
+@pytest.mark.parametrize("key", ["same_period", "earlier_periods"])
+def test_answers_with_another_bound_are_not_used_again(load_unit, key):
+    again = f"period: {{column: seen, every: month}}\nreuse: {{{key}: true}}\n"
+    assert load_unit("{column: id, max_rows: 3}", added=again)
+    with pytest.raises(ConfigError, match=f"reuse.{key} must be false with privacy.unit.max_rows: private"):
+        load_unit("{column: id, max_rows: private}", added=again)
+
+
+@pytest.mark.parametrize("delta", ["1.0e-9", None])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_question_costs_what_the_plan_says_and_the_rest_is_for_the_answers(load_with, delta, relation):
+    unit = f"{EPSILON}, neighbours: {relation}, unit: {{column: id, max_rows: private, at_most: 9}}"
+    text = f"privacy: {{{EPSILON}, delta: 1.0e-9}}"
+    spec = load_with(replace=(text, f"privacy: {{{unit}{'' if delta is None else f', delta: {delta}'}}}"))
+    plan = make_plan(spec, AUTO)
+    first, *others = plan.steps
+    assert plan.rows_price == plan.budget * ROWS_SHARE and not plan.searches
+    assert (first.step, first.questions) == ("domain: max_rows", 1)
+    moved = 2 if relation == "replace_one" else 1
+    if delta is None:
+        assert first.scale == laplace_within(plan.rows_price, "pure", moved).scale
+    else:
+        assert first.scale == gaussian_within(plan.rows_price, moved, plan.measure).sigma
+    assert sum(step.share for step in plan.steps) == pytest.approx(1)
+    assert plan.to_json()["most_rows_sought"] == float(ROWS_SHARE)
+    assert plan.neighbours.max_rows == 9 and len(others) >= 2
+
+
+def test_the_plan_made_again_has_the_same_budget_and_the_noise_of_the_bound_that_was_found(load_unit):
+    spec = load_unit("{column: id, max_rows: private, at_most: 10}")
+    plan = make_plan(spec, AUTO)
+    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=2))
+    again = make_plan(spec, AUTO, Found(bounded, spec.table_columns()))
+    assert (again.budget, again.measure, again.rows_price) == (plan.budget, plan.measure, plan.rows_price)
+    assert again.neighbours.max_rows == 2
+    for step in ("one_way", "marginals"):
+        before, after = (next(s for s in p.steps if s.step == step) for p in (plan, again))
+        assert before.scale == pytest.approx(5 * after.scale, rel=1e-3)
+
+
+def test_beside_searches_of_columns_it_has_a_part_of_the_share(load_with):
+    found = "  pay: {type: number, bounds: private, bins: 8, decimals: 0}\n"
+    unit = (EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: private}}")
+    plan = make_plan(load_with(found, replace=unit), AUTO)
+    prices = [plan.rows_price, *(search.price for search in plan.searches)]
+    assert sum(prices) == plan.budget * plan.shares.domain and min(prices) > 0
+    assert plan.shares.domain > ROWS_SHARE
+
+
+def test_the_ledger_is_told_of_the_most_rows_whatever_comes_out(load_unit):
+    spec = load_unit("{column: id, max_rows: private, at_most: 10}")
+    entry = reservation_of(spec, make_plan(spec, AUTO), Occasion(None, None), "r1")
+    assert entry.unit == "one person: all rows with the same id, at most 10"
+
+
+def test_a_release_that_is_resumed_keeps_to_its_rule_for_rows_without_an_id(load_unit):
+    units = (
+        "max_rows: 4",
+        "max_rows: 4, missing: together",
+        "max_rows: private",
+        "max_rows: private, at_most: 9",
+    )
+    assert len({load_unit(f"{{column: id, {unit}}}").fingerprint() for unit in units}) == len(units)
