@@ -1,0 +1,102 @@
+"""Bundles of neighbours: given the same answers, every byte that is published is the same.
+
+All that a bundle holds is made of the configuration and of journalled answers. So a release that is
+finished on a neighbour from the journal of the original publishes the original's bundle: schema, labels,
+formats, words, statistics and rows, whatever the neighbour's cells are.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+import pytest
+from guarantee.wild_tables import (
+    RELATIONS,
+    SOUGHT,
+    UNITS,
+    neighbour,
+    privacy_of,
+    recorded,
+    write,
+)
+
+from dpsynth import opening, pipeline
+from dpsynth.spec import Spec
+
+EVERY_TYPE: Mapping[str, object] = {
+    "id": {"type": "identifier", "surrogates": "P001"},
+    "age": {"type": "duration", "format": "minutes", "min": "0", "max": "120", "unit": "hour"},
+    "pay": {"type": "text", "pattern": "[0-9]", "keep": 1, "missing": {"apart": ["?"], "markers": ["None"]}},
+    "city": {"type": "ordered", "values": ["A", "B", "C"]},
+    "well": {"type": "boolean"},
+    "note": {"type": "category", "values": ["n", "y"], "other": "else"},
+    "more0": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "month"},
+    "more1": {"type": "datetime", "min": "2020-01-01", "max": "2020-01-03", "unit": "hour"},
+    "more2": {"type": "time"},
+    "more3": {"type": "number", "min": 0, "max": 30, "bins": 3, "decimals": 2, "format": {"prefix": "$"}},
+    "twice": {"type": "derived", "formula": "more3 + more3"},
+}
+"""The columns read as every type there is; many cells are unusable as what they are taken for."""
+
+
+def bundle(spec: Spec, left: Path, folder: Path, release_id: str) -> dict[str, bytes]:
+    """What is published when a release that has asked all its questions is finished."""
+    shutil.copytree(left, folder)
+    done = pipeline.run(spec, outputs=folder, resume=release_id)
+    public = done.folder / "public"
+    return {p.relative_to(public).as_posix(): p.read_bytes() for p in public.rglob("*") if p.is_file()}
+
+
+def of_neighbours(
+    tmp_path: Path, columns: Mapping[str, object], relation: str, unit: str, noise: str = "gaussian"
+) -> list[set[str]]:
+    """For some neighbours the names of files that differ from the original's bundle."""
+    privacy = privacy_of(relation, unit, noise) | {"delta": 1e-6}
+    rng, rows, spec, record = recorded(tmp_path, privacy, columns=columns)
+    assert record.release_id
+    original = bundle(spec, tmp_path / "out", tmp_path / "original", record.release_id)
+    found = []
+    for i in range(3):
+        path = write(tmp_path / f"y{i}.csv", neighbour(rows, relation, unit, rng))
+        source = spec.source.model_copy(update={"path": str(path)})
+        url = f"sqlite:///{tmp_path}/ledger-{random.randrange(10**9)}.db"
+        other = spec.model_copy(
+            update={"source": source, "ledger": spec.ledger.model_copy(update={"url": url})}
+        )
+        published = bundle(other, tmp_path / "out", tmp_path / f"other{i}", record.release_id)
+        found.append({n for n in original.keys() | published if original.get(n) != published.get(n)})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("columns", "relation", "unit"),
+    list(product((EVERY_TYPE, SOUGHT), RELATIONS, UNITS)),
+    ids=lambda value: value if isinstance(value, str) else "sought" if value is SOUGHT else "every type",
+)
+def test_the_same_answers_make_the_same_bundle(
+    tmp_path: Path, columns: Mapping[str, object], relation: str, unit: str
+) -> None:
+    assert of_neighbours(tmp_path, columns, relation, unit) == [set(), set(), set()]
+
+
+def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound, drawn = opening.load_rows, pipeline.sampled
+    rows: list[int] = []
+
+    def counted(*arguments):
+        loaded = sound(*arguments)
+        rows.append(len(loaded.codes["well"]))
+        return loaded
+
+    def shortened(*arguments):
+        return drawn(*arguments).slice(rows[-1] % 7)
+
+    monkeypatch.setattr(opening, "load_rows", counted)
+    monkeypatch.setattr(pipeline, "sampled", shortened)
+    assert any(of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person"))
