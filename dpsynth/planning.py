@@ -167,7 +167,8 @@ def describe(facts: dict[str, Any]) -> None:
         console.print(line)
     if facts["wanted_pairs"]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
-        console.print(f"Measured for the constraints and the statistics asked for: {pairs}.")
+        why = "constraints and the statistics" if facts["constraints"] else "statistics"
+        console.print(f"Measured for the {why} asked for: {pairs}.")
     if facts["constraints"]:
         console.print("Every synthetic row obeys:")
         for way in facts["constraints"]:

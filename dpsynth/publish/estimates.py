@@ -162,7 +162,9 @@ class Measured:
         mean = _ratio(cells @ centres, rows, least)
         weights = _ratio(centres - mean[:, None], rows[:, None], least)
         error = np.sqrt(_within_group(weights, self.direct.cell_variance(clique), of_rows))
-        grouping = np.clip(_ratio(cells @ half_widths, rows, least), 0.0, half_widths.max())
+        # A cell that noise has taken below zero holds nobody, and takes nothing off the others' error.
+        inside = np.maximum(cells, 0.0) @ half_widths
+        grouping = np.clip(_ratio(inside, rows, least), 0.0, half_widths.max())
         return Means(mean, error, rows, grouping)
 
 
