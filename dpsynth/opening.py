@@ -50,11 +50,13 @@ def read_public(spec: Spec, columns: Sequence[Column]) -> PublicTable:
             "public.path must be another file than source.path: what a public table says is released as it "
             "is, and protected by nothing. Nothing was charged."
         )
-    header = header_of(path, kind)
+    separator = spec.public.separator
+    header = header_of(path, kind, separator)
     names = [c.name for c in columns if c.name in header]
     if not names:
         raise ConfigError(f"public.path: {path} has none of the columns that the config declares.")
-    return PublicTable.of(path, read_batches(path, names, kind, keep_broken=False), columns)
+    batches = read_batches(path, names, kind, keep_broken=False, separator=separator)
+    return PublicTable.of(path, batches, columns)
 
 
 def check_room(plan: Plan, domain: Domain, known: Known) -> None:

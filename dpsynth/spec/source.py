@@ -35,23 +35,14 @@ class Separator(Checked):
         return {"type": "string", "enum": list(SEPARATORS)}
 
 
-class Source(Section):
-    """Where the private table is."""
+class TableFile(Section):
+    """A table in a file: its format, and what is known of that by the file's name."""
 
-    path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
-        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
-    )
     format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
         default=None, description="Left out: by the ending of path."
     )
     separator: Annotated[str, Separator()] = Field(
         default=",", description="What stands between the cells of a .csv file."
-    )
-    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
-        default=None, description="Not yet supported. Database that holds the table."
-    )
-    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
-        default=None, description="Not yet supported. The query whose rows are the table."
     )
 
     @classmethod
@@ -61,12 +52,30 @@ class Source(Section):
             values["format"] = ENDINGS.get(PurePath(path).suffix.lower())
         return values
 
-    @model_validator(mode="after")
-    def _sound(self) -> Self:
-        if self.path is None:
-            raise refused("is missing: give the path of a .csv or .parquet file", "path")
+    def check_format(self) -> None:
+        """Refuse a file of which nobody knows what it is, and a separator that it can't have."""
         if self.format is None:
             raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
         if self.format == "parquet" and "separator" in self.model_fields_set:
             raise refused("is for .csv files: remove it", "separator")
+
+
+class Source(TableFile):
+    """Where the private table is."""
+
+    path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
+    )
+    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
+        default=None, description="Not yet supported. Database that holds the table."
+    )
+    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
+        default=None, description="Not yet supported. The query whose rows are the table."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.path is None:
+            raise refused("is missing: give the path of a .csv or .parquet file", "path")
+        self.check_format()
         return self

@@ -54,6 +54,18 @@ def test_the_bundle_says_what_was_used(public: Place) -> None:
     assert bases <= {"measured", "model with a public table"}
 
 
+def test_its_cells_may_be_separated_otherwise_than_the_private_tables(public: Place) -> None:
+    told = manifest(release(public))["public_table"]
+    path = public.folder / "public.csv"
+    path.write_text(path.read_text().replace(",", ";"))
+    public.configure(public={"path": str(path), "separator": ";"}, structure={"method": "auto"})
+    again = manifest(release(public))["public_table"]
+    assert (again["rows"], again["columns"]) == (told["rows"], told["columns"])
+    public.configure(public=str(path), structure={"method": "auto"})
+    with pytest.raises(ConfigError, match="has none of the columns"):
+        release(public)
+
+
 def test_without_one_nothing_is_said_of_it(place: Place) -> None:
     made = release(place)
     assert manifest(made)["public_table"] is None
