@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import yaml
-from spec.test_any_value import TYPES, WHOLE
+from spec.test_any_value import SOUGHT, TYPES, WHOLE
 
 ODD = (
     None, True, False, 0, -1, 1, 2, 10**18, -(10**18), 10**59, 0.5, -0.0, 1e300, 1e-300, float("nan"),
@@ -38,7 +38,7 @@ def documents() -> tuple[dict[str, object], ...]:
     """Whole configurations: of every section, of every type, and those that are shipped."""
     folder = Path(__file__).parents[2] / "configs"
     shipped = [yaml.safe_load(path.read_text()) for path in sorted(folder.glob("*.yaml"))]
-    found = [json.loads(json.dumps(values, default=_plain)) for values in (WHOLE, TYPES, *shipped)]
+    found = [json.loads(json.dumps(values, default=_plain)) for values in (WHOLE, TYPES, SOUGHT, *shipped)]
     assert len(found) > 2
     return tuple(found)
 

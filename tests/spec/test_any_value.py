@@ -73,6 +73,32 @@ TYPES = {
 }  # fmt: skip
 
 
+SOUGHT = {
+    "source": {"path": "a.csv", "separator": ";"},
+    "privacy": {
+        "epsilon": 1, "delta": Decimal("1e-9"),
+        "unit": {"column": "id", "max_rows": "private", "at_most": 9, "missing": "together"},
+        "split": {"domain": Decimal("0.2"), "one_way": Decimal("0.2"), "structure": Decimal("0.1"),
+                  "marginals": 0.5},
+    },
+    "columns": {
+        "i": {"type": "integer", "bounds": "private", "edges": "tree", "bins": 8, "within": "even"},
+        "n": {"type": "number", "min": 0, "max": 9, "edges": "quantiles", "bins": 4, "decimals": 1},
+        "m": {"type": "number", "min": 0, "max": 100_000, "edges": "log", "decimals": 2},
+        "t": {"type": "number", "min": 0, "max": 200_000, "edges": "log", "decimals": 2},
+        "c": {"type": "category", "open": True, "values": ["a"], "most": 5, "other": "o"},
+        "k": {"type": "category", "values": ["x", "y"]},
+        "l": {"type": "category", "values": [1, 2]},
+        "x": {"type": "text", "pattern": "[0-9]{5}", "levels": [1, 3], "most": 200},
+        "d": {"type": "date", "min": "2020-01-01", "max": "2020-12-31"},
+        "e": {"type": "date", "min": "2020-01-01", "max": "2020-12-31"},
+    },
+    "constraints": [
+        "i < 3 implies k == 'x'", "d <= e or e is missing", "t == m + n", "k <-> l", "x determines k",
+    ],
+}  # fmt: skip
+
+
 def paths(node, path=()):
     yield path
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
@@ -88,7 +114,9 @@ def replaced(node, path, value):
     return copy
 
 
-@pytest.mark.parametrize(("whole", "fewest"), [(WHOLE, 1200), (TYPES, 700)], ids=["sections", "types"])
+@pytest.mark.parametrize(
+    ("whole", "fewest"), [(WHOLE, 1200), (TYPES, 700), (SOUGHT, 700)], ids=["sections", "types", "sought"]
+)
 def test_any_value_in_any_place_is_either_accepted_or_a_config_error(whole, fewest):
     from_mapping(whole)
     refusals = 0
