@@ -115,6 +115,11 @@ def test_a_file_that_is_no_table_of_totals_is_refused(load_with, tmp_path, text,
     assert words in str(refused.value)
 
 
+def test_rules_and_known_counts_are_not_promised_together(load_with):
+    with pytest.raises(ConfigError, match="known must be left out where there are constraints"):
+        load_with(SEX + "constraints: [\"age < 15 implies sex == 'F'\"]\n")
+
+
 def test_with_all_columns_known_there_must_be_something_to_choose(load_with):
     listed = {"age": range(111), "sex": "FM", "income": range(1001), "member": ("true", "false")}
     known = ", ".join(
