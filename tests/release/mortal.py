@@ -110,13 +110,16 @@ def fill(filler: Path) -> None:
 
 def _prepare(job: Job, places: Places) -> None:
     """Make the places, and log each draw with its question before it is made."""
-    current: dict[str, Any] = {"question": "none", "record": "file"}
+    current: dict[str, Any] = {"question": "none", "record": "file", "drawn": False}
     draws = os.open(job["draws"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     sync, append, answer = os.fsync, Journal._append, Journal.answer
 
     def logged(*_: object) -> str:
-        os.write(draws, json.dumps(current["question"]).encode() + b"\n")
-        sync(draws)
+        # One answer may take several draws: a choice in each of several runs.
+        if not current["drawn"]:
+            current["drawn"] = True
+            os.write(draws, json.dumps(current["question"]).encode() + b"\n")
+            sync(draws)
         return "draw"
 
     def recorded(journal: Journal, record: Any) -> None:
@@ -125,14 +128,14 @@ def _prepare(job: Job, places: Places) -> None:
         current["record"] = "file"
 
     def answered(journal: Journal, question: Any, event: Any, draw: Any) -> Any:
-        current["question"] = question
+        current.update(question=question, drawn=False)
         try:
             return answer(journal, question, event, draw)
         finally:
-            current["question"] = "none"
+            current.update(question="none", drawn=False)
 
     def charged_late(journal: Journal, question: Any, event: Any, draw: Any) -> Any:
-        current["question"] = question
+        current.update(question=question, drawn=False)
         fresh = journal._cursor == len(journal.entries)
         drawn = draw() if fresh else None
         return answer(journal, question, event, lambda: drawn)  # type: ignore[arg-type, return-value]

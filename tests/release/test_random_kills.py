@@ -23,6 +23,14 @@ MakePlace = Callable[[], Place]
 BOTH = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 
 
+SOUGHT = {
+    "age": {"min": None, "max": None, "missing": None, "bounds": "private"},
+    "income": {"missing": None, "edges": "quantiles"},
+    "city": {"values": None, "open": True, "most": 30},
+}
+"""What is found of columns in place of what the usual config declares of them."""
+
+
 @dataclass
 class Tally:
     """What many kills came to."""
@@ -72,13 +80,15 @@ def time_of_a_run(keeper: Keeper, makers: MakePlace) -> float:
     return min(taken)
 
 
-def seeded_kills(keeper: Keeper, makers: MakePlace, seed: int, wanted: int, method: str = "mst") -> None:
+def seeded_kills(
+    keeper: Keeper, makers: MakePlace, seed: int, wanted: int, method: str = "mst", **changes: object
+) -> None:
     """Kill releases, up to six times each, until there have been so many kills."""
     chance = random.Random(seed)
 
     def made() -> Place:
         place = makers()
-        place.configure(**{**WITH_HEAD, "structure": {"method": method}})
+        place.configure(**{**WITH_HEAD, "structure": {"method": method}, **changes})
         return place
 
     span = time_of_a_run(keeper, made)
@@ -95,6 +105,12 @@ def seeded_kills(keeper: Keeper, makers: MakePlace, seed: int, wanted: int, meth
 def test_kills_at_random_instants(keeper: Keeper, makers: MakePlace, method: str) -> None:
     """Hazards 16, 28, 30, 39: seeded delays from the first step to the end, resumed until done."""
     seeded_kills(keeper, makers, 20_260, 25, method)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_kills_of_releases_that_find_their_places(keeper: Keeper, makers: MakePlace) -> None:
+    """Answers that are texts, and all that follows from them, are the same after a kill."""
+    seeded_kills(keeper, makers, 7, 25, columns=SOUGHT)
 
 
 @pytest.mark.slow
