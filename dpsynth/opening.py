@@ -20,7 +20,6 @@ from dpsynth.curator import (
 )
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.known import Known
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
 from dpsynth.publish.public_table import PublicTable
@@ -59,14 +58,14 @@ def read_public(spec: Spec, columns: Sequence[Column]) -> PublicTable:
     return PublicTable.of(path, batches, columns)
 
 
-def check_room(plan: Plan, domain: Domain, known: Known) -> None:
+def check_room(plan: Plan, domain: Domain) -> None:
     """Refuse known marginals that no model within the bound can hold beside the wanted pairs.
 
     Raises:
         ConfigError: the model would be too large.
     """
-    cells = Triangulation.of(domain, [*known.cliques, *plan.wanted]).cells
-    if known.marginals and cells > plan.max_cells:
+    cells = Triangulation.of(domain, [*plan.known.cliques, *plan.wanted]).cells
+    if plan.known.marginals and cells > plan.max_cells:
         raise ConfigError(
             f"The model needs {cells:,} cells for the marginals under known and the pairs of "
             f"publish.statistics; {plan.max_cells:,} are allowed. State fewer columns together, or raise "

@@ -17,16 +17,12 @@ leaves but the curator's answers. Before, it is only looked at for whether it ca
 
 from __future__ import annotations
 
-import errno
-import os
-import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +39,8 @@ from dpsynth.domain.known import Known
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, StepFailed
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.guarding import RunStep, guarded, plainly
 from dpsynth.handing_over import publication_of, publish
 from dpsynth.model import (
     Evidence,
@@ -64,7 +61,7 @@ from dpsynth.model import (
     zeros_within,
 )
 from dpsynth.opening import accept_source, check_room, open_door, read_public
-from dpsynth.progress import Advance, showing
+from dpsynth.progress import Advance
 from dpsynth.publish import StatisticTable, compute_statistics
 from dpsynth.publish.earlier_releases import answers_of, basis_of, weighed
 from dpsynth.publish.public_table import PublicUse
@@ -83,57 +80,6 @@ from dpsynth.work import Tell, begin, settle, silently
 T = TypeVar("T")
 
 REPLICATES = 12
-_FULL = {
-    errno.ENOSPC: "the disk that bundles are written to (--out) is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "a file would be larger than this process may write",
-}
-"""What may stop a step that only writes files of our own, and passes once there is room."""
-
-
-class RunStep(Protocol):
-    """Runs one named step of a release and returns what it returns."""
-
-    def __call__(self, name: str, action: Callable[[], T]) -> T:
-        """Run ``action`` under a public name."""
-        ...
-
-
-def guarded(name: str, action: Callable[[Advance], T]) -> T:
-    """Run a step so that only errors of our own get out, and none that may quote a cell.
-
-    Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
-    """
-    try:
-        with showing(name) as advance:
-            return action(advance)
-    except DpsynthError as error:
-        error.__cause__ = error.__context__ = None
-        raise
-    except Exception as error:
-        failure: BaseException = StepFailed.of(
-            name, error, _details() if os.environ.get("DPSYNTH_DEBUG") else None
-        )
-        if isinstance(error, OSError) and error.errno in _FULL:
-            failure = Interrupted(f"Step '{name}' stopped: {_FULL[error.errno]}.")
-    except BaseException:
-        # A signal; or a panic in a library, whose text may quote a cell too.
-        failure = KeyboardInterrupt()
-    raise failure
-
-
-def _details() -> str:
-    """Write the traceback under way to a new file that its owner alone can read."""
-    descriptor, path = tempfile.mkstemp(prefix="dpsynth-debug-", suffix=".txt")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(traceback.format_exc())
-    return path
-
-
-def plainly(name: str, action: Callable[[], T]) -> T:
-    """Run a step as a plain function."""
-    del name
-    return action()
 
 
 def run(
@@ -172,8 +118,8 @@ def run(
         accept_source(spec, plan, occasion)
 
     plan = step("plan", lambda _: make_plan(spec, strategy))
-    known = spec.known_marginals(spec.table_columns())
-    check_room(plan, domain_of(spec.table_columns()), known)
+    known = plan.known
+    check_room(plan, domain_of(spec.table_columns()))
     public = None
     if spec.public is not None:
         public = step("read the public table", lambda _: read_public(spec, spec.table_columns()))

@@ -15,7 +15,7 @@ from prefect.events import emit_event
 from prefect.states import Failed
 
 from dpsynth.errors import BudgetRefused, DpsynthError, Interrupted, StepFailed
-from dpsynth.pipeline import guarded
+from dpsynth.guarding import guarded
 from dpsynth.released import Release
 
 _KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupted: "interrupted"}

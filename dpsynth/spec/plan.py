@@ -16,6 +16,7 @@ from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.known import NOTHING_KNOWN, Known
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
@@ -70,6 +71,7 @@ class Plan:
         searches: what is found out about columns first, and at what price.
         structure: the strategy's name.
         wanted: pairs to measure whatever is chosen.
+        known: what is public of columns together, and not asked.
         outlined: what the strategy will do.
         steps: the spending steps, in order; the last one takes what is left.
         max_cells: most cells that the strategy may let the model's junction tree have.
@@ -89,6 +91,7 @@ class Plan:
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
+    known: Known
     outlined: Outlined
     steps: tuple[PlannedStep, ...]
     max_cells: int
@@ -143,14 +146,13 @@ class Plan:
         }
 
 
-def wanted_pairs(spec: Spec) -> tuple[Clique, ...]:
+def wanted_pairs(spec: Spec, known: Known = NOTHING_KNOWN) -> tuple[Clique, ...]:
     """Pairs of columns that a constraint ties or a statistic is about, as far as they make no cycle.
 
     A strategy that measures pairs measures these whatever it chooses, so that which values go together is
     known, and the statistics someone asked for rest on answers of their own. They are named in the config,
     hence public. What is known needs no answer.
     """
-    known = spec.known_marginals(spec.table_columns())
     part = {name: i for i, name in enumerate(spec.columns)}
     found: list[Clique] = []
     pairs = [*spec.rules().pairs, *(request.columns for request in spec.publish.statistics)]
@@ -186,8 +188,12 @@ def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
     """
     near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
     columns = spec.table_columns()
-    domain, wanted = domain_of(columns if found is None else found.columns), wanted_pairs(spec)
-    known = spec.known_marginals(spec.table_columns())
+    domain = domain_of(columns if found is None else found.columns)
+    if found is None:
+        known = spec.known_marginals(columns)
+        wanted = wanted_pairs(spec, known)
+    else:
+        known, wanted = found.plan.known, found.plan.wanted
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
     planned = [
@@ -220,6 +226,7 @@ def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
         searches=searches,
         structure=outline.name,
         wanted=wanted,
+        known=known,
         outlined=outlined,
         steps=steps,
         max_cells=allowed,

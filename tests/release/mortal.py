@@ -25,6 +25,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 import dpsynth.accounting.ledger
 import dpsynth.cli
+import dpsynth.guarding
 import dpsynth.pipeline
 import dpsynth.work
 from dpsynth.accounting import ledger_store, ledger_tables
@@ -38,7 +39,7 @@ Job = dict[str, Any]
 
 
 FAULTS: Mapping[str, Callable[[], object]] = {
-    "full disks unknown": dpsynth.pipeline._FULL.clear,
+    "full disks unknown": dpsynth.guarding._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
     "lost answers believed": lambda: setattr(dpsynth.work, "_reserved", Ledger.reserve),
