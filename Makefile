@@ -67,7 +67,7 @@ wheel: $(READY)
 	$(BIN)/python -m build --wheel --no-isolation
 
 schema: $(READY)
-	$(BIN)/python -m dpsynth.spec.json_schema > schemas/dpsynth.schema.json.new
+	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
 	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
 
 lock: $(READY)

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 import dpsynth
 from dpsynth.model import smoothing
-from dpsynth.structure import auto, blocks, forest, worth
-from dpsynth.structure.parts import Parts, Places
+from dpsynth.structure import auto, blocks, forest
+from dpsynth.structure import gain as worth
+from dpsynth.structure.components import Parts, Places
 
 
 @dataclass(frozen=True)

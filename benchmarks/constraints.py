@@ -20,7 +20,7 @@ import pandas as pd
 
 import dpsynth
 from dpsynth import pipeline
-from dpsynth.spec import from_mapping
+from dpsynth.config import from_mapping
 
 COLUMNS: dict[str, dict[str, object]] = {
     "age": {"type": "integer", "min": 0, "max": 109, "bins": 22},

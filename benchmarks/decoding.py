@@ -32,11 +32,11 @@ from coded_tables import markdown
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.domain import numeric_places
+from dpsynth.domain import numeric_codec as numeric_places
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout, Part
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.places import Codes
+from dpsynth.domain.numeric_codec import NumericPlaces
 
 FIGURES = ("mean", "90 %", "99 %")
 DECODINGS = ("middle", "even", "sloped")

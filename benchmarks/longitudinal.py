@@ -28,7 +28,7 @@ import pyarrow as pa
 from coded_tables import DELTA, config_text, markdown, options, scores, tables_of
 
 import dpsynth
-from dpsynth.example import write_example
+from dpsynth.starter.examples import write_example
 
 KEYS = ("tvd1", "tvd2", "tvd3")
 PERSON = "person"

@@ -33,9 +33,9 @@ import yaml
 from numpy.typing import NDArray
 
 import dpsynth
+from dpsynth.config import from_mapping
 from dpsynth.domain.column import Column
-from dpsynth.example import write_example
-from dpsynth.spec import from_mapping
+from dpsynth.starter.examples import write_example
 
 DELTA = 1e-6
 WEIGHT = 60

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dpsynth.released import Release
-    from dpsynth.spec import Spec
+    from dpsynth.config import Spec
+    from dpsynth.lifecycle.result import Release
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load", "release"]
@@ -30,7 +30,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
     Raises:
         ConfigError: it can't be read, or a key or value isn't allowed.
     """
-    from dpsynth.spec import load as read
+    from dpsynth.config import load as read
 
     return read(path, source=source)
 

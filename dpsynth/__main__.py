@@ -1,5 +1,5 @@
 """``python -m dpsynth``."""
 
-from dpsynth.cli import main
+from dpsynth.cli.app import main
 
 main()

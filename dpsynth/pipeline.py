@@ -11,8 +11,9 @@
 The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that
 runs a step.
 
-Invariant: the table is read after ``dpsynth.work`` has reserved the whole budget, and nothing of it
-leaves but the curator's answers. Before, it is only looked at for whether it can be read at all.
+Invariant: the table is read after ``dpsynth.lifecycle.release_run`` has reserved the whole budget, and
+nothing of it leaves but the curator's answers. Before, it is only looked at for whether it can be read
+at all.
 """
 
 from __future__ import annotations
@@ -30,52 +31,51 @@ import pyarrow as pa
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
+from dpsynth.config import Spec
 from dpsynth.curator import Contributions, Curator, Journal
 from dpsynth.discovery import discover
-from dpsynth.discovery.most_rows import most_rows, noise_per_row
+from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.known import Known
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.public_marginals import Known
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
-from dpsynth.guarding import RunStep, guarded, plainly
-from dpsynth.handing_over import publication_of, publish
+from dpsynth.evidence.discount import doubted
+from dpsynth.evidence.drift import pooled_counts
+from dpsynth.evidence.earlier_releases import answers_of, basis_of, weighed
+from dpsynth.evidence.evidence import Evidence, within
+from dpsynth.evidence.public_table import PublicUse
+from dpsynth.lifecycle.inputs import accept_source, check_room, open_door, read_public
+from dpsynth.lifecycle.outputs import publication_of, publish
+from dpsynth.lifecycle.progress import Advance
+from dpsynth.lifecycle.release_run import Tell, begin, settle, silently
+from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.steps import RunStep, guarded, plainly
 from dpsynth.model import (
-    Evidence,
     Expansion,
     Fit,
     LeastSquares,
     MarkovRandomField,
     agreeing,
     agreeing_rows,
-    doubted,
     estimate,
     estimated_total,
     known_answers,
-    pooled_counts,
     refits,
     sample,
-    within,
     zeros_within,
 )
-from dpsynth.opening import accept_source, check_room, open_door, read_public
-from dpsynth.progress import Advance
+from dpsynth.plan.occasion import Occasion
+from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.steps import one_way_weights
 from dpsynth.publish import StatisticTable, compute_statistics
-from dpsynth.publish.earlier_releases import answers_of, basis_of, weighed
-from dpsynth.publish.public_table import PublicUse
-from dpsynth.released import Release
 from dpsynth.rules import Rules, grids_of, obeying, refuse_unobeyed, zeros_of
-from dpsynth.spec import Spec
-from dpsynth.spec.occasion import Occasion
-from dpsynth.spec.plan import Found, Plan, make_plan
-from dpsynth.spec.steps import one_way_weights
 from dpsynth.structure import Strategy, strategy_of
-from dpsynth.structure.rare import rare_groups
+from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.public_relations import trusted
 from dpsynth.structure.strategy import Problem, Selection
-from dpsynth.structure.trusted import trusted
-from dpsynth.work import Tell, begin, settle, silently
 
 T = TypeVar("T")
 

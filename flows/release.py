@@ -27,8 +27,8 @@ from prefect.states import Failed
 
 from dpsynth import load
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.release_run import Work
 from dpsynth.pipeline import run
-from dpsynth.work import Work
 from flows.ending import completed, failed
 
 T = TypeVar("T")

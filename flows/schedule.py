@@ -34,11 +34,11 @@ from prefect.settings import (
 from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
-from dpsynth.accounting.balance import ReleaseEntry
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.config import Schedule, Spec, load
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.spec import Schedule, Spec, load
-from dpsynth.spec.occasion import next_ticks, occasion_of
+from dpsynth.ledger.balance import ReleaseEntry
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.plan.occasion import next_ticks, occasion_of
 from flows.local_server import running
 from flows.release import release
 

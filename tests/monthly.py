@@ -9,14 +9,14 @@ from zlib import crc32
 
 import pytest
 
-from dpsynth.accounting import ledger_tables
 from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, Filter, Reservation
 from dpsynth.accounting.cost import planned, spent
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, Measure, RecordedEvent, to_json
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.slices import Slice, span_of
+from dpsynth.domain.slices import Slice, span_of
+from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger.balance import Balance, Filter, Reservation
+from dpsynth.ledger.ledger import Ledger
 
 MEASURES: dict[Filter, Measure] = {"sequential": "pure", "zcdp": "zcdp", "gdp": "gdp"}
 EVENTS: tuple[RecordedEvent, ...] = (*[LaplaceEvent(40.0, 1)] * 8, *[ExponentialEvent(50.0, 1)] * 3)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth import example, load
+from dpsynth import load
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
+from dpsynth.starter import examples as example
 
 EXAMPLES = ["adult", "minimal", "randhie", "randhie-found", "randhie-monthly"]
 

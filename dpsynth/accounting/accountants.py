@@ -137,7 +137,8 @@ def amount_of(events: Iterable[Event], measure: Measure, delta: Fraction | None)
     """(epsilon, delta) that events add up to, epsilon rounded up.
 
     The deltas of the events themselves are taken out of delta before epsilon is taken at the rest; the
-    sum of both holds (proof in ``dpsynth.accounting.selection``). Under pure accounting they are all of it.
+    sum of both holds (proof in ``dpsynth.accounting.partition_selection``). Under pure accounting they are
+    all of it.
 
     Args:
         events: every charge.

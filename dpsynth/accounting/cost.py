@@ -26,8 +26,8 @@ class Cost:
         amount: (epsilon, delta).
         rho: of zCDP.
         half_mu_squared: mu^2/2 of Gaussian DP; None where the release is not bounded by it.
-        lapse: probability of telling more than that (``dpsynth.accounting.selection``), a part of the
-            amount's delta: but for it the release is (epsilon, delta - lapse)-DP.
+        lapse: probability of telling more than that (``dpsynth.accounting.partition_selection``), a part
+            of the amount's delta: but for it the release is (epsilon, delta - lapse)-DP.
 
     Raises:
         TypeError, ValueError: a figure is a float, or negative, or the lapse is above the amount's delta.

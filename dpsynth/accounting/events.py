@@ -16,8 +16,8 @@ from math import ceil, inf, nextafter, sqrt
 from typing import Literal, Protocol, TypeVar
 
 from dpsynth.accounting.gaussian_dp import continuous_variance, least_sigma
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.accounting.rounding import PI, float_down, float_up
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 
 Measure = Literal["pure", "zcdp", "gdp"]
 """How loss is added up.

@@ -19,7 +19,7 @@ pairs, for privacy loss distributions:
 4. What only epsilon and delta are known of: randomised response that with probability delta tells all
    (Kairouz, Oh and Viswanath 2015).
 5. Partition selection, but for its delta: Gaussian noise, or randomised response for each of its partitions
-   (``dpsynth.accounting.selection``). Its delta is taken out of what is asked for beforehand.
+   (``dpsynth.accounting.partition_selection``). Its delta is taken out of what is asked for beforehand.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.gaussian_dp import DELTA_GROWTH, gdp_epsilon
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.accounting.rounding import PI, float_down, float_up
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from dpsynth.curator import noise
 from dpsynth.curator.asking import Ask, Asking
+from dpsynth.curator.clique_lists import Listing, selected
 from dpsynth.curator.distances import Distances, Estimates
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.listing import Listing, selected
 from dpsynth.curator.scores import Scores, public_numbers
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.domain import Clique

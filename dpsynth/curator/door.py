@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from dpsynth.accounting.events import Measure, RecordedEvent, cost
 from dpsynth.curator.asking import WORTHLESS, Asking, Exact
 from dpsynth.curator.choosing import Choosing
+from dpsynth.curator.clique_lists import Listing
 from dpsynth.curator.counting import ExactCounts, Store
 from dpsynth.curator.distances import Distances, Estimates
+from dpsynth.curator.domain_questions import Run, Seeking
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
-from dpsynth.curator.listing import Listing
-from dpsynth.curator.seeking import Run, Seeking
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
+from dpsynth.domain.codec import Places
 from dpsynth.domain.column import Column
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.places import Places
 
 Counts = NDArray[np.int64]
 

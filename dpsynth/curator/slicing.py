@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.accounting.slices import Slice
+from dpsynth.domain.slices import Slice
 
 _TIME = (
     r"[T ]([01][0-9]|2[0-4])(:[0-5][0-9](:[0-6][0-9]([.,][0-9]+)?)?)?"

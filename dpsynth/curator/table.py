@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.slices import Slice
 from dpsynth.curator.bounding import Person, nobody, person_codes, rows_kept
 from dpsynth.curator.slicing import rows_within
 from dpsynth.curator.texts import Texts, coded_texts, gathered
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.slices import Slice
 
 _CHUNK = 1 << 18
 

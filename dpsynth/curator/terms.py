@@ -25,7 +25,7 @@ from dpsynth.accounting.events import (
     threshold_within,
 )
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import noise
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError

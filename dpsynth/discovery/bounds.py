@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpsynth.discovery.counted import Counted, averaged
-from dpsynth.discovery.door import Door
-from dpsynth.discovery.standing_out import deviations
+from dpsynth.discovery.questions import Door
+from dpsynth.discovery.significance import deviations
 from dpsynth.discovery.steps import magnitudes, round_cuts
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.discovery.door import Door
+from dpsynth.discovery.questions import Door
 from dpsynth.discovery.steps import Cuts, places_of
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch

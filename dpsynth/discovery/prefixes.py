@@ -14,11 +14,11 @@ from math import sqrt
 
 import numpy as np
 
-from dpsynth.discovery.door import Door
+from dpsynth.discovery.questions import Door
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import PrefixSearch
+from dpsynth.domain.text_codec import TextPlaces, every_prefix
 from dpsynth.domain.text_patterns import alphabets, texts_of
-from dpsynth.domain.text_places import TextPlaces, every_prefix
 
 LEAST = 4.0
 """Standard deviations of its noise that the rows of a beginning exceed, if it is told apart further."""

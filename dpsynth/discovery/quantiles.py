@@ -15,7 +15,7 @@ from math import inf
 
 import numpy as np
 
-from dpsynth.discovery.door import Door
+from dpsynth.discovery.questions import Door
 from dpsynth.discovery.steps import Cuts, magnitudes, round_cuts, within
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch

@@ -10,16 +10,16 @@ from fractions import Fraction
 
 from dpsynth.discovery.bounds import Ends, ends_found
 from dpsynth.discovery.counted import Counted
-from dpsynth.discovery.door import Door
+from dpsynth.discovery.partitions import values_found
 from dpsynth.discovery.prefixes import prefixes_found
 from dpsynth.discovery.quantiles import quantile_cuts
+from dpsynth.discovery.questions import Door
 from dpsynth.discovery.steps import even, places_of, public_ends
 from dpsynth.discovery.tree import tree_cuts
-from dpsynth.discovery.values import values_found
+from dpsynth.domain.codec import Places
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import Places
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.spec.searches import PlannedSearch
+from dpsynth.plan.searches import PlannedSearch
 
 
 def discover(

@@ -15,7 +15,7 @@ from math import ceil, floor, inf, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch
 
 Cuts = NDArray[np.int64]

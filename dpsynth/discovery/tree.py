@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpsynth.discovery.bounds import Ends, ends_by
 from dpsynth.discovery.counted import Counted, averaged
-from dpsynth.discovery.door import Door
+from dpsynth.discovery.questions import Door
 from dpsynth.discovery.steps import Cuts, magnitudes, round_cuts, within
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import NOWHERE, Codes, Places
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.places import NOWHERE, Codes, Places
 from dpsynth.domain.search import Search
 
 MISSING_LABEL = "(missing)"

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import Codes, Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import references
 from dpsynth.domain.formula_kinds import Kind, kind_of_type
 from dpsynth.domain.formulas import Operand
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.places import Codes, Places
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.surrogates import Surrogates
 
 Part = Column | Surrogates | Derived

@@ -3,17 +3,14 @@
 from dpsynth.errors import ModelFileError
 from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
-from dpsynth.model.change import apart, pooled_counts
 from dpsynth.model.chunks import sample_chunks
-from dpsynth.model.doubt import doubted
-from dpsynth.model.earlier import Answered, Evidence, within
+from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.estimation import Fit, estimate
-from dpsynth.model.evidence import ImpossibleEvidence
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
-from dpsynth.model.known import agreeing, agreeing_rows, known_answers
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.public_marginals import agreeing, agreeing_rows, known_answers
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -21,8 +18,6 @@ from dpsynth.model.triangulation import TreeSize, Triangulation
 from dpsynth.model.zeros import zeros_within
 
 __all__ = [
-    "Answered",
-    "Evidence",
     "Expansion",
     "Fit",
     "ImpossibleEvidence",
@@ -35,18 +30,14 @@ __all__ = [
     "agreeing",
     "agreeing_rows",
     "answers",
-    "apart",
-    "doubted",
     "estimate",
     "estimated_total",
     "junction_tree",
     "known_answers",
     "load",
-    "pooled_counts",
     "refits",
     "sample",
     "sample_chunks",
     "save",
-    "within",
     "zeros_within",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpsynth.domain.domain import Clique
-from dpsynth.model.evidence import ImpossibleEvidence, Predicate, allowed_codes, restricted
+from dpsynth.model.conditioning import ImpossibleEvidence, Predicate, allowed_codes, restricted
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.variable_elimination import CELL_LIMIT, checked

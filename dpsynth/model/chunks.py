@@ -20,7 +20,7 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model.completion import at
-from dpsynth.model.evidence import Predicate
+from dpsynth.model.conditioning import Predicate
 from dpsynth.model.factor import Array
 from dpsynth.model.junction_tree import Edge
 from dpsynth.model.markov_random_field import MarkovRandomField

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree

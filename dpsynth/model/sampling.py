@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model.completion import Below, Completion, at, ranked
-from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.rounding import Codes, NoWeight, codes_of, drawn_cells, position_of

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.domain import Clique
-from dpsynth.publish.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.evidence.public_table import cautions_with_public
+from dpsynth.evidence.reused import cautions_with
+from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
 from dpsynth.publish.merged_values import merged_columns
-from dpsynth.publish.public_table import cautions_with_public
+from dpsynth.publish.public_estimates import cautions_with_known
 from dpsynth.publish.publication import Publication
-from dpsynth.publish.reused import cautions_with
-from dpsynth.publish.stated import cautions_with_known
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from dpsynth.domain.public_schema import public_schema
+from dpsynth.evidence.reused import guarantee_with
 from dpsynth.publish.explanation import (
     constraints_in_words,
     guarantee_in_words,
@@ -19,9 +21,7 @@ from dpsynth.publish.explanation import (
     not_protected,
 )
 from dpsynth.publish.merged_values import merged_columns
-from dpsynth.publish.public_schema import public_schema
 from dpsynth.publish.publication import Publication
-from dpsynth.publish.reused import guarantee_with
 
 FORMAT = "dpsynth bundle 1"
 

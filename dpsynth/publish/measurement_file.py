@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.public_schema import public_schema
+from dpsynth.evidence.measurement_reading import FORMAT
 from dpsynth.publish.merged_values import group_labels
-from dpsynth.publish.public_schema import public_schema
-
-FORMAT = "dpsynth measurements 2"
 
 _SCHEMA = pa.schema(
     [

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.compression import Grouping
 
 _NAMED = 3
 """Values that a group's label names, where it holds more than one over."""

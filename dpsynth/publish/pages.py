@@ -16,14 +16,15 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Part
+from dpsynth.domain.public_schema import type_name
 from dpsynth.domain.surrogates import Surrogates
-from dpsynth.publish import explanation, figures
+from dpsynth.evidence.reused import guarantee_with
+from dpsynth.presentation import figures
+from dpsynth.presentation.page_templates import environment
+from dpsynth.publish import explanation
 from dpsynth.publish.merged_values import merged_columns
-from dpsynth.publish.page_templates import environment
-from dpsynth.publish.public_schema import type_name
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
-from dpsynth.publish.reused import guarantee_with
 from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import forest, largest
 

@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Nameless
-from dpsynth.accounting.slices import Slice
 from dpsynth.domain.column import Column
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.grouping import Grouping
-from dpsynth.domain.known import NOTHING_KNOWN, Known
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
+from dpsynth.domain.slices import Slice
+from dpsynth.evidence.public_table import PublicUse
+from dpsynth.evidence.reused import Reused
 from dpsynth.model import MarkovRandomField
-from dpsynth.publish.public_table import PublicUse
-from dpsynth.publish.reused import Reused
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Way
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpsynth.domain.column import Column
-from dpsynth.publish import figures
+from dpsynth.presentation import figures
 from dpsynth.publish.statistics import Z95, StatisticTable
 
 _BARS_SHOWN = 16

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.known import NOTHING_KNOWN, Known
+from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
 from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
-from dpsynth.publish.stated import Stated
+from dpsynth.publish.public_estimates import Stated
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""

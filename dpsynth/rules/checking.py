@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived, rounded
 from dpsynth.domain.expression import Call, Expression, Reference, references
 from dpsynth.domain.formulas import Operand, value_of
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.places import Codes
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
 from dpsynth.rules.rule import Condition, Rules
 

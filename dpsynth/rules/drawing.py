@@ -19,8 +19,8 @@ from math import ceil
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.places import Codes
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
 from dpsynth.rules.partners import NONE, Marginal, partners_of

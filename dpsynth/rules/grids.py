@@ -12,9 +12,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.places import Codes
 from dpsynth.rules.possible import MOST_CELLS, possible
 from dpsynth.rules.ranges import Truth
 from dpsynth.rules.rule import Condition, Rules

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.places import Codes
 from dpsynth.rules.grids import Grid
 from dpsynth.rules.rule import Rules, Tie
 

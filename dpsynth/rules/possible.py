@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.calendar_places import CalendarPlaces
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.calendar_codec import CalendarPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
-from dpsynth.domain.duration_places import DurationPlaces
+from dpsynth.domain.duration_codec import DurationPlaces
 from dpsynth.domain.expression import COMPARISONS, Expression, Literal, Reference, references
 from dpsynth.domain.formula_kinds import (
     MOMENTS,
@@ -35,8 +35,8 @@ from dpsynth.domain.formula_kinds import (
 )
 from dpsynth.domain.formulas import Operand, microseconds, value_of
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.text_places import TextPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.rules.ranges import (
     NO,
     YES,

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Call, Expression, Literal, Reference, parse, references
 from dpsynth.domain.formula_kinds import MOST_DECIMALS, Kind, kind_of, whole_literal
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.rules.rule import Condition, RuleRefused, Rules, Sum, Tie
 
 _NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"

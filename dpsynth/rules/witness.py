@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.expression import Call, Expression
-from dpsynth.domain.places import Codes
 from dpsynth.rules.checking import Checks
 from dpsynth.rules.rule import Rules
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.spec.outline import Outlined
+from dpsynth.plan.outline import Outlined
 from dpsynth.structure.candidates import most_cells
 from dpsynth.structure.rounds import SHARES, Candidate, Pick, Run, in_rounds, most_rounds
 from dpsynth.structure.strategy import Door, Problem, Selection

@@ -21,7 +21,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
 from dpsynth.model.factor import Array
-from dpsynth.spec.outline import Outlined
+from dpsynth.plan.outline import Outlined
 from dpsynth.structure.candidates import closure, most_cells
 from dpsynth.structure.rounds import MOST_CANDIDATES, SHARES, Candidate, Run, in_rounds, most_rounds
 from dpsynth.structure.strategy import Door, Problem, Selection

@@ -12,7 +12,7 @@ from fractions import Fraction
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import measured
 from dpsynth.structure.strategy import Door, Problem, Selection
 

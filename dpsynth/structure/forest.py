@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.structure.parts import Parts, Places
+from dpsynth.structure.components import Parts, Places
 
 
 class Forest:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.strategy import Door, Problem, Selection
 
 

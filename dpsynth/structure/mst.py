@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import UNASKED, measured
 from dpsynth.structure.candidates import penalty, whole_weights
 from dpsynth.structure.forest import Forest

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import burden, error_power, importance, measured
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
-from dpsynth.structure.room import Room
+from dpsynth.structure.capacity import Room
 from dpsynth.structure.strategy import Door, Problem, Selection
 
 MOST_ASKED = 3000

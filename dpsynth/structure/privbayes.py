@@ -23,10 +23,10 @@ from math import comb, prod
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import importance, measured
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.room import Room
+from dpsynth.structure.capacity import Room
 from dpsynth.structure.strategy import Door, Problem, Selection
 
 THETA = 4

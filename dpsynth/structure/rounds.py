@@ -22,7 +22,7 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, subsets
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
-from dpsynth.spec.outline import Shares
+from dpsynth.plan.outline import Shares
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
 from dpsynth.structure.strategy import Door, Problem, Selection
 

@@ -18,7 +18,7 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Fit, estimate
-from dpsynth.spec.outline import Outline
+from dpsynth.plan.outline import Outline
 
 
 class Estimates(Protocol):

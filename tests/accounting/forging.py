@@ -8,10 +8,10 @@ from fractions import Fraction
 from accounting.reservations import EVENTS, asking, cost
 from sqlalchemy import delete, insert, update
 
-from dpsynth.accounting import ledger_tables as tables
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.chain import FIRST, Row, chained
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.ledger import tables
+from dpsynth.ledger.chain import FIRST, Row, chained
+from dpsynth.ledger.ledger import Ledger
 
 Rows = list[Row]
 

@@ -14,12 +14,12 @@ from fractions import Fraction
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from dpsynth.accounting import ledger_store
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Reservation
 from dpsynth.accounting.cost import planned
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused, DpsynthError
+from dpsynth.ledger import store as ledger_store
+from dpsynth.ledger.balance import Reservation
+from dpsynth.ledger.ledger import Ledger
 
 Job = dict[str, Any]
 

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, Reservation
 from dpsynth.accounting.cost import Cost, planned
 from dpsynth.accounting.events import Measure
-from dpsynth.accounting.filters import Filter
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.slices import Slice, span_of
+from dpsynth.domain.slices import Slice, span_of
+from dpsynth.ledger.balance import Balance, Reservation
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.privacy_filter import Filter
 
 EVENTS = [{"mechanism": "discrete Laplace", "scale": 10.0, "l1": 1}]
 

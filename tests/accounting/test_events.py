@@ -20,7 +20,7 @@ from dpsynth.accounting.events import (
     mechanism_of,
     to_json,
 )
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 
 SETTING = settings(max_examples=300, deadline=None)
 PRICES = st.one_of(

@@ -18,14 +18,23 @@ from accounting.reservations import ASK, asking, month
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting import filters
 from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import MOST, Balance, Reservation, first_balance, first_entry
 from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.events import Measure
-from dpsynth.accounting.filters import FILTERS, Counted, Figures, Filter, bound, figures, together, total_of
-from dpsynth.accounting.slices import Slice
+from dpsynth.domain.slices import Slice
+from dpsynth.ledger import privacy_filter as filters
+from dpsynth.ledger.balance import MOST, Balance, Reservation, first_balance, first_entry
+from dpsynth.ledger.privacy_filter import (
+    FILTERS,
+    Counted,
+    Figures,
+    Filter,
+    bound,
+    figures,
+    together,
+    total_of,
+)
 
 DAY = timedelta(days=1)
 START = date(2026, 2, 25)

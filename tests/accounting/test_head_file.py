@@ -14,11 +14,12 @@ import pytest
 from accounting.reservations import ASK, EVENTS, USES, account, asking, cost
 from databases import Postgres
 
-from dpsynth.accounting import head_file, ledger_tables
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.chain import FIRST
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.ledger import head_file
+from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger.chain import FIRST
+from dpsynth.ledger.ledger import Ledger
 
 
 @pytest.fixture

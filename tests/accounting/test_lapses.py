@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from dpsynth.accounting import balance as accounts
-from dpsynth.accounting import filters
 from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, first_balance, first_entry
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import Measure
-from dpsynth.accounting.filters import FILTERS, Filter, bound
+from dpsynth.ledger import balance as accounts
+from dpsynth.ledger import privacy_filter as filters
+from dpsynth.ledger.balance import Balance, first_balance, first_entry
+from dpsynth.ledger.privacy_filter import FILTERS, Filter, bound
 
 TODAY = date(2026, 11, 21)
 

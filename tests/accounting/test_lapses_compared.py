@@ -17,7 +17,7 @@ from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import spent
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, Measure, RecordedEvent
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 
 SOUGHT = SelectionEvent(0.2, 2e-9, 1)
 DELTA = Fraction(1, 10**6)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
 
-from dpsynth.accounting import ledger_tables
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.balance import Reservation
 from dpsynth.accounting.cost import NOTHING, Cost, planned
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger.balance import Reservation
+from dpsynth.ledger.ledger import Ledger
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ from accounting.reservations import ASK, account, month
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting import filters
 from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, Reservation, first_entry
 from dpsynth.accounting.cost import Cost, planned
-from dpsynth.accounting.filters import FILTERS, Figures, Filter, bound, figures, within
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused
+from dpsynth.ledger import privacy_filter as filters
+from dpsynth.ledger.balance import Balance, Reservation, first_entry
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.privacy_filter import FILTERS, Figures, Filter, bound, figures, within
 
 CAP = Amount(Fraction(4), Fraction(1, 10**4))
 LABELS = (None, "2026-01", "2026-02", "2026-03", "2026-Q1", "2026-W05", "2026")

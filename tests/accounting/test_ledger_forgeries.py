@@ -13,9 +13,9 @@ from accounting.forging import Rows, chained_anew, seven_rows, store
 from accounting.reservations import USES, account, asking, cost, month
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.chain import Row
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import DpsynthError
+from dpsynth.ledger.chain import Row
+from dpsynth.ledger.ledger import Ledger
 
 Forgery = Callable[[Rows], Rows]
 

@@ -22,16 +22,16 @@ from accounting.reservations import (
 from accounting.test_ledger_forgeries import with_cost, with_facts
 from sqlalchemy import text
 
-from dpsynth.accounting import ledger_tables as tables
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import spent
 from dpsynth.accounting.events import GaussianEvent, RecordedEvent
-from dpsynth.accounting.filters import Filter
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.refusals import check_counted
-from dpsynth.accounting.selection import ThresholdEvent
+from dpsynth.accounting.partition_selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.ledger import tables
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.privacy_filter import Filter
+from dpsynth.ledger.refusals import check_counted
 
 
 @pytest.fixture

@@ -27,10 +27,12 @@ from accounting.reservations import EVENTS, USES, account, asking, cost
 from databases import Postgres
 from sqlalchemy import event
 
-from dpsynth.accounting import ledger as ledger_module
-from dpsynth.accounting import ledger_store, ledger_tables, refusals
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.ledger import ledger as ledger_module
+from dpsynth.ledger import refusals
+from dpsynth.ledger import store as ledger_store
+from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import dpsynth
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -11,10 +11,10 @@ from accounting.reservations import ASK, USES, account, asking, cost
 from databases import Postgres
 from sqlalchemy import text, update
 
-from dpsynth.accounting import ledger_tables as tables
-from dpsynth.accounting.chain import FIRST
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.ledger import tables
+from dpsynth.ledger.chain import FIRST
+from dpsynth.ledger.ledger import Ledger
 
 CHANGED = "it was changed after it was written"
 FOLLOWS = "it does not follow the row before, so one of them was exchanged"

@@ -11,10 +11,10 @@ import pytest
 from monthly import Months
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import CapChange, Filter
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.runway import FARTHEST, runway
 from dpsynth.errors import BudgetRefused
+from dpsynth.ledger.balance import CapChange, Filter
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.runway import FARTHEST, runway
 
 
 @pytest.fixture

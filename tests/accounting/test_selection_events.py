@@ -17,7 +17,7 @@ from accounting.laws import Laws, both, noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting import selection
+from dpsynth.accounting import partition_selection as selection
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned, spent
@@ -32,7 +32,7 @@ from dpsynth.accounting.events import (
     threshold_within,
 )
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent, tail_above
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent, tail_above
 
 NEAR = Neighbours("add_remove")
 SIGMAS = [0.1, 0.3, 0.5, 0.8, 1.0, 1.7, 2.5, 6.0, 19.3, 100.0]

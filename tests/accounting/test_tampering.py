@@ -22,13 +22,13 @@ from accounting.forging import chained_anew
 from accounting.reservations import EVENTS, asking, cost, month
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.book import problems_of
-from dpsynth.accounting.chain import FIRST, Row, broken_link, broken_links, chained
-from dpsynth.accounting.head_file import HeadFile
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.accounting.ledger_store import _prepare_sqlite
-from dpsynth.accounting.ledger_tables import FORMATS
 from dpsynth.errors import ConfigError
+from dpsynth.ledger.book import problems_of
+from dpsynth.ledger.chain import FIRST, Row, broken_link, broken_links, chained
+from dpsynth.ledger.head_file import HeadFile
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.store import _prepare_sqlite
+from dpsynth.ledger.tables import FORMATS
 
 ROWS = 100
 FIELDS = [field.name for field in fields(Row)]

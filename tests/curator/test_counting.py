@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dpsynth.curator import counting
 from dpsynth.curator.counting import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 
 NAMES = "abcdef"
 

@@ -14,8 +14,8 @@ from dpsynth.curator import Curator, Entry, Journal, Terms, noise
 from dpsynth.curator.distances import FARTHEST
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.table import PrivateTable
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 
 DOMAIN = Domain({"a": 3, "b": 2})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, to_json
-from dpsynth.accounting.selection import SelectionEvent
+from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.curator import Journal, Lost
 from dpsynth.errors import DpsynthError
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.curator.listing import Listing, selected
+from dpsynth.curator.clique_lists import Listing, selected
 
 NAMES = st.sampled_from(["a", "b", "a\tb", "a\nb", 'a", "b', "é", ""])
 LISTS = st.lists(st.tuples(st.lists(NAMES, max_size=3).map(tuple), st.integers(-1, 1), st.integers(0, 2)))

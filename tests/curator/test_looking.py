@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from starting.reviewing import filled
 
-from dpsynth.curator import looking
-from dpsynth.curator.looking import guesses
-from dpsynth.spec.columns import ColumnSpec
-from dpsynth.starting import Draft, Sketch, guessed
-from dpsynth.starting.writing import values_of
+from dpsynth.config.columns import ColumnSpec
+from dpsynth.curator import profiling as looking
+from dpsynth.curator.profiling import guesses
+from dpsynth.starter import Draft, Sketch, guessed
+from dpsynth.starter.writing import values_of
 
 GRAMMAR = TypeAdapter(ColumnSpec)
 

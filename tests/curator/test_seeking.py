@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.events import cost
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, naming, noise, seeking, texts
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, noise, texts
+from dpsynth.curator import domain_questions as seeking
+from dpsynth.curator import partition_selection as naming
 from dpsynth.curator.journal import LOST
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.codec import NOWHERE
 from dpsynth.domain.column import Column
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.number_texts import NumberFormat
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.places import NOWHERE
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_places import TextPlaces
+from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.errors import BudgetRefused
 
 KEY = b"k" * 32

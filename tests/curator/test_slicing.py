@@ -9,12 +9,12 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.slices import Slice, span_of
 from dpsynth.curator import load_table, read_batches
 from dpsynth.curator import table as table_module
 from dpsynth.curator.slicing import in_slice, rows_within
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
+from dpsynth.domain.slices import Slice, span_of
 
 KEY = b"k" * 32
 COLUMNS = (Column("sex", CategoryPlaces(("F", "M"))), Column("drug", CategoryPlaces(("a", "b", "c"))))

@@ -10,11 +10,11 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import load_table
 from dpsynth.curator import table as table_module
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 
 KEY = b"k" * 32
 COLUMNS = (

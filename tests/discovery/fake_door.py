@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.domain.codec import NOWHERE, Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.places import NOWHERE, Places
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, Search
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 
 ROWS = 40_000
 

@@ -10,7 +10,7 @@ from discovery.real_columns import COLUMNS, DECIMALS
 
 from dpsynth.discovery import bounds
 from dpsynth.discovery.bounds import UNKNOWN, ends_found
-from dpsynth.discovery.standing_out import deviations
+from dpsynth.discovery.significance import deviations
 
 PRICE = Fraction(1, 5000)  # with three questions the noise of each is 87 rows
 

@@ -15,8 +15,8 @@ from discovery.real_columns import distance
 
 from dpsynth.discovery import discover
 from dpsynth.discovery.steps import even, places_of
-from dpsynth.example import write_example
-from dpsynth.spec.searches import planned_searches
+from dpsynth.plan.searches import planned_searches
+from dpsynth.starter.examples import write_example
 
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 PRICE = Fraction(1, 5000)  # of a column of rows; each count has some 100 rows of noise

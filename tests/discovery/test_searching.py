@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsynth.discovery import discover, searching
-from dpsynth.domain.places import NOWHERE
+from dpsynth.domain.codec import NOWHERE
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_patterns import alphabets, texts_of
-from dpsynth.spec.searches import planned_searches
+from dpsynth.plan.searches import planned_searches
 
 ALLOWANCE = Fraction(1, 1000)
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

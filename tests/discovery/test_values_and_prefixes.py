@@ -7,8 +7,8 @@ import pytest
 from discovery.fake_door import FakeDoor, sought
 
 from dpsynth.discovery import prefixes
+from dpsynth.discovery.partitions import values_found
 from dpsynth.discovery.prefixes import prefixes_found
-from dpsynth.discovery.values import values_found
 from dpsynth.domain.search import PrefixSearch, ValueSearch
 
 PRICE = Fraction(1, 100)

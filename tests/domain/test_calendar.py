@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.domain.calendar_places import CalendarPlaces, unit_number
+from dpsynth.domain.calendar_codec import CalendarPlaces, unit_number
 from dpsynth.domain.column import Column
 from dpsynth.domain.moment_formats import ISO, MomentFormat
 

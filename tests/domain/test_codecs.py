@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import MISSING_LABEL, Column
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 
 from .declared import COLUMNS, WILD, declared
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import parse
 from dpsynth.domain.layout import FormulaRefused, Layout, companion
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.surrogates import Surrogates
 
 AGES = NumericPlaces((0.0, 1.0, 2.0, 3.5), 0, True)

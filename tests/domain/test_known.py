@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.domain.known import Contradiction, Known, KnownMarginal
+from dpsynth.domain.public_marginals import Contradiction, Known, KnownMarginal
 
 
 def known(*columns, numbers, counted=True):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpsynth.domain import slopes as module
+from dpsynth.domain import bin_density as module
+from dpsynth.domain.bin_density import drawn, means, slopes
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_places import NumericPlaces
-from dpsynth.domain.slopes import drawn, means, slopes
+from dpsynth.domain.numeric_codec import NumericPlaces
 
 QUICK = settings(max_examples=200, deadline=None)
 

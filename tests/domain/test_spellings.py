@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.domain.duration_places import read_durations
+from dpsynth.domain.duration_codec import read_durations
 from dpsynth.domain.number_texts import NumberFormat, fixed_texts
+from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.domain.text_patterns import alphabets, regex_of, texts_of
-from dpsynth.domain.text_places import TextPlaces
 
 from .declared import FORMATS, column
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
-from dpsynth.spec import yaml_reader
+from dpsynth.ledger.ledger import Ledger
 
 from . import attempts
 from .attempts import FUZZ

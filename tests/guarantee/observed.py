@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import Contributions, Curator, naming, noise
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.curator import Contributions, Curator, noise
+from dpsynth.curator import partition_selection as naming
 
 
 @dataclass

@@ -15,9 +15,10 @@ from typing import TypeVar
 
 from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
-from dpsynth import opening, pipeline
+from dpsynth import pipeline
+from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
-from dpsynth.spec import Spec
+from dpsynth.lifecycle import inputs as opening
 
 T = TypeVar("T")
 

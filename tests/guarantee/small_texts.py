@@ -16,7 +16,7 @@ from guarantee.small_tables import Notes
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch
 
 VALUES = ("0", "1", "2", "3", "4", "5")

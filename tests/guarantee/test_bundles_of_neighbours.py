@@ -24,8 +24,9 @@ from guarantee.wild_tables import (
     write,
 )
 
-from dpsynth import opening, pipeline
-from dpsynth.spec import Spec
+from dpsynth import pipeline
+from dpsynth.config import Spec
+from dpsynth.lifecycle import inputs as opening
 
 EVERY_TYPE: Mapping[str, object] = {
     "id": {"type": "identifier", "surrogates": "P001"},

@@ -11,9 +11,9 @@ from guarantee.observed import watched_draws
 from guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 from dpsynth import pipeline
+from dpsynth.config import from_mapping
 from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
-from dpsynth.spec import from_mapping
 
 
 def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:

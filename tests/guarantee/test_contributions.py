@@ -13,8 +13,8 @@ from guarantee.small_tables import Notes, drawn_upon
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Contributions, Curator, Terms, load_rows, load_table, noise
-from dpsynth.curator import contributions as module
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.curator import unbounded_door as module
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 
 KEY = b"k" * 32

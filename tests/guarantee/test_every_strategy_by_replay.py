@@ -15,11 +15,11 @@ from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
+from dpsynth.config import Spec
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
 from dpsynth.errors import DpsynthError
-from dpsynth.spec import Spec
-from dpsynth.spec.plan import Plan, make_plan, neighbours_of
+from dpsynth.plan.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
 
 METHODS = [*sorted(STRATEGIES), "fixed"]

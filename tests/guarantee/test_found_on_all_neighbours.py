@@ -22,8 +22,10 @@ from guarantee.small_texts import COLUMN, VALUES, curator_on, neighbours_of, tab
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.accounting.selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import Curator, load_table, naming, noise, seeking
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.curator import Curator, load_table, noise
+from dpsynth.curator import domain_questions as seeking
+from dpsynth.curator import partition_selection as naming
 from dpsynth.curator.terms import Terms
 from dpsynth.curator.texts import Texts
 

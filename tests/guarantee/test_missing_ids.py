@@ -14,7 +14,7 @@ import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import bounding, load_table, table
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 
 KEY = b"k" * 32

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpsynth.accounting.selection import SelectionEvent
-from dpsynth.curator import naming
+from dpsynth.accounting.partition_selection import SelectionEvent
+from dpsynth.curator import partition_selection as naming
 
 ONE = 1 << naming.BITS
 EVENTS = [
@@ -124,7 +124,7 @@ def test_a_fixed_seed_everywhere_else_does_not_fix_what_is_named():
     program = (
         "import random, numpy; random.seed(0); numpy.random.seed(0)\n"
         "from dpsynth.curator import naming\n"
-        "from dpsynth.accounting.selection import SelectionEvent\n"
+        "from dpsynth.accounting.partition_selection import SelectionEvent\n"
         "units = numpy.full(256, 6)\n"
         "print(naming.named(units, SelectionEvent(0.7, 0.01, 1)).tolist())"
     )

@@ -17,15 +17,17 @@ from guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps,
 
 from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Journal, Terms, load_table, naming, noise, seeking
+from dpsynth.curator import Journal, Terms, load_table, noise
+from dpsynth.curator import domain_questions as seeking
+from dpsynth.curator import partition_selection as naming
 from dpsynth.curator import table as table_module
 from dpsynth.curator.door import Curator
 from dpsynth.curator.texts import Texts
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_places import TextPlaces
+from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.errors import DpsynthError
 
 KEY = b"k" * 32

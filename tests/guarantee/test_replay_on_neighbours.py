@@ -26,9 +26,10 @@ from guarantee.wild_tables import (
 )
 
 import dpsynth.curator.table as table_module
-from dpsynth import opening, pipeline
+from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle import inputs as opening
 
 KINDS = list(product(RELATIONS, UNITS, NOISES))
 NEIGHBOURS_A_KIND = 38

@@ -10,7 +10,7 @@ from pathlib import Path
 from guarantee.observed import Transcript
 from guarantee.replay import observe, replay
 
-from dpsynth.spec import Spec, from_mapping
+from dpsynth.config import Spec, from_mapping
 
 HEADER = ("who", "age", "pay", "city", "well", "note")
 MORE = tuple(f"more{i}" for i in range(6))

@@ -9,7 +9,7 @@ import pytest
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.answers import conditional, count, log_probability, mean, quantile
-from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.junction_tree import Edge, JunctionTree
 
 

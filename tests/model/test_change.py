@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model.change import apart, changes, pooled_counts
+from dpsynth.evidence.drift import apart, changes, pooled_counts
 
 SIZES = {"a": 40, "b": 12, "c": 3}
 SIGMA = 15.0

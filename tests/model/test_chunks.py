@@ -10,7 +10,7 @@ from model.rounded_rows import counts, worst_rounding
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, chunks
 from dpsynth.model.chunks import sample_chunks
-from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.sampling import sample
 

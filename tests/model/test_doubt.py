@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import doubted
+from dpsynth.evidence.discount import doubted
 
 CELLS, NOISE = 40, 20.0
 

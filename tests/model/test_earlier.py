@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import Answered, Evidence, Expansion, LeastSquares, Triangulation, estimate, within
-from dpsynth.model.change import Change
-from dpsynth.model.earlier import MOST_AFTER
+from dpsynth.evidence.drift import Change
+from dpsynth.evidence.evidence import MOST_AFTER, Answered, Evidence, within
+from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})
 NONE = Grouping({})

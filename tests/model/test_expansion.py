@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from model.least_loss import least_loss
 
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, estimate, load, refits, sample, save
 from dpsynth.model.smoothing import smoothed

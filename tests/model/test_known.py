@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.known import Known, KnownMarginal
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.public_marginals import Known, KnownMarginal
 from dpsynth.model import agreeing, agreeing_rows, estimate, known_answers, sample
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})

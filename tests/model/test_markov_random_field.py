@@ -9,7 +9,7 @@ from model.calibrated import marginals
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField
-from dpsynth.model.evidence import ImpossibleEvidence, restricted
+from dpsynth.model.conditioning import ImpossibleEvidence, restricted
 from dpsynth.model.factor import spread, sum_in_order, sum_to
 from dpsynth.model.junction_tree import Edge, JunctionTree
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import Answered, Evidence, Expansion, estimate
+from dpsynth.evidence.evidence import Answered, Evidence
+from dpsynth.model import Expansion, estimate
 
 DOMAIN = Domain({"a": 6, "b": 4})
 NONE = Grouping({})

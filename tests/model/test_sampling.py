@@ -12,7 +12,7 @@ from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
-from dpsynth.model.evidence import ImpossibleEvidence
+from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.storage import load, save

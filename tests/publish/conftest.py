@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.domain.category_places import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.model import LeastSquares, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
 

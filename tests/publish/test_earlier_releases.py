@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.accounting.cost import planned
-from dpsynth.accounting.slices import Slice, span_of
+from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
-from dpsynth.model import Answered, LeastSquares
+from dpsynth.evidence.earlier_releases import MOST_PERIODS, answers_of, earlier_releases, weighed
+from dpsynth.evidence.evidence import Answered
+from dpsynth.evidence.reused import EarlierRelease, Reused
+from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
+from dpsynth.model import LeastSquares
 from dpsynth.publish import compute_statistics, write_public
-from dpsynth.publish.earlier_releases import MOST_PERIODS, answers_of, earlier_releases, weighed
 from dpsynth.publish.explanation import assumption
-from dpsynth.publish.reused import EarlierRelease, Reused
 
 TODAY = date(2026, 5, 1)
 COST = planned("pure", "laplace", Fraction(1, 2), Amount(Fraction(1, 2), Fraction(1, 10**8)))

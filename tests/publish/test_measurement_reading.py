@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.domain.measurement import Measurement
+from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.publish.measurement_file import measurement_table
-from dpsynth.publish.measurement_reading import UnusableMeasurements, read_measurements
 
 
 def same(one, other):

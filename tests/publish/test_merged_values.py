@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
-from dpsynth.domain.grouping import Grouping
+from dpsynth.domain.compression import Grouping
 from dpsynth.publish.explanation import assumption
 from dpsynth.publish.merged_values import group_labels, merged_columns
 from dpsynth.publish.pages import some_in_words

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.errors import ConfigError
-from dpsynth.publish.public_table import PublicTable, PublicUse, cautions_with_public
+from dpsynth.evidence.public_table import PublicTable, PublicUse, cautions_with_public
 
 SEX, CITY, TYPE = (
     Column("sex", CategoryPlaces(("F", "M"))),

@@ -9,10 +9,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_places import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.model import LeastSquares
 from dpsynth.publish import StatisticTable, compute_statistics
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_places import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
-from dpsynth.publish.figures import guess_percent, number, odds_factor, rounded_up
+from dpsynth.presentation.figures import guess_percent, number, odds_factor, rounded_up
 from dpsynth.publish.report_views import crosstab_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.structure_tree import Branch, between, forest

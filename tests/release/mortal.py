@@ -23,15 +23,16 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy.engine.default import DefaultDialect
 
-import dpsynth.accounting.ledger
-import dpsynth.cli
-import dpsynth.guarding
+import dpsynth.cli.app
+import dpsynth.ledger.ledger
+import dpsynth.lifecycle.release_run
+import dpsynth.lifecycle.steps
 import dpsynth.pipeline
-import dpsynth.work
-from dpsynth.accounting import ledger_store, ledger_tables
-from dpsynth.accounting.ledger import Ledger
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal
+from dpsynth.ledger import store as ledger_store
+from dpsynth.ledger import tables as ledger_tables
+from dpsynth.ledger.ledger import Ledger
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _FILE_EVENTS = ("os.rename", "os.mkdir", "os.truncate", "shutil.rmtree")
@@ -39,10 +40,10 @@ Job = dict[str, Any]
 
 
 FAULTS: Mapping[str, Callable[[], object]] = {
-    "full disks unknown": dpsynth.guarding._FULL.clear,
+    "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
-    "lost answers believed": lambda: setattr(dpsynth.work, "_reserved", Ledger.reserve),
+    "lost answers believed": lambda: setattr(dpsynth.lifecycle.release_run, "_reserved", Ledger.reserve),
 }
 """What may be planted, besides "charged late"."""
 
@@ -187,7 +188,7 @@ def _child(job: Job, begun: int) -> int:
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
-        dpsynth.cli.main()
+        dpsynth.cli.app.main()
     except SystemExit as stop:
         code = stop.code
     except BaseException:

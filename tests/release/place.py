@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dpsynth
-from dpsynth.accounting.balance import Balance
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.released import Release
+from dpsynth.ledger.balance import Balance
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.result import Release
 
 PACKAGES = Path(dpsynth.__file__).parents[1]
 HEADER = ("person", "age", "sex", "income", "city", "smoker", "notes")

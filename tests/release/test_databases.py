@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from databases import Postgres
 
-from dpsynth.accounting import ledger_store
 from dpsynth.errors import ConfigError
+from dpsynth.ledger import store as ledger_store
 
 from . import evidence
 from .keeper import Keeper, Stop

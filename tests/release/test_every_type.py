@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
+from dpsynth.config import from_mapping
+from dpsynth.domain import public_schema
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
-from dpsynth.domain.places import Codes
-from dpsynth.publish import public_schema
-from dpsynth.released import Release
-from dpsynth.spec import from_mapping
+from dpsynth.lifecycle.result import Release
 
 from . import evidence
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpsynth.released import Release
+from dpsynth.lifecycle.result import Release
 
 from .place import Place, people, release
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.grouping import Grouping
 from dpsynth.domain.measurement import Measurement
+from dpsynth.lifecycle.result import Release
 from dpsynth.model import load
-from dpsynth.released import Release
 from dpsynth.structure import STRATEGIES
-from dpsynth.structure.rare import rare_groups
+from dpsynth.structure.compression import rare_groups
 
 from . import evidence
 from .place import Place, people, release

@@ -13,11 +13,11 @@ import yaml
 
 import dpsynth
 from dpsynth import pipeline
-from dpsynth.accounting.ledger import Ledger
+from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
-from dpsynth.example import write_example
-from dpsynth.spec import Spec, from_mapping
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.starter.examples import write_example
 
 from .place import people
 

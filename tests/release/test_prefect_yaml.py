@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from dpsynth import load
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.example import write_example
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.starter.examples import write_example
 
 from .place import PACKAGES, environment
 from .served import Api, free_port, until

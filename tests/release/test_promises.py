@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth import opening, pipeline
+from dpsynth import pipeline
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle import inputs as opening
 from dpsynth.model import load
 
 from . import evidence

@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
-from dpsynth.released import Release
+from dpsynth.lifecycle.result import Release
 
 from .place import HEADER, Place, people, release
 

@@ -97,7 +97,7 @@ HEAVY = ("prefect", "pandas", "matplotlib", "scipy", "sklearn")
 IMPORTS = """
 import sys
 sys.argv = ["dpsynth", *{arguments!r}]
-from dpsynth.cli import main
+from dpsynth.cli.app import main
 try:
     main()
 except SystemExit as stop:

@@ -15,9 +15,9 @@ import dpsynth
 from dpsynth import pipeline
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import ConfigError, Interrupted
+from dpsynth.evidence.measurement_reading import read_measurements
+from dpsynth.lifecycle.result import Release
 from dpsynth.model import Expansion, LeastSquares
-from dpsynth.publish.measurement_reading import read_measurements
-from dpsynth.released import Release
 
 from .place import HEADER, Place, people
 

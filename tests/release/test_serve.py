@@ -18,10 +18,10 @@ from urllib.error import HTTPError
 import pytest
 
 import dpsynth
-from dpsynth.accounting.balance import Balance
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
-from dpsynth.spec import Spec
+from dpsynth.ledger.balance import Balance
 
 from . import canaries, clock
 from .clock import Clock
@@ -48,7 +48,7 @@ def furnish(place: Place, **changes: Any) -> None:
 
 def cost_of(spec: Spec) -> Fraction:
     """mu^2/2 of one release as it is planned."""
-    from dpsynth.spec.plan import make_plan
+    from dpsynth.plan.plan import make_plan
     from dpsynth.structure import strategy_of
 
     plan = make_plan(spec, strategy_of(spec.structure.method, ()))

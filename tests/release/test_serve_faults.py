@@ -29,8 +29,8 @@ FAULTY = '''
 """dpsynth with faults planted: run as a script it serves, and runs of releases import it."""
 import sys
 
-import dpsynth.cli
-import dpsynth.work
+import dpsynth.cli.app
+import dpsynth.lifecycle.release_run
 import flows.release
 import flows.schedule
 import prefect.runner
@@ -38,8 +38,9 @@ from prefect.runtime import flow_run
 
 FAULTS = {faults!r}
 if "each tick a spend" in FAULTS:
-    real = dpsynth.work.occasion_of
-    dpsynth.work.occasion_of = lambda spec, now, label=None: real(spec, flow_run.scheduled_start_time, label)
+    run = dpsynth.lifecycle.release_run
+    real = run.occasion_of
+    run.occasion_of = lambda spec, now, label=None: real(spec, flow_run.scheduled_start_time, label)
 if "runs left open" in FAULTS:
     flows.schedule._run_again_what_was_cut_short = lambda names: None
 if "paused at the end" in FAULTS:
@@ -58,7 +59,7 @@ def deployment(*arguments):
 
 if __name__ == "__main__":
     flows.schedule._deployment = deployment
-    dpsynth.cli.main()
+    dpsynth.cli.app.main()
 '''
 
 

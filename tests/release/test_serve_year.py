@@ -11,8 +11,8 @@ import pytest
 
 from dpsynth import load
 from dpsynth.accounting.accountants import float_up
-from dpsynth.accounting.ledger import Ledger
-from dpsynth.example import write_example
+from dpsynth.ledger.ledger import Ledger
+from dpsynth.starter.examples import write_example
 
 from . import clock
 from .clock import Clock

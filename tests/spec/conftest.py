@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from dpsynth.spec import load
+from dpsynth.config import load
 
 SMALL = """\
 source: {path: data/table.csv}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsynth.config.growing_bins import growing_edges
 from dpsynth.errors import ConfigError
-from dpsynth.spec.growing_bins import growing_edges
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**15), st.integers(3, 200), st.sampled_from([1, 100, 10**6]))

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dpsynth.errors import ConfigError
-from dpsynth.planning import describe, forecast
-from dpsynth.spec.plan import make_plan
+from dpsynth.lifecycle.forecast import describe, forecast
+from dpsynth.plan.plan import make_plan
 from dpsynth.structure import STRATEGIES
 
 LEDGER = "ledger: {url: 'sqlite:///spent.db', dataset: d}\n"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from starting import described
 from starting.reviewing import filled
 
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import FORMATS, draft_of, fitting, starter_text
-from dpsynth.starting.writing import values_of
+from dpsynth.starter import FORMATS, draft_of, fitting, starter_text
+from dpsynth.starter.writing import values_of
 
 QUICK, MANY = 100, 1_000
 WEIRD = [

@@ -11,9 +11,9 @@ import pytest
 from starting import described
 from starting.reviewing import filled, loaded, taken_over, to_review, without_list
 
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import FORMATS, draft_of, starter_text
+from dpsynth.starter import FORMATS, draft_of, starter_text
 
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 

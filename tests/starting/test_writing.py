@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starting.reviewing import loaded, taken_over, to_review, without_list
 
+from dpsynth.config import from_mapping
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import Draft, Sketch, guessed, starter_text, writing
-from dpsynth.starting.fitting import fitted
+from dpsynth.starter import Draft, Sketch, guessed, starter_text, writing
+from dpsynth.starter.fitting import fitted
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
 CELL = st.one_of(

@@ -12,7 +12,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure.candidates import closure, most_cells, overlap, penalty, whole_weights
-from dpsynth.structure.room import Room
+from dpsynth.structure.capacity import Room
 
 WORKLOADS = [
     Workload(tuple("abcde")),

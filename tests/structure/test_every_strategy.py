@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from structure.drawn_pairs import forest
 from structure.fake_door import FakeDoor, problem_of
 
+from dpsynth.config.structure import Method
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
-from dpsynth.spec.structure import Method
 from dpsynth.structure import STRATEGIES, strategy_of
 
 CHOOSING = ["mst", "privbayes", "aim", "aim_gdp", "one_shot"]

@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.rare import rare_groups
+from dpsynth.structure.compression import rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):

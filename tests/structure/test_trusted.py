@@ -9,7 +9,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.trusted import PART, trusted
+from dpsynth.structure.public_relations import PART, trusted
 
 from .fake_door import FakeDoor, problem_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from dpsynth.structure.worth import Trade, shared
+from dpsynth.structure.gain import Trade, shared
 
 POWERS = [0.5, 1.0]
 

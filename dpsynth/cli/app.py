@@ -1,0 +1,270 @@
+"""The command line: parses, calls, prints.
+
+Invariant: an error of ours is one plain paragraph on stderr with its own exit code; a
+traceback appears only with --debug.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from dpsynth import __version__
+from dpsynth.cli import ledger_commands
+from dpsynth.errors import DpsynthError, Interrupted
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Differentially private synthetic data releases.",
+)
+
+app.add_typer(ledger_commands.app, name="ledger")
+
+Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
+Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", help="Show tracebacks; those that may quote private data go to a private file."),
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"dpsynth {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def run(
+    config: Config,
+    plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
+    source: Source = None,
+    out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
+    resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Run a release; the last line printed is the bundle's folder."""
+    if debug:
+        os.environ["DPSYNTH_DEBUG"] = "1"
+    signal.signal(signal.SIGTERM, _interrupt)
+    if plain:
+        _let_arrow_start_without_pandas()
+        from dpsynth.config import load
+        from dpsynth.pipeline import run as run_plainly
+
+        spec = load(config, source=source)
+        for warning in spec.warnings():
+            _note(warning)
+        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
+        return
+    _run_flow(config, source, out, resume, period, debug)
+
+
+def _note(sentence: str) -> None:
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def _run_flow(
+    config: Path, source: str | None, out: Path, resume: str | None, period: str | None, debug: bool
+) -> None:
+    """Run the Prefect flow, its log kept off the terminal unless asked for."""
+    from dpsynth.config import load
+
+    for warning in load(config, source=source).warnings():
+        _note(warning)
+    if not debug:
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
+    if sys.stderr.isatty():
+        print("Starting Prefect ...", file=sys.stderr)
+    from flows.release import release, telling
+
+    with telling(_note):
+        state = release(
+            config=str(config), source=source, out=str(out), resume=resume, period=period, return_state=True
+        )
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, BaseException):
+        raise result
+    _announce(Path(str(result)))
+
+
+def _announce(bundle: Path) -> None:
+    """Say what was released, from its manifest; the bundle's folder on the last line."""
+    manifest = json.loads((bundle / "public" / "manifest.json").read_text(encoding="utf-8"))
+    promise = manifest["guarantee"]
+    rows, columns = manifest["synthetic_rows"], len(manifest["columns"])
+    tables = len(manifest["statistics"])
+    print(f"Released {rows:,} synthetic row{'s' * (rows != 1)} of {columns} columns and {tables} tables.")
+    print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")
+    print(
+        f"To hand over: {bundle / 'public'} (begin with report.html). To keep private: {bundle / 'private'}"
+    )
+    print(bundle)
+
+
+@app.command()
+def serve(
+    configs: Annotated[list[Path], typer.Argument(help="YAML files of releases, each with a key schedule.")],
+    out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
+) -> None:
+    """Release at the times of each config's schedule, through Prefect, until stopped."""
+    from flows.schedule import serve_all
+
+    serve_all(configs, out, lambda sentence: print(sentence, flush=True))
+
+
+@app.command()
+def plan(
+    config: Config,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: Source = None,
+) -> None:
+    """Show how a release would spend its budget; reads no data."""
+    from dpsynth.config import load
+    from dpsynth.lifecycle.forecast import describe, forecast
+
+    facts = forecast(load(config, source=source))
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        describe(facts)
+
+
+@app.command()
+def init(
+    thing: Annotated[
+        Path, typer.Argument(metavar="TABLE|DESCRIPTION", help="A table, or a description of one.")
+    ],
+    table: Annotated[
+        Path | None, typer.Option(help="With a description: the table. Its header gives the columns' order.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="What it is, where name and contents don't say: see docs/starting.md."),
+    ] = None,
+    pick: Annotated[str | None, typer.Option(help="Which table of a description of several.")] = None,
+    look: Annotated[
+        bool, typer.Option("--look", help="Read the private table, and guess what is missing from it.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write; - prints it.")] = None,
+) -> None:
+    """Write a first config from a table's header alone, or from a description of the table."""
+    from dpsynth.starter import draft_of, guessed, must_be_new, release_name, starter_text, write_starter
+
+    draft = draft_of(thing, table=table, form=form, pick=pick)
+    name = release_name(draft.table or str(thing))
+    target = out or Path(f"{name}.yaml")
+    printed = target == Path("-")
+    if not printed:
+        must_be_new(target)
+    if look:
+        from dpsynth.assess.profiling import look_at
+
+        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at, draft.separator))
+    print(" ".join(draft.told()), file=sys.stderr)
+    command = shlex.join(["dpsynth", *sys.argv[1:]])
+    if printed:
+        print(starter_text(draft, name, "schemas", command), end="")
+        return
+    for path in write_starter(draft, target, command):
+        print(path)
+    print(f"Now go through the list under review at the end of {target}.", file=sys.stderr)
+
+
+@app.command()
+def example(
+    name: Annotated[
+        str, typer.Argument(help="randhie, randhie-found, randhie-monthly, adult or minimal.")
+    ] = "randhie",
+    folder: Annotated[Path, typer.Option(help="Where to write it.")] = Path(),
+) -> None:
+    """Write an example config, and its table where the demo extra is installed."""
+    from dpsynth.starter.examples import write_example
+
+    for path in write_example(name, folder):
+        print(path)
+
+
+class _NoPandas:
+    """An import finder that says there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Refuse pandas, leave the rest to other finders."""
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def _let_arrow_start_without_pandas() -> None:
+    """Make the first Arrow array without pandas.
+
+    Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
+    it looks once, and pandas works as ever afterwards (apache/arrow issue 34994).
+    """
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
+    pa.array([0])
+    sys.meta_path.pop(0)
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    del number, frame
+    raise KeyboardInterrupt
+
+
+_TYPERS_INTERRUPT = 130
+"""What typer returns in place of a KeyboardInterrupt."""
+
+
+def main() -> None:
+    """Entry point of the ``dpsynth`` command."""
+    debug = "--debug" in sys.argv
+    try:
+        code = app(standalone_mode=False) or 0
+        if code == _TYPERS_INTERRUPT:
+            raise KeyboardInterrupt
+    except DpsynthError as error:
+        if debug:
+            raise
+        print(f"Error: {error}", file=sys.stderr)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        print("Interrupted before the table was opened: nothing was asked of it.", file=sys.stderr)
+        code = Interrupted.exit_code
+    except typer.Exit as stop:
+        code = stop.exit_code
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            print(f"Error: {error.format_message()}", file=sys.stderr)
+            code = int(error.exit_code)
+        elif debug:
+            raise
+        else:
+            print(f"Error: {type(error).__name__}; details are shown with --debug.", file=sys.stderr)
+            code = 1
+    sys.exit(code)

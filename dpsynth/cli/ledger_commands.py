@@ -1,0 +1,367 @@
+"""The ledger on the command line.
+
+Invariant: these commands never open a private table. What they change (a cap, the end of a release)
+goes into the ledger's chain with its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpsynth.errors import ConfigError, DpsynthError
+
+if TYPE_CHECKING:
+    from dpsynth.accounting.cost import Cost
+    from dpsynth.config import Spec
+    from dpsynth.ledger.balance import Balance
+    from dpsynth.ledger.ledger import Ledger
+    from dpsynth.ledger.runway import Ticks
+    from dpsynth.ledger.views import AccountView
+
+app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
+
+Dataset = Annotated[str | None, typer.Argument(help="Only this one; left out: the config's, or all.")]
+One = Annotated[str, typer.Argument(help="The dataset's name in the ledger.")]
+Url = Annotated[
+    str | None, typer.Option(help="The ledger's database; left out: the config's, or sqlite:///ledger.db.")
+]
+Head = Annotated[
+    Path | None, typer.Option(help="The file that remembers the ledger's last row; left out: the config's.")
+]
+Config = Annotated[Path | None, typer.Option(help="A release's YAML file, whose ledger and dataset it is.")]
+Reason = Annotated[str, typer.Option(help="Why, for those who read the ledger later.")]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The ledger that a command is about."""
+
+    url: str
+    head: str | Path | None
+    dataset: str | None
+    spec: Spec | None
+
+    def open(self) -> Ledger:
+        from dpsynth.ledger.ledger import Ledger
+
+        return Ledger(self.url, self.head)
+
+
+def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: str | None = None) -> _Place:
+    spec = None
+    if config is not None:
+        from dpsynth.config import load
+
+        spec = load(config)
+    told = None if spec is None else spec.ledger
+    return _Place(
+        url=ledger or (told.url if told else "sqlite:///ledger.db"),
+        head=head or (told.head if told else None),
+        dataset=dataset or (told.dataset if told else None),
+        spec=spec,
+    )
+
+
+@app.command()
+def show(
+    dataset: Dataset = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """Show what each release cost, what all of them guarantee together, and how long the cap lasts."""
+    found = _views(_place(ledger, head, config, dataset))
+    if as_json:
+        from dpsynth.ledger.facts import facts
+
+        print(json.dumps([facts(view) for view in found], indent=2, ensure_ascii=False))
+        return
+    from dpsynth.ledger.terminal import console, print_account
+
+    out = console()
+    for number, view in enumerate(found):
+        if number:
+            out.print()
+        print_account(out, view)
+
+
+@app.command()
+def verify(ledger: Url = None, head: Head = None, config: Config = None) -> None:
+    """Check every row of the ledger against its hash, and the last against the head file."""
+    place = _place(ledger, head, config)
+    book = place.open()
+    found = book.verify()
+    for problem in found.problems:
+        print(problem)
+    if found.problems:
+        raise typer.Exit(1)
+    if not found.rows:
+        raise _nothing(book)
+    print(f"{found.rows:,} rows, intact, head {found.hash}")
+    if place.head is None:
+        print(
+            "Without a head file it can't be told whether the ledger was put back from an older copy, or "
+            "written anew as a whole. Compare the hash with one noted down elsewhere, or keep a head file: "
+            "dpsynth ledger head --head PATH"
+        )
+
+
+@app.command()
+def export(
+    out: Annotated[Path | None, typer.Option(help="File to write; left out: standard output.")] = None,
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """Write every row as a line of JSON, so that anyone can recompute the chain."""
+    book = _place(ledger, head, config).open()
+    rows = book.rows()
+    if not rows:
+        raise _nothing(book)
+    lines = "".join(json.dumps(row.to_json()) + "\n" for row in rows)
+    if out is None:
+        sys.stdout.write(lines)
+    else:
+        _write(out, lines)
+        print(f"{len(rows):,} rows in {out}")
+
+
+@app.command()
+def cap(
+    dataset: One,
+    reason: Reason,
+    epsilon: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
+    delta: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
+    lapses: Annotated[
+        str | None,
+        typer.Option(help="The share of delta that is kept for finding values; left out: as it is."),
+    ] = None,
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """Change a dataset's cap; recorded with the reason."""
+    from dpsynth.accounting.amount import Amount
+
+    book = _place(ledger, head, config).open()
+    before = _balance(book, dataset)
+    if epsilon is None and delta is None and lapses is None:
+        raise ConfigError("What the cap shall be is missing: give --epsilon, --delta or --lapses.")
+    wanted = Amount(
+        before.cap.epsilon if epsilon is None else _figure(epsilon, "--epsilon", None),
+        before.cap.delta if delta is None else _figure(delta, "--delta", 1),
+    )
+    share = None if lapses is None else _figure(lapses, "--lapses", 1)
+    after = book.change_cap(dataset, wanted, _said(reason), share)
+    old, new = (account.caps[-1].shown() for account in (before, after))
+    print(f"The cap of dataset '{dataset}' was {old} and is {new}.")
+    print(f"{_room(after)}, and {_fits(before):,} before.")
+    if after.share_used > 1:
+        print("It is below what is counted already: every further release is refused.")
+    elif not wanted.within(before.cap):
+        print("A config with a lower ledger.cap holds its own releases to that: change it there too.")
+
+
+@app.command()
+def abandon(
+    release_id: Annotated[str, typer.Argument(help="The release to give up.")],
+    reason: Reason,
+    journal: Annotated[Path | None, typer.Option(help="Its journal.jsonl, if it was moved.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for bundles, where its journal is.")] = Path("outputs"),
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """End a release that will not be finished, charged with its journal, or in full where there is none."""
+    place = _place(ledger, head, config)
+    book = place.open()
+    entry = book.release(release_id)
+    if entry is None:
+        raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
+    if entry.state != "reserved":
+        raise ConfigError(
+            f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only one "
+            "that is reserved can be abandoned."
+        )
+    why = _said(reason)
+    path = _journal(place.spec, out, release_id) if journal is None else journal
+    cost: Cost | None = None
+    events: list[dict[str, object]] = []
+    if path is not None:
+        from dpsynth.lifecycle.release_run import spent_by
+
+        cost, events = spent_by(path, release_id)
+    charge = entry.reserved.amount if cost is None else cost.amount
+    source = "all that it reserved, for no journal was found" if path is None else f"as {path} says"
+    print(
+        f"Release {release_id} of dataset '{entry.dataset}' reserved {entry.reserved.amount.shown()}. "
+        f"Abandoned, it counts for {charge.shown()}, {source}. It can't be resumed afterwards."
+    )
+    if not yes and not _agreed():
+        print("Nothing was changed.")
+        raise typer.Exit(1)
+    book.abandon(release_id, cost, events, why)
+    print(f"Release {release_id} is abandoned. {_room(_balance(book, entry.dataset))}.")
+
+
+@app.command(name="head")
+def begin_head(ledger: Url = None, head: Head = None, config: Config = None) -> None:
+    """Start a head file: what it says of the ledger's last row shows an older copy put back in its place."""
+    place = _place(ledger, head, config)
+    if place.head is None:
+        raise ConfigError(
+            "Where the head file shall be is missing: give --head, or ledger.head in the config."
+        )
+    book = place.open()
+    book.begin_head()
+    found = book.verify()
+    print(f"{place.head} stands at row {found.rows:,}, {found.hash}. Name it in each config as ledger.head.")
+
+
+@app.command()
+def report(
+    dataset: Dataset = None,
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("ledger.html"),
+    ledger: Url = None,
+    head: Head = None,
+    config: Config = None,
+) -> None:
+    """Write one page for the data owner: budgets over time, what each release cost, how long caps last."""
+    from dpsynth.ledger.page import Chain, ledger_html
+
+    place = _place(ledger, head, config, dataset)
+    book = place.open()
+    found = book.verify()
+    accounts = _views(place)
+    chain = Chain(book.name, found.rows, found.hash, found.problems, place.head is not None)
+    _write(out, ledger_html(accounts, chain, datetime.now(UTC).date()))
+    print("For the data owner; it is no part of a public bundle.")
+    print(out)
+
+
+def _views(place: _Place) -> list[AccountView]:
+    from dpsynth.ledger.views import account_view
+
+    book = place.open()
+    accounts = book.balances()
+    if not accounts:
+        raise _nothing(book)
+    if place.dataset is not None:
+        accounts = (_balance(book, place.dataset),)
+    today = datetime.now(UTC).date()
+    return [account_view(account, today, _ticks(place.spec, account)) for account in accounts]
+
+
+def _ticks(spec: Spec | None, account: Balance) -> Ticks | None:
+    """When a config's releases come next, if it is of the dataset and says when."""
+    if spec is None or spec.ledger.dataset != account.dataset:
+        return None
+    from dpsynth.plan.occasion import next_releases
+
+    now = datetime.now(UTC)
+    released = {r.occasion for r in account.releases if r.release == spec.release and r.state != "abandoned"}
+    known = [occasion for occasion in released if occasion is not None]
+    if not next_releases(spec, now, 1, known):
+        return None
+    return lambda count: [moment.date() for moment in next_releases(spec, now, count, known)]
+
+
+def _balance(book: Ledger, dataset: str) -> Balance:
+    account = book.balance(dataset)
+    if account is None:
+        known = ", ".join(f"'{a.dataset}'" for a in book.balances()) or "none"
+        raise ConfigError(f"The ledger has no dataset '{dataset}'; it has {known}.")
+    return account
+
+
+def _nothing(book: Ledger) -> ConfigError:
+    return ConfigError(
+        f"There is nothing in the ledger {book.name}: no release was ever reserved in it. If there "
+        "should be, name the right one with --ledger or --config; SQLite paths are relative to the "
+        "working directory."
+    )
+
+
+def _room(account: Balance) -> str:
+    """How many more releases fit, as the beginning of a sentence."""
+    from dpsynth.ledger.runway import runway
+
+    road = runway(account, datetime.now(UTC).date())
+    if road is None:
+        return "No release counts for anything yet"
+    return f"Of releases like the last one ({road.like.reserved.amount.shown()}) {road.fits:,} more fit"
+
+
+def _fits(account: Balance) -> int:
+    from dpsynth.ledger.runway import runway
+
+    road = runway(account, datetime.now(UTC).date())
+    return 0 if road is None else road.fits
+
+
+def _figure(text: str, option: str, below: int | None) -> Fraction:
+    """An exact figure of a cap."""
+    try:
+        figure = Decimal(text)
+    except InvalidOperation:
+        figure = Decimal("NaN")
+    if not figure.is_finite() or figure < 0 or (below is not None and figure >= below):
+        limit = "at least 0" if below is None else f"at least 0 and below {below}"
+        raise ConfigError(f"{option} must be a number, {limit}, such as {'20' if below is None else '1e-5'}.")
+    return Fraction(figure)
+
+
+def _said(reason: str) -> str:
+    said = " ".join(reason.split())
+    if not said or not said.isprintable():
+        raise ConfigError("--reason must say why, in plain words: it stays in the ledger.")
+    return said
+
+
+def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
+    """The journal of an unfinished release of a config."""
+    if spec is None:
+        return None
+    from dpsynth.lifecycle.release_run import journal_of
+
+    folder = out / spec.release
+    whole = folder / release_id
+    if whole.exists():
+        raise ConfigError(
+            f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
+            f"Close it, at what its journal says, with: dpsynth run CONFIG --resume {release_id}"
+        )
+    return journal_of(folder, release_id)
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "There is no terminal to ask on, so nothing was changed. Give --yes if that is meant."
+        )
+    try:
+        return typer.confirm("Abandon it?", default=False)
+    except typer.Abort:
+        return False
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that is there whole, or as it was before."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise DpsynthError(f"{path} can't be written: {error.strerror}.") from error

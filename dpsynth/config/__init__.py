@@ -1,0 +1,34 @@
+"""What the user asks for: YAML to a checked, typed and public Spec.
+
+Reads the configuration and nothing else; no private data can reach this room.
+"""
+
+from dpsynth.config.grammar import Spec
+from dpsynth.config.loading import from_mapping, load
+from dpsynth.config.period import Period, Reuse
+from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
+from dpsynth.config.publication import Crosstab, Mean, Publish, Sample
+from dpsynth.config.schedule import Schedule
+from dpsynth.config.source import Source
+from dpsynth.config.structure import Structure
+
+__all__ = [
+    "Cap",
+    "Crosstab",
+    "Ledger",
+    "Mean",
+    "Period",
+    "Person",
+    "Privacy",
+    "Publish",
+    "Reuse",
+    "Row",
+    "Sample",
+    "Schedule",
+    "Source",
+    "Spec",
+    "Split",
+    "Structure",
+    "from_mapping",
+    "load",
+]

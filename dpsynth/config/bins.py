@@ -1,0 +1,67 @@
+"""How many places a column may have, and bins as people declare them.
+
+Invariant: bins follow from the declaration alone, by exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pydantic_core import PydanticCustomError
+
+from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Number, Whole
+from dpsynth.config.section import refused
+
+MAX_PLACES = 10_000
+ONE_A_VALUE = 128
+DEFAULT_BINS = 32
+BOUNDS_HELP = (
+    "private: find min and max with a part of the budget. Left out: they are given, which costs nothing."
+)
+NO_BOUNDS_HELP = "Not yet supported. private: find min and max with a part of the budget."
+EDGES_HELP = (
+    "equal: bins of one width. log: zero, then bins that grow, each by the same factor, for money. "
+    "With a part of the budget: quantiles, bins of about as many rows each; tree, narrow bins where many "
+    "rows are, single values among them, and wide ones elsewhere. Left out: tree with bounds: private, "
+    "otherwise equal."
+)
+WITHIN_HELP = (
+    "How values are drawn inside a bin. sloped: small ones more often where counts fall from bin to bin, "
+    "large ones where they rise; it costs nothing. even: all as often."
+)
+
+
+@dataclass(frozen=True)
+class Bins(Checked):
+    """A number of bins, or the rising edges of bins as a tuple."""
+
+    edge: Number
+
+    def check(self, value: object) -> int | tuple[Decimal | int, ...]:
+        """The number or the edges."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple):
+            number = Whole(at_least="1", at_most=str(MAX_PLACES), advice="or a list of rising edges")
+            return number.check(value)
+        if len(value) < 2:
+            raise refused("must be a number of bins, or a list of at least two rising edges")
+        if len(value) > MAX_PLACES + 1:
+            raise refused(f"must have at most {MAX_PLACES:,} bins")
+        edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
+        for i in range(1, len(edges)):
+            if edges[i] <= edges[i - 1]:
+                raise refused("must be above the edge before it; edges rise", i)
+        return edges
+
+    def _edge(self, value: object, position: int) -> Decimal | int:
+        try:
+            return self.edge.check(value)
+        except PydanticCustomError as error:
+            raise refused((error.context or {})["words"], position) from None
+
+    def json_schema(self) -> JsonSchema:
+        """An integer or a list of edges."""
+        edges = {"type": "array", "items": self.edge.json_schema(), "minItems": 2, "maxItems": MAX_PLACES + 1}
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PLACES}, edges]}

@@ -1,0 +1,258 @@
+"""Columns of dates, datetimes and times of day, in units of the calendar or the clock.
+
+Invariant: the units follow from the declaration alone, and the format can tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from dpsynth.config.bins import MAX_PLACES, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.missing import MISSING_HELP, Missing, check_default
+from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text
+from dpsynth.config.section import Later, Section, refused
+from dpsynth.domain.calendar_codec import UNITS, CalendarPlaces, fine_enough, unit_number
+from dpsynth.domain.moment_fields import Moments
+from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
+
+_FORMAT_HELP = "How cells are written, in strptime's codes such as %d/%m/%Y. Left out: ISO 8601, {iso}."
+_LONGEST_FORMAT = 60
+_CLOCK = r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?"
+_SHAPES: dict[MomentKind, str] = {
+    "date": r"\d{4}-\d\d-\d\d",
+    "datetime": rf"\d{{4}}-\d\d-\d\d([T ]{_CLOCK})?",
+    "time": _CLOCK,
+}
+_EXAMPLES = {"date": "2020-01-31", "datetime": "2020-01-31T13:45:00", "time": "13:45:00"}
+
+
+@dataclass(frozen=True)
+class Moment(Checked):
+    """A date, datetime or time of day in ISO 8601, kept as text."""
+
+    kind: MomentKind
+
+    def check(self, value: object) -> str:
+        """The text."""
+        if value is None:
+            raise refused(EMPTY)
+        words = f"must be a {self.kind} written as {_EXAMPLES[self.kind]}"
+        if isinstance(value, date | datetime | time):
+            value = value.isoformat()
+        if not isinstance(value, str) or not re.fullmatch(_SHAPES[self.kind], value, re.ASCII):
+            raise refused(words)
+        try:
+            moment = _read(self.kind, value)
+        except ValueError:
+            raise refused(words) from None
+        if moment < np.datetime64("0001-01-01"):
+            raise refused(words)
+        return value
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", **({"format": "date"} if self.kind == "date" else {})}
+
+
+def _read(kind: MomentKind, text: str) -> np.datetime64:
+    """A moment that was checked, in microseconds."""
+    return np.datetime64(f"1970-01-01T{text}" if kind == "time" else text, "us")
+
+
+def _form(kind: MomentKind, pattern: str | None) -> MomentFormat:
+    if pattern is not None and pattern != pattern.strip():
+        raise refused("must not begin or end in a blank; cells are read without", "format")
+    try:
+        return MomentFormat(kind, pattern or ISO[kind])
+    except ValueError as error:
+        raise refused(str(error), "format") from None
+
+
+def _grains(form: MomentFormat, moment: np.datetime64) -> int:
+    return int(moment.astype(f"M8[{form.grain}]").astype(np.int64))
+
+
+def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.datetime64) -> None:
+    """Refuse two digits for years that they can't say."""
+    if "%y" in form.pattern:
+        for key, end in (("min", first), ("max", last)):
+            if not 1969 <= end.astype("M8[Y]").astype(int) + 1970 <= 2068:
+                raise refused("must lie in 1969 to 2068, the years that %y stands for", key)
+
+
+def _unit(form: MomentFormat, unit: str | None, first: int, last: int, choices: tuple[str, ...]) -> str:
+    """The declared unit; or the finest of at most so many places, otherwise the coarsest."""
+    ends: Moments = np.array([first, last]).astype(f"M8[{form.grain}]")
+
+    def places(of: str) -> int:
+        low, high = unit_number(ends, of).tolist()
+        return int(high - low + 1)
+
+    able = [u for u in choices if fine_enough(form.grain, u)]
+    if unit is None:
+        return next((u for u in reversed(able) if places(u) <= ONE_A_VALUE), able[0])
+    if unit not in able:
+        raise refused(f"is finer than the format {form.pattern}; use {', '.join(able)}", "unit")
+    if places(unit) > MAX_PLACES:
+        words = f"makes {places(unit):,} places, more than {MAX_PLACES:,}; use a coarser unit"
+        raise refused(words, "unit")
+    return unit
+
+
+_DATE_UNITS = ("year", "quarter", "month", "week", "day")
+_TIME_UNITS = ("hour", "minute")
+_UNIT_HELP = (
+    f"What counts as one value. Left out: the finest unit of at most {ONE_A_VALUE} values. A week begins on "
+    "Monday."
+)
+
+
+class DateColumn(Section):
+    """Calendar dates. Days before min or after max count as min or max."""
+
+    type: Literal["date"] = Field(description="Kind of column.")
+    min: Annotated[str, Moment("date")] | None = Field(default=None, description="First day, as YYYY-MM-DD.")
+    max: Annotated[str, Moment("date")] | None = Field(default=None, description="Last day, as YYYY-MM-DD.")
+    unit: Annotated[str, Choice(_DATE_UNITS)] | None = Field(default=None, description=_UNIT_HELP)
+    format: Annotated[str, Text("a format such as %d/%m/%Y", longest=_LONGEST_FORMAT)] | None = Field(
+        default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DD")
+    )
+    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
+        default=None, description=NO_BOUNDS_HELP
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Moment("date")] | None = Field(
+        default=None, description="With missing: false, the day of unusable cells. Left out: min."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        _check_ends("date", self.min, self.max, self.default)
+        check_default(self.missing, self.default)
+        self.places()
+        return self
+
+    def places(self) -> CalendarPlaces:
+        """The units from min to max."""
+        return _places("date", self.format, self.min, self.max, self.unit, _DATE_UNITS)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _fallback(self.places(), self.default)
+
+
+class DatetimeColumn(Section):
+    """Days with a time. Moments before min or after max count as min or max."""
+
+    type: Literal["datetime"] = Field(description="Kind of column.")
+    min: Annotated[str, Moment("datetime")] | None = Field(
+        default=None, description="First moment, as YYYY-MM-DDTHH:MM:SS; a day alone means its start."
+    )
+    max: Annotated[str, Moment("datetime")] | None = Field(
+        default=None, description="Last moment; a day alone means its end."
+    )
+    unit: Annotated[str, Choice(UNITS)] | None = Field(default=None, description=_UNIT_HELP)
+    format: Annotated[str, Text("a format such as %d/%m/%Y %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
+        default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DDTHH:MM:SS")
+    )
+    bounds: Later[Annotated[Literal["private"], Choice(("private",))]] = Field(
+        default=None, description=NO_BOUNDS_HELP
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Moment("datetime")] | None = Field(
+        default=None, description="With missing: false, the moment of unusable cells. Left out: min."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        _check_ends("datetime", self.min, self.max, self.default)
+        check_default(self.missing, self.default)
+        self.places()
+        return self
+
+    def places(self) -> CalendarPlaces:
+        """The units from min to max."""
+        return _places("datetime", self.format, self.min, self.max, self.unit, UNITS)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _fallback(self.places(), self.default)
+
+
+class TimeColumn(Section):
+    """Times of day, from midnight to midnight."""
+
+    type: Literal["time"] = Field(description="Kind of column.")
+    unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="What counts as one value.")
+    format: Annotated[str, Text("a format such as %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
+        default=None, description=_FORMAT_HELP.format(iso="HH:MM:SS")
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Moment("time")] | None = Field(
+        default=None, description="With missing: false, the time of unusable cells. Left out: midnight."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        self.places()
+        return self
+
+    def places(self) -> CalendarPlaces:
+        """The units of a day."""
+        form = _form("time", self.format)
+        last = _grains(form, np.datetime64("1970-01-01T23:59:59.999999"))
+        return CalendarPlaces(form, _unit(form, self.unit, 0, last, _TIME_UNITS), 0, last)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _fallback(self.places(), self.default)
+
+
+def _check_ends(kind: MomentKind, low: str | None, high: str | None, default: str | None) -> None:
+    for key, end in (("min", low), ("max", high)):
+        if end is None:
+            raise refused("is missing; give min and max, from public knowledge", key)
+    assert low is not None and high is not None
+    first, last = _read(kind, low), _last(kind, high)
+    if first > last:
+        raise refused(f"must not be after max; it is {low}, and max is {high}", "min")
+    if default is not None and not first <= _read(kind, default) <= last:
+        raise refused(f"must lie between {low} and {high}", "default")
+
+
+def _last(kind: MomentKind, text: str) -> np.datetime64:
+    """The last moment that a text for max means: of a day alone, its last."""
+    moment = _read(kind, text)
+    if kind == "datetime" and len(text) == len("2020-01-31"):
+        return moment + np.timedelta64(86_400_000_000 - 1, "us")
+    return moment
+
+
+def _places(
+    kind: MomentKind,
+    pattern: str | None,
+    low: str | None,
+    high: str | None,
+    unit: str | None,
+    choices: tuple[str, ...],
+) -> CalendarPlaces:
+    assert low is not None and high is not None
+    form = _form(kind, pattern)
+    first, last = _read(kind, low), _last(kind, high)
+    _short_years_suffice(form, first, last)
+    ends = _grains(form, first), _grains(form, last)
+    return CalendarPlaces(form, _unit(form, unit, *ends, choices), *ends)
+
+
+def _fallback(places: CalendarPlaces, default: str | None) -> int:
+    if default is None:
+        return 0
+    moment = _read(places.form.kind, default).astype(f"M8[{places.form.grain}]")
+    return int(places.places_of(np.array([moment]))[0])

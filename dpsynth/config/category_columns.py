@@ -1,0 +1,279 @@
+"""Columns of named values: categories from a closed list, ordered or not, and booleans.
+
+Invariant: each declared value has a spelling of its own that no marker of missing cells shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Annotated, Literal, Self
+
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.missing import (
+    MISSING_HELP,
+    Missing,
+    Rule,
+    apart_of,
+    cell_text,
+    check_default,
+    check_texts,
+    markers_of,
+)
+from dpsynth.config.scalars import EMPTY, Checked, Flag, JsonSchema, Text, Whole
+from dpsynth.config.section import Section, refused
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.column import MISSING_LABEL, apart_label
+from dpsynth.domain.search import ValueSearch
+
+_LARGEST_INTEGER = 10**15
+DEFAULT_MOST = 100
+OTHER = "other"
+"""Label of all values that were not found, where the config gives none."""
+
+
+@dataclass(frozen=True)
+class Categories(Checked):
+    """A list of distinct texts or whole numbers."""
+
+    def check(self, value: object) -> tuple[str | int, ...]:
+        """The categories, each a text or an int, as declared."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or not value:
+            raise refused("must be a list of texts or whole numbers, such as [F, M]")
+        if len(value) > MAX_PLACES:
+            raise refused(f"must have at most {MAX_PLACES:,} categories")
+        seen: set[str] = set()
+        for i, item in enumerate(value):
+            text = cell_text(item, "a category", i)
+            if text == "":
+                raise refused("is the empty text, which always means missing; remove it", i)
+            if isinstance(item, int) and abs(item) > _LARGEST_INTEGER:
+                raise refused("is too large for a number; put it in quotes", i)
+            if text in seen:
+                raise refused(f"repeats the category '{text}'; list each category once", i)
+            seen.add(text)
+        return tuple(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A list of strings and integers."""
+        items = {"type": ["string", "integer"]}
+        return {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_PLACES, "uniqueItems": True}
+
+
+@dataclass(frozen=True)
+class Cell(Checked):
+    """One declared cell: a text or a whole number, kept as text."""
+
+    what: str
+
+    def check(self, value: object) -> str:
+        """The cell's text."""
+        if value is None or value == "":
+            raise refused(EMPTY)
+        if isinstance(value, bool | float) or not isinstance(value, str | int):
+            raise refused(f"must be {self.what}: a text, or a whole number; put this one in quotes")
+        return str(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
+class CategoryColumn(Section):
+    """One of a closed list of values."""
+
+    type: Literal["category"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] | None = Field(
+        default=None, description="All values, from public knowledge. Quote '?', '1.5', 'null' and 'true'."
+    )
+    other: Annotated[str, Text("the label of all other values")] | None = Field(
+        default=None,
+        description="Label that takes all values outside the list. Left out: they count as missing; they are "
+        "called other with open: true.",
+    )
+    open: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="true: find values besides those listed, with a part of the budget and of privacy.delta. "
+        "Found is what many units have.",
+    )
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_PLACES))] | None = Field(
+        default=None,
+        description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.values is None and not self.open:
+            raise refused(
+                "is missing; list all values, from public knowledge, such as [F, M], or find them with "
+                "open: true",
+                "values",
+            )
+        self._open_checked()
+        check_default(self.missing, self.default)
+        _check_values(self.missing, self.values or ())
+        means_missing = (*markers_of(self.missing), *_missing_labels(self.missing), *apart_of(self.missing))
+        other = OTHER if self.other is None and self.open else self.other
+        if other is not None and (other in means_missing or other == MISSING_LABEL):
+            raise refused(f"must differ from what means missing; it is {other}", "other")
+        labels = self.places().labels
+        if self.default is not None and self.default not in labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    def _open_checked(self) -> None:
+        if not self.open:
+            if self.most is not None:
+                raise refused("has no use without open: true", "most")
+            return
+        if self.missing is False:
+            words = "must not be false with open: true: unusable cells need a place that is known"
+            raise refused(words, "missing")
+        if len(self.values or ()) >= self._most:
+            raise refused(f"must be above {len(self.values or ())}, the number of values listed", "most")
+
+    @property
+    def _most(self) -> int:
+        return DEFAULT_MOST if self.most is None else self.most
+
+    def places(self) -> CategoryPlaces:
+        """The categories in the order of the list; those to be found come after them."""
+        search = self.search()
+        if search is None:
+            assert self.values is not None
+            return CategoryPlaces(self.values, self.other)
+        taken = {*search.known, search.other}
+        names = (name for i in count(1) if (name := f"(value {i})") not in taken)
+        return CategoryPlaces((*search.known, *islice(names, search.most - len(search.known))), search.other)
+
+    def search(self) -> ValueSearch | None:
+        """What is to be found, if anything is."""
+        if not self.open:
+            return None
+        return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.places().labels.index(self.default)
+
+
+class OrderedColumn(Section):
+    """One of a closed list of values whose order means something: grades, sizes, degrees."""
+
+    type: Literal["ordered"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str | int, ...], Categories()] = Field(
+        description="All values in their order, the lowest first, from public knowledge."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[str, Cell("one of the values")] | None = Field(
+        default=None,
+        description="With missing: false, the value of unusable cells. Left out: the first value.",
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        _check_values(self.missing, self.values)
+        if self.default is not None and self.default not in self.places().labels:
+            raise refused("must be one of the values", "default")
+        return self
+
+    def places(self) -> CategoryPlaces:
+        """The categories in their order."""
+        return CategoryPlaces(self.values, ordered=True)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return 0 if self.default is None else self.places().labels.index(self.default)
+
+
+def _missing_labels(rule: Rule) -> tuple[str, ...]:
+    """Labels of the places of missing cells."""
+    return () if rule is False else (MISSING_LABEL, *map(apart_label, apart_of(rule)))
+
+
+def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:
+    """Refuse a value that means missing, or is called like it."""
+    texts = tuple(map(str, values))
+    check_texts(rule, texts, "values")
+    for i, text in enumerate(texts):
+        if text in _missing_labels(rule):
+            raise refused(f"must not be '{text}', which labels missing cells", "values", i)
+
+
+@dataclass(frozen=True)
+class TwoTexts(Checked):
+    """The texts for false and for true; whole numbers and truth values are allowed unquoted."""
+
+    def check(self, value: object) -> tuple[str, str]:
+        """The two texts."""
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, list | tuple) or len(value) != 2:
+            raise refused("must list two texts, for false and for true, such as ['no', 'yes']")
+        items = [str(v).lower() if isinstance(v, bool) else v for v in value]
+        texts = [cell_text(v, "the text of a truth value", i) for i, v in enumerate(items)]
+        if "" in texts:
+            raise refused("is the empty text, which always means missing", texts.index(""))
+        if texts[0].casefold() == texts[1].casefold():
+            raise refused("must be two different texts; capitals make no difference")
+        return texts[0], texts[1]
+
+    def json_schema(self) -> JsonSchema:
+        """A list of two."""
+        items = {"type": ["string", "integer", "boolean"]}
+        return {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
+
+
+@dataclass(frozen=True)
+class Truth(Checked):
+    """A truth value, or its text in the table."""
+
+    def check(self, value: object) -> bool | str:
+        """The truth value, or the text."""
+        return value if isinstance(value, bool) else Cell("true, false or one of the two texts").check(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A boolean, string or integer."""
+        return {"type": ["boolean", "string", "integer"]}
+
+
+class BooleanColumn(Section):
+    """False or true; the usual spellings of both are read in any case."""
+
+    type: Literal["boolean"] = Field(description="Kind of column.")
+    values: Annotated[tuple[str, str], TwoTexts()] = Field(
+        default=("false", "true"), description="How the table spells false and true, in this order."
+    )
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: Annotated[bool | str, Truth()] | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: false."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        check_default(self.missing, self.default)
+        check_texts(self.missing, self.values, "values")
+        if isinstance(self.default, str) and self.default not in self.values:
+            raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
+        return self
+
+    def places(self) -> BooleanPlaces:
+        """False and true with their texts."""
+        return BooleanPlaces(*self.values)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        if isinstance(self.default, str):
+            return int(self.places().encode(pa.array([self.default], pa.string()))[0])
+        return int(bool(self.default))

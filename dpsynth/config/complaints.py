@@ -1,0 +1,107 @@
+"""What is wrong with a configuration, in one plain paragraph.
+
+Invariant: a message holds the file's name, lines, keys and short values that a rule chose to
+quote; nothing of pydantic's own, and never the value of a key that may hold a password.
+"""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from dpsynth.config.section import NOT_YET, REFUSED
+from dpsynth.config.yaml_reader import Document, KeyPath
+
+SHOWN = 4
+
+_SECTIONS_NEEDED = {
+    "source": "say where the table is, such as source: {path: data/table.csv}",
+    "privacy": "say what to protect, such as privacy: {epsilon: 1.0}",
+    "columns": "declare each column, such as age: {type: integer, min: 0, max: 110}",
+}
+_NEEDED = {
+    "epsilon": "give a number above 0; 0.1 to 5 is usual",
+    "unit.column": "name the column that says whose row it is",
+    "period.column": "name the column that says which slice a row is in, such as column: visited",
+    "every": "say how long a slice is, such as every: month",
+    "cron": "give five cron fields, such as cron: '0 3 1 * *'",
+    "timezone": "give a time zone, such as timezone: Europe/Paris",
+    "max_rows": "give the most rows of one person that are used, such as 4, or private to have it found",
+    "one_way": "give the share of the single columns, such as 0.3",
+    "columns": "list two or more, such as columns: [age, sex]",
+    "crosstab": "list columns, such as crosstab: [age, sex]",
+}
+_WORDS = {
+    "tuple_type": "must be a list in brackets or of '- ' lines",
+    "dict_type": "must be a mapping of keys to values",
+    "mapping_type": "must be a mapping of keys to values",
+    "too_short": "must not be an empty list",
+    "too_long": "lists too many values",
+}
+
+
+def paragraph(error: ValidationError, document: Document) -> str:
+    """The first few problems, in the order of the file, one sentence or two each."""
+    problems = sorted(
+        ((document.line(path) or 0, _sentence(path, detail)) for path, detail in _located(error, document)),
+        key=lambda problem: problem[0],
+    )
+    if len(problems) == 1:
+        line, sentence = problems[0]
+        return f"{document.name}{f', line {line}' if line else ''}: {sentence}"
+    told = [f"line {line}: {text}" if line else text for line, text in problems[:SHOWN]]
+    left = len(problems) - len(told)
+    more = f" And {left} more." if left else ""
+    sentences = " ".join(text[0].upper() + text[1:] for text in told)
+    return f"{document.name} has {len(problems)} problems. {sentences}{more}"
+
+
+def _located(error: ValidationError, document: Document) -> list[tuple[KeyPath, ErrorDetails]]:
+    details = error.errors(include_url=False, include_input=False)
+    located = [(_path(detail, document), detail) for detail in details]
+    # pydantic counts the valid items of a list: one bad item also makes a list of one too short.
+    deeper = {path[:-1] for path, _ in located if path}
+    return [(path, d) for path, d in located if d["type"] != "too_short" or path not in deeper]
+
+
+def _path(detail: ErrorDetails, document: Document) -> KeyPath:
+    """Keys from the top of the file; the names of alternatives (with @) are no keys."""
+    path: KeyPath = ()
+    node: object = document.values
+    for part in (*detail["loc"], *detail.get("ctx", {}).get("path", ())):
+        known = isinstance(node, dict) and part in node
+        if isinstance(part, str) and part.startswith("@") and not known:
+            continue
+        path = (*path, part)
+        if known and isinstance(node, dict):
+            node = node[str(part)]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        else:
+            node = None
+    return path
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as people write it.
+
+    >>> dotted(("publish", "statistics", 0, "mean"))
+    'publish.statistics[0].mean'
+    """
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "the configuration"
+
+
+def _sentence(path: KeyPath, detail: ErrorDetails) -> str:
+    key, context = dotted(path), detail.get("ctx", {})
+    if detail["type"] == NOT_YET:
+        what = f" ({context['what']})" if context["what"] else ""
+        allowed = f" Allowed now: {context['allowed']}." if context["allowed"] else " Remove it."
+        return f"not yet supported: {key}{what}.{allowed}"
+    if detail["type"] == REFUSED:
+        return f"{key} {context['words']}."
+    if detail["type"] == "missing":
+        known = _SECTIONS_NEEDED if len(path) == 1 else _NEEDED
+        needed = known.get(".".join(map(str, path[-2:])), known.get(str(path[-1]) if path else "", ""))
+        return f"{key} is missing{': ' if needed else ''}{needed}."
+    return f"{key} {_WORDS.get(detail['type'], 'is not what is expected here')}."

@@ -1,0 +1,110 @@
+"""Columns that are computed from others after rows were drawn.
+
+Invariant: they are never read from the source, which need not have them; a formula is read as one
+of a small grammar, and nothing of it is ever run as a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.missing import cell_text
+from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
+from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
+from dpsynth.config.section import Section, refused
+from dpsynth.domain.derived import Derived
+from dpsynth.domain.expression import parse, references
+from dpsynth.domain.formula_kinds import MOST_DECIMALS
+
+_LARGEST_INTEGER = 10**15
+
+
+@dataclass(frozen=True)
+class Result(Checked):
+    """A text or a whole number, as declared."""
+
+    def check(self, value: object) -> str | int:
+        """The value."""
+        if value is None:
+            raise refused(EMPTY)
+        cell_text(value, "a text or a whole number")
+        if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise refused("is too large for a number; put it in quotes")
+        assert isinstance(value, str | int)
+        return value
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
+@dataclass(frozen=True)
+class Marker(Checked):
+    """The text of missing cells."""
+
+    def check(self, value: object) -> str:
+        """The text."""
+        if value is None:
+            raise refused(EMPTY)
+        return cell_text(value, "the text of missing cells")
+
+    def json_schema(self) -> JsonSchema:
+        """A string or an integer."""
+        return {"type": ["string", "integer"]}
+
+
+class DerivedColumn(Section):
+    """A column computed from others of the synthetic table. It is not read from the source."""
+
+    type: Literal["derived"] = Field(description="Kind of column.")
+    formula: Annotated[str, Text("a formula such as pay + bonus", longest=1000)] = Field(
+        description="What it is computed from: a column, or a formula such as pay + bonus, "
+        "first(postcode, 2), year(seen) or if(age < 18, 'child', 'adult').",
+    )
+    map: Mapping[str, Annotated[str | int, Result()]] | None = Field(
+        default=None, description="What each text that comes of it stands for, such as {Bachelors: 13}."
+    )
+    other: Annotated[str | int, Result()] | None = Field(
+        default=None, description="With map: what all other texts stand for. Left out: they are missing."
+    )
+    decimals: Annotated[int, Whole(at_least="0", at_most=str(MOST_DECIMALS))] | None = Field(
+        default=None, description="Decimals of a number. Left out: as many as what it is computed from has."
+    )
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
+    missing: Annotated[str, Marker()] | None = Field(
+        default=None, description="How a missing value is written. Left out: as an empty cell."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        try:
+            formula = parse(self.formula)
+        except ValueError as error:
+            raise refused(str(error), "formula") from None
+        if not any(True for _ in references(formula)):
+            raise refused("names no column", "formula")
+        if self.map is None and self.other is not None:
+            raise refused("is only of use with map", "other")
+        if self.map is not None and not self.map:
+            raise refused("must not be empty", "map")
+        if self.map is not None and len(self.map) > MAX_PLACES:
+            raise refused(f"must have at most {MAX_PLACES:,} entries", "map")
+        return self
+
+    def part(self, name: str) -> Derived:
+        """The column of the synthetic table."""
+        return Derived(
+            name,
+            self.formula,
+            parse(self.formula),
+            map=tuple((self.map or {}).items()),
+            other=self.other,
+            decimals=self.decimals,
+            form=form_of(self.format),
+            marker=self.missing or "",
+        )

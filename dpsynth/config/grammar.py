@@ -1,0 +1,410 @@
+"""The whole configuration: every key that a release may be given.
+
+Invariant: a Spec is a public value. It is made from the configuration alone, before any data
+are touched, and a Spec that exists is one that can be run: what isn't built yet was refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
+from decimal import Decimal
+from hashlib import sha256
+from math import prod
+from os.path import normpath
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.columns import ColumnSpec, part_of
+from dpsynth.config.identifier_columns import IdentifierColumn
+from dpsynth.config.layout_checks import check_layout
+from dpsynth.config.period import Period, Reuse
+from dpsynth.config.privacy import Ledger, Person, Privacy
+from dpsynth.config.public import Public
+from dpsynth.config.public_marginals import KnownSpec, known_of
+from dpsynth.config.publication import Publish, Sample
+from dpsynth.config.review import Unreviewed, refuse_unreviewed
+from dpsynth.config.rule_checks import check_rules
+from dpsynth.config.scalars import EMPTY, Text
+from dpsynth.config.schedule import Schedule
+from dpsynth.config.section import Section, default_unstated, nearest, refused, unrepeated
+from dpsynth.config.source import Source
+from dpsynth.config.structure import UNCHOSEN, Structure
+from dpsynth.domain.column import Column
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.public_marginals import Known
+from dpsynth.domain.search import ValueSearch
+from dpsynth.domain.workload import Workload
+from dpsynth.rules import Rules, rules_of
+
+MAX_COLUMNS = 2_000
+MAX_CELLS = 10_000_000
+MAX_RULES = 200
+LOUD_EPSILON = 10
+LOUD_DELTA = Decimal("1e-4")
+
+_RELEASE_WORDS = (
+    "a name of letters, digits, '.', '_' and '-' that starts with a letter or digit, since it names a folder "
+    "(left out, it is the configuration file's own name)"
+)
+
+_RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
+
+
+class Spec(Section):
+    """What the user asks for, checked and complete."""
+
+    release: Annotated[
+        str, Text(_RELEASE_WORDS, pattern=r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?", longest=100)
+    ] = Field(
+        default="release",
+        json_schema_extra=default_unstated,
+        description="Name of the release and of its folder. Left out: this file's name.",
+    )
+    source: Source = Field(description="Where the private table is.")
+    privacy: Privacy = Field(description="The guarantee asked for.")
+    ledger: Ledger = Field(default=Ledger(), description="Where spending is remembered, and its cap.")
+    columns: Mapping[str, ColumnSpec] = Field(
+        description="The columns to use, by name; others are ignored. Domains come from public knowledge."
+    )
+    constraints: tuple[Annotated[str, Text(_RULE_WORDS, longest=1000)], ...] = Field(
+        default=(),
+        max_length=MAX_RULES,
+        description="Rules that every synthetic row obeys, from public knowledge: admitted <= discharged, "
+        "total == a + b, age < 15 implies married == 'no', education <-> education_num.",
+    )
+    structure: Structure = Field(default=Structure(), description="How the marginals to measure are chosen.")
+    sample: Sample = Field(default=Sample(), description="The synthetic rows.")
+    publish: Publish = Field(default=Publish(), description="What goes into the bundle.")
+    period: Period | None = Field(
+        default=None, description="Which slice of the table a release is about. Left out: all rows."
+    )
+    schedule: Schedule | None = Field(
+        default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
+    )
+    reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
+    public: Public | None = Field(
+        default=None,
+        description="A public table of the same kind, which tells for nothing what it can. Left out: none.",
+    )
+    known: tuple[KnownSpec, ...] = Field(
+        default=(),
+        description="Marginals that are public, such as census totals. The model and the synthetic table "
+        "agree with them, and they are not asked for.",
+    )
+    review: Annotated[tuple[str, ...], Unreviewed()] = Field(
+        default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        refuse_unreviewed(values.get("review", ()))
+        for key in ("period", "schedule", "public"):
+            if key in values and values[key] is None:
+                # Where nothing stands something was meant: not the whole table, not no schedule.
+                raise refused(EMPTY, key)
+        ledger = values.get("ledger", {})
+        if isinstance(ledger, dict) and "dataset" not in ledger:
+            release = values.get("release")
+            name = release if isinstance(release, str) and release else "release"
+            values["ledger"] = {**ledger, "dataset": name}
+        return values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        columns = self._sizes_checked()
+        check_layout(self.layout())
+        self._statistics_checked(columns)
+        self._structure_checked(columns)
+        self._privacy_suits_the_method()
+        self._searches_checked(columns)
+        self._period_checked()
+        unrepeated(self.constraints, "constraints")
+        for pair in check_rules(self.constraints, self.layout()).pairs:
+            _countable(pair, columns, "constraints")
+        self._public_checked()
+        self._known_checked(columns)
+        return self
+
+    def _sizes_checked(self) -> dict[str, Column]:
+        if not self.columns:
+            raise refused(
+                "must declare at least one, such as age: {type: integer, min: 0, max: 110}", "columns"
+            )
+        if len(self.columns) > MAX_COLUMNS:
+            raise refused(f"must declare at most {MAX_COLUMNS:,} columns", "columns")
+        for name in self.columns:
+            if not name or not name.isprintable() or len(name) > 200:
+                raise refused("must be a name of 1 to 200 printable characters", "columns", name)
+        columns = {column.name: column for column in self.table_columns()}
+        if not columns:
+            raise refused("must declare at least one that is read from the source", "columns")
+        for name, column in columns.items():
+            if column.size < 2:
+                raise refused("has one possible value only; remove the column", "columns", name)
+            values = len(column.places.labels)
+            if values > MAX_PLACES + 1:
+                words = f"has {values:,} possible values; use fewer, at most {MAX_PLACES:,}"
+                raise refused(words, "columns", name)
+        return columns
+
+    def _statistics_checked(self, columns: Mapping[str, Column]) -> None:
+        for i, statistic in enumerate(self.publish.statistics):
+            path = ("publish", "statistics", i)
+            for name in statistic.columns:
+                self._modelled(name, columns, *path)
+            _countable(statistic.columns, columns, *path)
+            mean = getattr(statistic, "mean", None)
+            if mean is not None and columns[mean].centres is None:
+                raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
+
+    def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
+        if name in self.columns and name not in columns:
+            kind = self.columns[name].type
+            words = (
+                f"names '{name}', which is not counted: columns of type {kind} are not read from the table"
+            )
+            raise refused(words, *path)
+        _known(name, columns, *path)
+
+    def _structure_checked(self, columns: Mapping[str, Column]) -> None:
+        structure = self.structure
+        for name, path in structure.named():
+            self._modelled(name, columns, "structure", *path)
+        for i, clique in enumerate(structure.cliques or ()):
+            _countable(clique, columns, "structure", "cliques", i)
+        ways = None if structure.workload is None else structure.workload.ways
+        if ways is not None and ways > len(columns):
+            words = f"must be at most {len(columns)}, the number of columns"
+            raise refused(words, "structure", "workload", "ways")
+
+    def _privacy_suits_the_method(self) -> None:
+        privacy, method = self.privacy, self.structure.method
+        if method == "aim_gdp" and privacy.noise != "gaussian":
+            raise refused(
+                "aim_gdp needs Gaussian noise, whose exact accounting is what it is for: give privacy.delta, "
+                "such as 1e-9, and leave out noise: laplace; or use method: aim",
+                "structure",
+                "method",
+            )
+        if privacy.split is None:
+            return
+        sought = privacy.rows_sought or any(column.search is not None for column in self.table_columns())
+        if sought != bool(privacy.split.domain):
+            words = (
+                "must be above 0, as something is to be found of a column, or of max_rows"
+                if sought
+                else ("must be 0, as nothing is to be found of any column")
+            )
+            raise refused(words, "privacy", "split", "domain")
+        used = {
+            "structure": method not in UNCHOSEN,
+            "marginals": method != "independent",
+        }
+        for key, needed in used.items():
+            share = getattr(privacy.split, key)
+            if needed and not share:
+                raise refused(f"must be above 0 with structure.method {method}", "privacy", "split", key)
+            if share and not needed:
+                words = f"must be 0 with structure.method {method}, which {UNCHOSEN[method]}"
+                raise refused(words, "privacy", "split", key)
+
+    def _searches_checked(self, columns: Mapping[str, Column]) -> None:
+        sought = [column for column in columns.values() if column.search is not None]
+        for column in sought:
+            if isinstance(column.search, ValueSearch) and self.privacy.delta is None:
+                raise refused(
+                    f"is missing: columns.{column.name}.open: true needs it, such as 1e-9, since no epsilon "
+                    "bounds what naming a value tells that only one unit has. Or list all values",
+                    "privacy",
+                    "delta",
+                )
+        for key in ("same_period", "earlier_periods"):
+            if sought and getattr(self.reuse, key):
+                raise refused(
+                    f"must be false while something is to be found of a column ({sought[0].name}): releases "
+                    "would not agree on its places. What an earlier release found is public, and can be "
+                    "declared",
+                    "reuse",
+                    key,
+                )
+            if self.privacy.rows_sought and getattr(self.reuse, key):
+                raise refused(
+                    "must be false with privacy.unit.max_rows: private: releases would not use as many rows "
+                    "of a person. What an earlier release found is public, and can be given as max_rows",
+                    "reuse",
+                    key,
+                )
+
+    def _period_checked(self) -> None:
+        period = self.period
+        if period is None:
+            if self.reuse.same_period:
+                raise refused("has no use without the key period", "reuse", "same_period")
+            return
+        if self.privacy.neighbours != "add_remove":
+            raise refused(
+                "must be add_remove with a period: how many rows fall in a period is private, and would not "
+                "stay the same when a unit is exchanged",
+                "privacy",
+                "neighbours",
+            )
+        if isinstance(self.privacy.unit, Person) and self.privacy.unit.column == period.column:
+            words = "must be another column than privacy.unit.column: a slice is of many persons"
+            raise refused(words, "period", "column")
+        if period.every == "value" and self.schedule is not None:
+            raise refused(
+                "has no use with period.every: value, whose values are named with --period one by one",
+                "schedule",
+            )
+
+    def _public_checked(self) -> None:
+        if self.public is not None and normpath(self.public.path) == normpath(self.source.path or ""):
+            raise refused(
+                "must be another file than source.path: what a public table says is released as it is, and "
+                "protected by nothing",
+                "public",
+                "path",
+            )
+
+    def _known_checked(self, columns: Mapping[str, Column]) -> None:
+        for i, marginal in enumerate(self.known):
+            for name in marginal.columns:
+                self._modelled(name, columns, "known", i, "columns")
+        known = known_of(self.known, columns)
+        if known.marginals and self.constraints:
+            raise refused(
+                "must be left out where there are constraints: rows that are drawn again because they "
+                "violate one would not keep the known counts",
+                "known",
+            )
+        if self.structure.method == "independent" and known.columns == columns.keys():
+            raise refused(
+                "tells of every column, so structure.method independent has nothing to ask", "known"
+            )
+
+    def known_marginals(self, columns: Iterable[Column]) -> Known:
+        """What is public of some columns together, as arrays over their places."""
+        return known_of(self.known, {column.name: column for column in columns})
+
+    def workload(self) -> Workload:
+        """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
+        names, asked = tuple(c.name for c in self.table_columns()), self.structure.workload
+        if asked is None:
+            return Workload(names)
+        return Workload(
+            names,
+            asked.ways,
+            tuple((m.columns, m.weight) for m in asked.marginals),
+            tuple(asked.weights.items()),
+            asked.targets,
+            asked.target_weight,
+        )
+
+    def layout(self) -> Layout:
+        """What the synthetic table consists of, in the order of the configuration."""
+        parts = (part_of(name, declared) for name, declared in self.columns.items())
+        return Layout(tuple(part for part in parts if part is not None))
+
+    def rules(self) -> Rules:
+        """The rules that the rows of the synthetic table obey."""
+        return rules_of(self.constraints, self.layout())
+
+    def table_columns(self) -> tuple[Column, ...]:
+        """The columns that are read and modelled, in the order of the configuration."""
+        return self.layout().columns
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed but deserves a second look; public facts only, one sentence or two each."""
+        found = []
+        privacy = self.privacy
+        if privacy.epsilon > LOUD_EPSILON:
+            found.append(
+                f"epsilon {privacy.epsilon} is above {LOUD_EPSILON}: a guarantee this weak protects little. "
+                "0.1 to 5 is the usual range of one release."
+            )
+        if privacy.delta is not None and privacy.delta > LOUD_DELTA:
+            found.append(
+                f"delta {privacy.delta} is above {LOUD_DELTA}: it should be well below 1 divided by the "
+                "number of rows, or whole rows could be published within the guarantee."
+            )
+        person = privacy.unit.column if isinstance(privacy.unit, Person) else ""
+        if person in self.columns and not isinstance(self.columns[person], IdentifierColumn):
+            found.append(
+                f"'{person}' says whose row it is and is also among columns, so the synthetic "
+                "table will hold values of it. It is not needed there."
+            )
+        if self.period is not None and self.period.every == "value" and self.period.column in self.columns:
+            found.append(
+                f"'{self.period.column}' is the column of period.every: value and is also among columns. All "
+                "rows of a release have the same value of it, so there it takes budget for nothing."
+            )
+        return tuple(found)
+
+    def fingerprint(self) -> str:
+        """SHA-256 in hex of all that decides which questions a release asks of the private table.
+
+        That is: the dataset's name, the privacy section, the columns as they were worked out, the
+        structure section, the pairs of columns of requested statistics, which are measured first, how
+        the table is cut into slices, which earlier answers serve as evidence, and the constraints, whose ties
+        are measured first too. Where the table lies,
+        how much may be spent on it in all, when, and whatever else is published from the answers don't
+        count, so these may change when a release is resumed. Which slice a release is about is not in
+        the config; its journal says.
+        """
+        return _digest(self._questions())
+
+    def whole_fingerprint(self) -> str:
+        """SHA-256 in hex of all that decides the bundle.
+
+        All but where the table and the ledger lie, how much may be spent in all and how that is added
+        up, and when: a release of the same occasion with the same digest is the same release.
+        """
+        published = {key: getattr(self, key).model_dump() for key in ("sample", "publish")}
+        return _digest({**self._questions(), "release": self.release, **published})
+
+    def _questions(self) -> dict[str, object]:
+        columns = [
+            {**asdict(column), "kind": type(column.places).__name__} for column in self.table_columns()
+        ]
+        return {
+            "dataset": self.ledger.dataset,
+            "privacy": self.privacy.model_dump(),
+            "unit": type(self.privacy.unit).__name__,
+            "columns": columns,
+            "structure": self.structure.model_dump(),
+            "pairs": [list(r.columns) for r in self.publish.statistics if len(r.columns) == 2],
+            "period": None if self.period is None else self.period.model_dump(),
+            "reuse": self.reuse.model_dump(),
+            # Only where there are some: releases from before there could be any stay what they were.
+            **({"constraints": list(self.constraints)} if self.constraints else {}),
+            # Which file it is, its journal says.
+            **({} if self.public is None else {"public": True}),
+            **({"known": [(m.columns, m.cells) for m in self.known]} if self.known else {}),
+        }
+
+
+def _known(name: str, columns: Collection[str], *path: str | int) -> None:
+    if name not in columns:
+        raise refused(f"names '{name}', which is not among columns{nearest(name, columns)}", *path)
+
+
+def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str | int) -> None:
+    cells = prod(columns[name].size for name in clique)
+    if cells > MAX_CELLS:
+        raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
+
+
+def _digest(facts: dict[str, object]) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_canonical)
+    return sha256(text.encode("ascii")).hexdigest()
+
+
+def _canonical(value: object) -> str:
+    """Equal decimals as equal texts: 1, 1.0 and 1e0 are all "1"."""
+    if isinstance(value, Decimal):
+        return format(value.normalize(), "f")
+    raise TypeError(f"{type(value).__name__} has no canonical text")

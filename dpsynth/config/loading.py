@@ -1,0 +1,66 @@
+"""From a file, or from plain values, to a checked Spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dpsynth.config.complaints import paragraph
+from dpsynth.config.grammar import Spec
+from dpsynth.config.source import Source
+from dpsynth.config.yaml_reader import Document, Value, read_yaml
+from dpsynth.errors import ConfigError
+
+
+def load(path: str | Path, *, source: str | None = None) -> Spec:
+    """Read and check a configuration file.
+
+    Args:
+        path: a YAML file.
+        source: path of a .csv or .parquet file to use in place of the file's own source.
+
+    Raises:
+        ConfigError: the file can't be read, a key is unknown, or a value isn't allowed; the
+            message names file, line and key.
+    """
+    document = read_yaml(path)
+    values = dict(document.values)
+    values.setdefault("release", Path(path).stem)
+    if source is not None:
+        values["source"] = _overridden(values.get("source"), str(source))
+    return _checked(values, document)
+
+
+def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") -> Spec:
+    """Check a configuration given as plain values: what ``load`` does, without a file.
+
+    Raises:
+        ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
+    """
+    return _checked(dict(values), Document(name, dict(values), {}))
+
+
+def _overridden(declared: Value, path: str) -> dict[str, Value]:
+    source: dict[str, Value] = {"path": path}
+    if isinstance(declared, dict):
+        if not path.lower().endswith((".csv", ".parquet")):
+            source["format"] = declared.get("format")
+        if "separator" in declared and not path.lower().endswith(".parquet"):
+            source["separator"] = declared["separator"]
+    try:
+        Source.model_validate(source)
+    except ValidationError:
+        raise ConfigError(
+            f"The source '{path}' given in place of the configuration's own can't be used: its name must end "
+            "in .csv or .parquet, or the configuration must say source.format."
+        ) from None
+    return source
+
+
+def _checked(values: dict[str, Value], document: Document) -> Spec:
+    try:
+        return Spec.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(paragraph(error, document)) from None

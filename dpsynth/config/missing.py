@@ -1,0 +1,154 @@
+"""What counts as missing in a column, and where unusable cells go when nothing may be missing.
+
+Invariant: whether missing is a place of a column is declared here, never read off the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
+from dpsynth.config.section import nearest, refused
+
+MAX_APART = 20
+
+_WORDS = (
+    "must be true, false, a text that means missing such as '?', a list of such texts, or a mapping such as "
+    "{apart: [refused, unknown]}"
+)
+
+
+@dataclass(frozen=True)
+class ToldApart:
+    """Markers of missing cells, some of which have places of their own.
+
+    Attributes:
+        apart: texts that mean missing in a way of their own, each told apart from the others.
+        markers: texts that mean missing beside the empty one, all alike.
+    """
+
+    apart: tuple[str, ...]
+    markers: tuple[str, ...] = ()
+
+
+Rule = bool | tuple[str, ...] | ToldApart
+"""Whether missing has a place; or what means missing beside the empty cell."""
+
+
+@dataclass(frozen=True)
+class MissingRule(Checked):
+    """True, False, the texts that mean missing besides the empty one as a tuple, or markers told apart."""
+
+    def check(self, value: object) -> Rule:
+        """The rule; a single marker becomes a tuple of one."""
+        if value is None:
+            raise refused(f"{EMPTY}. It {_WORDS}")
+        if isinstance(value, bool | ToldApart):
+            return value
+        if isinstance(value, dict):
+            return _told_apart(value)
+        return _markers(value)
+
+    def json_schema(self) -> JsonSchema:
+        """A boolean, a text, a list of texts, or a mapping of two such lists."""
+        text = {"type": ["string", "integer"]}
+        texts = {"anyOf": [text, {"type": "array", "items": text, "uniqueItems": True}]}
+        told = {
+            "type": "object",
+            "properties": {
+                "apart": {**texts, "description": "Texts that mean missing, each in a way of its own."},
+                "markers": {
+                    **texts,
+                    "description": "Texts that mean missing beside the empty one, all alike.",
+                },
+            },
+            "required": ["apart"],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [{"type": "boolean"}, *texts["anyOf"], told]}
+
+
+Missing = Annotated[Rule, MissingRule()]
+MISSING_HELP = (
+    "true: missing is a value of its own, which also takes malformed cells. A text or a list of texts: the "
+    "same, and these mean missing too. {apart: [...]}: each of these texts is a value of its own. "
+    "false: nothing is missing; unusable cells become the default."
+)
+
+
+def _markers(value: object, *path: str) -> tuple[str, ...]:
+    found = value if isinstance(value, list | tuple) else [value]
+    texts = tuple(cell_text(marker, "a marker of missing cells", *path, i) for i, marker in enumerate(found))
+    for i, text in enumerate(texts):
+        if text in texts[:i]:
+            raise refused(f"lists '{text}' twice", *path, i)
+    return texts
+
+
+def _told_apart(value: dict[object, object]) -> ToldApart:
+    keys = ("apart", "markers")
+    for key in value:
+        if key not in keys:
+            raise refused(
+                f"is not a known key{nearest(key, keys)}; the keys here are apart, markers", str(key)
+            )
+    if not value.get("apart"):
+        raise refused(
+            "is missing; list the texts that are told apart, such as apart: [refused, unknown]", "apart"
+        )
+    apart, markers = _markers(value["apart"], "apart"), _markers(value.get("markers") or (), "markers")
+    if len(apart) > MAX_APART:
+        raise refused(f"must list at most {MAX_APART} texts", "apart")
+    for i, text in enumerate(apart):
+        if text == "":
+            raise refused("lists the empty text, which is missing without a marker; leave it out", "apart", i)
+        if text in markers:
+            raise refused(f"lists '{text}', which is also among markers", "apart", i)
+    return ToldApart(apart, markers)
+
+
+def cell_text(value: object, what: str, *path: str | int) -> str:
+    """A declared cell as the text that the table holds; integers are allowed unquoted."""
+    if isinstance(value, bool | Decimal | float) or value is None:
+        raise refused(f"must be {what}: a text, or a whole number; put this one in quotes", *path)
+    if isinstance(value, int):
+        if type(value) is not int:
+            raise refused(f"must be {what}; a number written this way must be put in quotes", *path)
+        return str(value)
+    if not isinstance(value, str):
+        raise refused(f"must be {what}, not a list or a mapping", *path)
+    if value != value.strip():
+        raise refused(f"must be {what} without spaces around it; cells are read without them", *path)
+    if len(value) > 200 or not (value.isprintable() or value == ""):
+        raise refused(f"must be {what} of at most 200 printable characters", *path)
+    return value
+
+
+def markers_of(rule: Rule) -> tuple[str, ...]:
+    """The texts that mean missing besides the empty one, all alike."""
+    if isinstance(rule, ToldApart):
+        return rule.markers
+    return rule if isinstance(rule, tuple) else ()
+
+
+def apart_of(rule: Rule) -> tuple[str, ...]:
+    """The texts that mean missing in ways of their own."""
+    return rule.apart if isinstance(rule, ToldApart) else ()
+
+
+def check_default(rule: Rule, default: object) -> None:
+    """Refuse a default where missing has its own place, which takes unusable cells."""
+    if default is not None and rule is not False:
+        raise refused(
+            "is only allowed with missing: false. Otherwise unusable cells count as missing", "default"
+        )
+
+
+def check_texts(rule: Rule, texts: tuple[str, ...], key: str) -> None:
+    """Refuse a declared text of a value that also means missing."""
+    means_missing = (*markers_of(rule), *apart_of(rule))
+    for i, text in enumerate(texts):
+        if text in means_missing:
+            raise refused(f"lists '{text}', which is also a marker of missing cells", key, i)

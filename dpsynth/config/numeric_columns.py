@@ -1,0 +1,291 @@
+"""Numeric columns: integers and numbers, cut into declared bins, in the notation of the table.
+
+Invariant: the bins follow from the declaration alone, by exact arithmetic, and each holds at
+least one value that the column can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, floor
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
+from dpsynth.config.growing_bins import growing_edges
+from dpsynth.config.missing import MISSING_HELP, Missing, Rule, check_default
+from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
+from dpsynth.config.scalars import Choice, Number, Whole
+from dpsynth.config.section import Section, default_unstated, refused
+from dpsynth.domain.numeric_codec import NumericPlaces, default_decimals
+from dpsynth.domain.search import Edges, NumberSearch
+
+_LARGEST_INTEGER = 10**15
+_LARGEST_STEP = 2**53
+_MAX_DECIMALS = 9
+_SOUGHT_DECIMALS = 2
+"""Decimals of numbers whose ends are to be found, or whose bins grow, where nothing is said."""
+_PUBLIC_EDGES = ("equal", "log")
+_FEWEST_GROWING = 3
+
+_WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
+_Bound = Annotated[Decimal, Number()]
+_Bounds = Annotated[Literal["private"], Choice(("private",))]
+_Within = Annotated[Literal["sloped", "even"], Choice(("sloped", "even"))]
+_Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]
+
+
+def _ends(
+    low: Decimal | int | None, high: Decimal | int | None, bins: int | tuple[Decimal | int, ...] | None
+) -> tuple[Decimal | int, Decimal | int]:
+    """First and last value of a column; refuses ends that are missing or contradict the edges."""
+    if isinstance(bins, tuple):
+        if low is not None and low != bins[0]:
+            raise refused(f"must be the first edge of bins, {bins[0]}, or be left out", "min")
+        if high is not None and high != bins[-1]:
+            raise refused(f"must be the last edge of bins, {bins[-1]}, or be left out", "max")
+        return bins[0], bins[-1]
+    for key, end in (("min", low), ("max", high)):
+        if end is None:
+            raise refused("is missing; give min and max, or the edges of bins, from public knowledge", key)
+    assert low is not None and high is not None
+    if low > high:
+        raise refused(f"must not be above max; it is {low}, and max is {high}", "min")
+    return low, high
+
+
+def _with_edges(values: dict[str, object]) -> dict[str, object]:
+    """The keys of a column with what is meant where edges are not stated."""
+    return {"edges": "tree", **values} if values.get("bounds") == "private" else values
+
+
+def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
+    """Refuse keys that contradict bins that grow, or a search for the column's ends or edges."""
+    if column.edges == "log":
+        if column.bounds is not None:
+            raise refused("must not be log with bounds: private; use tree, or give min and max", "edges")
+        if isinstance(column.bins, tuple):
+            raise refused("must be a number with edges: log", "bins")
+        if isinstance(column.bins, int) and column.bins < _FEWEST_GROWING:
+            raise refused(f"must be at least {_FEWEST_GROWING} with edges: log", "bins")
+        if column.min is not None and column.min < 0:
+            raise refused("must be at least 0 with edges: log", "min")
+    if column.bounds is None and column.edges in _PUBLIC_EDGES:
+        return
+    sought = "bounds: private" if column.bounds is not None else f"edges: {column.edges}"
+    if isinstance(column.bins, tuple):
+        raise refused(f"must be a number with {sought}: how many there may be at most", "bins")
+    if isinstance(column.bins, int) and column.bins < 2:
+        raise refused(f"must be at least 2 with {sought}", "bins")
+    if column.missing is False:
+        raise refused(
+            f"must not be false with {sought}: unusable cells need a place that is known", "missing"
+        )
+    for key in ("min", "max") if column.bounds is not None else ():
+        if getattr(column, key) is not None:
+            raise refused(f"has no use with {sought}; leave out one of the two", key)
+
+
+def _check_default(
+    missing: Rule, default: Decimal | int | None, low: Decimal | int, high: Decimal | int
+) -> None:
+    check_default(missing, default)
+    if default is not None and not low <= default <= high:
+        raise refused(f"must lie between {low} and {high}", "default")
+
+
+class IntegerColumn(Section):
+    """Whole numbers. Values outside min..max are clipped; fractions are cut off."""
+
+    type: Literal["integer"] = Field(description="Kind of column.")
+    min: _WholeBound | None = Field(
+        default=None, description="Smallest value; smaller ones count as this one."
+    )
+    max: _WholeBound | None = Field(default=None, description="Largest value; larger ones count as this one.")
+    bins: Annotated[int | tuple[int, ...], Bins(Whole())] | None = Field(
+        default=None,
+        description=f"A number of bins, or their rising edges: [0, 10, 20, 110] is 0-9, 10-19 and 20-110. "
+        f"Left out: one a value up to {ONE_A_VALUE} values, otherwise {DEFAULT_BINS}.",
+    )
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: _WholeBound | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: min."
+    )
+    bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
+    edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
+    within: _Within = Field(default="sloped", description=WITHIN_HELP)
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        return _with_edges(values)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        _edges_checked(self)
+        if self.bounds is not None:
+            return self
+        low, high = _ends(self.min, self.max, self.bins)
+        _check_default(self.missing, self.default, low, high)
+        if isinstance(self.bins, int) and self.bins > high - low + 1:
+            raise refused(f"must be at most {high - low + 1}, the number of values from min to max", "bins")
+        if isinstance(self.bins, tuple) and max(map(abs, self.bins)) > _LARGEST_INTEGER:
+            raise refused(f"must lie between -{_LARGEST_INTEGER} and {_LARGEST_INTEGER}", "bins")
+        return self
+
+    def places(self) -> NumericPlaces:
+        """The bins.
+
+        The last bin of NumericPlaces is closed. Its upper edge is put half a step above the
+        largest value, so that a bin for that value alone can exist too.
+        """
+        search = self.search()
+        if search is not None:
+            return _stand_in(search)
+        if isinstance(self.bins, tuple):
+            *starts, last = self.bins
+        else:
+            assert self.min is not None and self.max is not None
+            last = self.max
+            count = last - self.min + 1
+            if self.edges == "log":
+                *starts, _ = growing_edges(self.min, last + 1, self.bins or DEFAULT_BINS, one=1)
+            else:
+                bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
+                starts = [self.min + i * count // bins for i in range(bins)]
+        return NumericPlaces((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
+
+    def search(self) -> NumberSearch | None:
+        """What is to be found, if anything is."""
+        return _search(self, 0, integer=True)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _place(self.places(), self.default)
+
+
+class NumberColumn(Section):
+    """Decimal numbers. Values outside min..max are clipped."""
+
+    type: Literal["number"] = Field(description="Kind of column.")
+    min: _Bound | None = Field(default=None, description="Smallest value; smaller ones count as this one.")
+    max: _Bound | None = Field(default=None, description="Largest value; larger ones count as this one.")
+    bins: Annotated[int | tuple[Decimal, ...], Bins(Number())] | None = Field(
+        default=None,
+        description=f"A number of equal bins, or their rising edges. Left out: {DEFAULT_BINS} bins.",
+    )
+    decimals: Annotated[int, Whole(at_least="0", at_most=str(_MAX_DECIMALS))] | None = Field(
+        default=None,
+        description="Decimals of synthetic values. Left out: some 1 000 values a bin, at most 6; 2 with "
+        "bounds: private.",
+    )
+    format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
+    missing: Missing = Field(default=True, description=MISSING_HELP)
+    default: _Bound | None = Field(
+        default=None, description="With missing: false, the value of unusable cells. Left out: min."
+    )
+    bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
+    edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
+    within: _Within = Field(default="sloped", description=WITHIN_HELP)
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        return _with_edges(values)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        _edges_checked(self)
+        if self.bounds is not None:
+            return self
+        low, high = _ends(self.min, self.max, self.bins)
+        if low == high:
+            raise refused(f"must be below max; both are {low}", "min")
+        _check_default(self.missing, self.default, low, high)
+        edges = self._edges()
+        floats = [float(e) for e in edges]
+        blame = "bins" if isinstance(self.bins, tuple) else "min"
+        if any(a >= b for a, b in pairwise(floats)):
+            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
+        decimals = self._decimals()
+        if max(abs(edges[0]), abs(edges[-1])) * 10**decimals > _LARGEST_STEP:
+            raise refused("is too large to be written exactly; use smaller bounds or fewer decimals", blame)
+        self._no_bin_without_value(edges, decimals)
+        return self
+
+    def _no_bin_without_value(self, edges: Sequence[Fraction], decimals: int) -> None:
+        for i, (start, end) in enumerate(pairwise(edges)):
+            first, scaled = ceil(start * 10**decimals), end * 10**decimals
+            last = floor(scaled) if i == len(edges) - 2 else ceil(scaled) - 1
+            if first > last:
+                raise refused(
+                    f"leaves the bin from {float(start):.10g} to {float(end):.10g} without a value of "
+                    f"{decimals} decimals; use wider bins or more decimals",
+                    "bins" if self.decimals is None else "decimals",
+                )
+
+    def _edges(self) -> tuple[Fraction, ...]:
+        if isinstance(self.bins, tuple):
+            return tuple(map(Fraction, self.bins))
+        assert self.min is not None and self.max is not None
+        count = self.bins or DEFAULT_BINS
+        if self.edges == "log":
+            unit = 10 ** self._decimals()
+            low, high = ceil(self.min * unit), floor(self.max * unit)
+            if low >= high:
+                return Fraction(self.min), Fraction(self.max)
+            return tuple(Fraction(e, unit) for e in growing_edges(low, high, count, one=unit))
+        low, width = Fraction(self.min), Fraction(self.max) - Fraction(self.min)
+        return tuple(low + width * i / count for i in range(count + 1))
+
+    def _decimals(self) -> int:
+        if self.decimals is not None:
+            return self.decimals
+        if self.bounds is not None or self.edges == "log":
+            return _SOUGHT_DECIMALS
+        edges = [float(e) for e in self._edges()]
+        decimals = default_decimals(edges)
+        largest = max(abs(edges[0]), abs(edges[-1]))
+        while decimals and largest * 10**decimals > _LARGEST_STEP:
+            decimals -= 1
+        return decimals
+
+    def places(self) -> NumericPlaces:
+        """The bins, their edges rounded to doubles."""
+        search = self.search()
+        if search is not None:
+            return _stand_in(search)
+        edges = tuple(float(e) for e in self._edges())
+        return NumericPlaces(edges, self._decimals(), integer=False, form=form_of(self.format))
+
+    def search(self) -> NumberSearch | None:
+        """What is to be found, if anything is."""
+        return _search(self, self._decimals(), integer=False)
+
+    def fallback(self) -> int:
+        """The code of the default."""
+        return _place(self.places(), self.default)
+
+
+def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: bool) -> NumberSearch | None:
+    if column.edges == "log" or (column.bounds is None and column.edges == "equal"):
+        return None
+    bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
+    low, high = (None if end is None else float(end) for end in (column.min, column.max))
+    return NumberSearch(low, high, column.edges, bins, decimals, integer, form_of(column.format))
+
+
+def _stand_in(search: NumberSearch) -> NumericPlaces:
+    """As many bins as there may be, of no meaning."""
+    *starts, last = map(float, range(search.bins + 1))
+    return NumericPlaces(
+        (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form
+    )
+
+
+def _place(places: NumericPlaces, default: Decimal | int | None) -> int:
+    return 0 if default is None else int(places.places_of(np.array([float(default)]))[0])

@@ -1,0 +1,258 @@
+"""What is protected, how strongly, and how often a table may be asked.
+
+Invariant: every budget is an exact decimal. It becomes a float nowhere in this room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole, one_of
+from dpsynth.config.section import Section, default_unstated, refused
+
+Noise = Literal["gaussian", "laplace"]
+Neighbours = Literal["add_remove", "replace_one"]
+Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
+Filter = Literal["auto", "sequential", "zcdp", "gdp"]
+Nameless = Literal["left_out", "together"]
+
+_Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
+
+_LEAST_SHARE = Decimal("0.0001")
+
+_EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
+_DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
+
+
+class Row(BaseModel):
+    """One neighbour is one row."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"const": "row"})
+
+    @property
+    def max_rows(self) -> int:
+        """Rows that one unit can hold: 1."""
+        return 1
+
+
+_MOST_ROWS = 10_000
+_DEFAULT_AT_MOST = 20
+
+
+@dataclass(frozen=True)
+class MostRows(Checked):
+    """A whole number of rows, or private."""
+
+    def check(self, value: object) -> int | str:
+        """The number, or the word."""
+        if value == "private":
+            return "private"
+        if isinstance(value, str):
+            raise refused(f"must be a whole number from 1 to {_MOST_ROWS}, or private")
+        return Whole(at_least="1", at_most=str(_MOST_ROWS)).check(value)
+
+    def json_schema(self) -> JsonSchema:
+        """An integer or a word."""
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MOST_ROWS}, {"const": "private"}]}
+
+
+class Person(Section):
+    """One neighbour is all rows of one person."""
+
+    column: ColumnName = Field(description="Column that says whose row it is. It need not be among columns.")
+    max_rows: Annotated[int | Literal["private"], MostRows()] = Field(
+        description="Most rows of one person that are used; of more, a random choice is. Noise grows with "
+        "it. private: found with a part of the budget."
+    )
+    at_most: Annotated[int, Whole(at_least="2", at_most=str(_MOST_ROWS))] | None = Field(
+        default=None,
+        description=f"With max_rows: private, the most that it may come to. Left out: {_DEFAULT_AT_MOST}.",
+    )
+    missing: Annotated[Nameless, Choice(("left_out", "together"))] = Field(
+        default="left_out",
+        description="Rows without an id. left_out: they are not used. together: they count as one person.",
+    )
+
+    @property
+    def bound(self) -> int:
+        """The most rows of one person that may be used, whatever is found."""
+        if self.max_rows == "private":
+            return self.at_most or _DEFAULT_AT_MOST
+        return self.max_rows
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.at_most is not None and self.max_rows != "private":
+            raise refused("has no use beside a max_rows that is given; remove it", "at_most")
+        return self
+
+
+def _unit_stated(value: object) -> object:
+    if value == "row":
+        return Row()
+    if isinstance(value, dict | Row | Person):
+        return value
+    raise refused("must be row, or a mapping such as {column: patient_id, max_rows: 4}")
+
+
+Unit = Annotated[
+    Annotated[Row, Tag("@row")] | Annotated[Person, Tag("@person")],
+    Discriminator(lambda value: "@row" if isinstance(value, Row) else "@person"),
+    BeforeValidator(_unit_stated),
+]
+"""What one neighbour is."""
+
+
+class Split(Section):
+    """Shares of the budget by step; together at most 1."""
+
+    domain: _Share = Field(
+        default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."
+    )
+    one_way: _Share = Field(description="For the marginals of single columns.")
+    structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
+    marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.one_way == 0:
+            raise refused("must be above 0; every strategy starts from the single columns", "one_way")
+        for key in ("domain", "one_way", "structure", "marginals"):
+            if 0 < getattr(self, key) < _LEAST_SHARE:
+                raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
+        total = self.domain + self.one_way + self.structure + self.marginals
+        if total > 1:
+            raise refused(f"must sum to at most 1; these shares sum to {total}")
+        return self
+
+
+@dataclass(frozen=True)
+class _Accountants(Choice):
+    """Accountants that are valid where noise is set from earlier answers."""
+
+    def check(self, value: object) -> str:
+        """The accountant."""
+        if value in ("advanced", "rdp", "pld"):
+            raise refused(
+                f"must be {one_of(self.allowed)}. advanced, rdp and pld hold only where all noise was fixed "
+                "before the first answer, and a release sets noise from earlier answers; the ledger compares "
+                "them over releases"
+            )
+        return super().check(value)
+
+
+class Privacy(Section):
+    """The guarantee asked for."""
+
+    epsilon: Annotated[Decimal, _EPSILON] = Field(description="Privacy loss: smaller is more private.")
+    delta: Annotated[Decimal, _DELTA] | None = Field(
+        default=None,
+        description="Probability that the bound may fail. Left out: pure epsilon-DP with Laplace noise.",
+    )
+    noise: Annotated[Noise, Choice(("gaussian", "laplace"))] = Field(
+        default="laplace",
+        json_schema_extra=default_unstated,
+        description="Left out: gaussian if delta is given, otherwise laplace.",
+    )
+    neighbours: Annotated[Neighbours, Choice(("add_remove", "replace_one"))] = Field(
+        default="add_remove",
+        description="add_remove: one unit more or less. replace_one: the number of rows is public, and one "
+        "unit is exchanged.",
+    )
+    unit: Unit = Field(
+        default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
+    )
+    accountant: Annotated[Accountant, _Accountants(("auto", "sequential", "zcdp", "gdp"))] = Field(
+        default="auto",
+        description="How losses are added up. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
+        "choices. auto: sequential without delta, zcdp with laplace noise, else gdp or zcdp, whichever needs "
+        "less noise.",
+    )
+    split: Split | None = Field(
+        default=None, description="Shares of the budget by step. Left out: the plan's."
+    )
+
+    @property
+    def rows_sought(self) -> bool:
+        """Whether it is to be found how many rows of a person to use."""
+        return isinstance(self.unit, Person) and self.unit.max_rows == "private"
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        by_delta = "laplace" if values.get("delta") is None else "gaussian"
+        return {"noise": by_delta, **values}
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.noise == "gaussian" and self.delta is None:
+            raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
+        if self.accountant in ("zcdp", "gdp") and self.delta is None:
+            raise refused(
+                f"is missing: accountant {self.accountant} needs it, such as 1e-9. "
+                "Or use accountant: sequential",
+                "delta",
+            )
+        if self.accountant == "gdp" and self.noise == "laplace":
+            raise refused(
+                "must be zcdp, sequential or auto with laplace noise; gdp needs gaussian", "accountant"
+            )
+        if self.accountant == "sequential" and self.noise == "gaussian":
+            raise refused(
+                "must be zcdp, gdp or auto with gaussian noise; sequential needs laplace", "accountant"
+            )
+        return self
+
+
+class Cap(Section):
+    """The most that all releases of a dataset may spend together."""
+
+    epsilon: Annotated[Decimal, Number(above="0", at_most="1e9")] = Field(
+        default=Decimal(10), description="Sum over all releases."
+    )
+    delta: Annotated[Decimal, Number(at_least="0", below="1")] = Field(
+        default=Decimal("1e-5"), description="Sum over all releases."
+    )
+
+
+_DatabaseUrl = Text(
+    "the address of a database, such as sqlite:///ledger.db or postgresql://host/name",
+    pattern=r"(sqlite|postgresql)(\+[a-z0-9_]+)?://.*",
+    longest=1000,
+)
+
+
+class Ledger(Section):
+    """Where spending is remembered, across releases and processes."""
+
+    url: Annotated[str, _DatabaseUrl] = Field(
+        default="sqlite:///ledger.db",
+        description="Database; an SQLite path is relative to the working directory.",
+    )
+    dataset: Annotated[str, Text("a name for the table")] = Field(
+        default="",
+        json_schema_extra=default_unstated,
+        description="Name that spending is counted under, the same in all releases of one table. "
+        "Left out: the release's name.",
+    )
+    cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")
+    filter: Annotated[Filter, Choice(("auto", "sequential", "zcdp", "gdp"))] = Field(
+        default="auto",
+        description="How the costs of releases add up against the cap. sequential: epsilon and delta. zcdp: "
+        "rho. gdp: mu. It is recorded with the dataset at its first release and stays. auto: the recorded "
+        "one; for the first release, the one by which that adds up its own costs.",
+    )
+    head: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None,
+        description="File that remembers the ledger's last row, on another disk: it shows that a ledger was "
+        "put back from an older copy, or edited. Make it with dpsynth ledger head. Left out: none.",
+    )
+
+    @classmethod
+    def _completed(cls, values: dict[str, object]) -> dict[str, object]:
+        if "head" in values and values["head"] is None:
+            raise refused(EMPTY, "head")
+        return values

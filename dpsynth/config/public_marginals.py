@@ -1,0 +1,178 @@
+"""Known marginals: totals that are public, which the release need not ask for and must agree with.
+
+Invariant: what a file of totals says is part of the config, read with it and never again.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from math import prod
+from pathlib import Path
+from typing import Annotated, Self
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, PrivateAttr, model_validator
+
+from dpsynth.config.scalars import ColumnName, Number, Text
+from dpsynth.config.section import Section, refused, unrepeated
+from dpsynth.domain.codec import NOWHERE
+from dpsynth.domain.column import Column
+from dpsynth.domain.public_marginals import Contradiction, Known, KnownMarginal
+
+MAX_CELLS = 1_000_000
+"""Most cells of a known marginal, and most lines of a file."""
+_NUMBERS = ("count", "share")
+
+Cell = tuple[tuple[str, ...], Decimal]
+Numbers = Mapping[str, Annotated[Decimal, Number(at_least="0", at_most="1e12")]]
+
+
+class KnownSpec(Section):
+    """A marginal that is public."""
+
+    columns: tuple[ColumnName, ...] = Field(
+        description="The columns that it is about.", min_length=1, max_length=6
+    )
+    counts: Numbers | None = Field(
+        default=None,
+        description="Of one column: the number of the private table's rows that have each value. That makes "
+        "the table's number of rows public. A value that is not listed has none.",
+    )
+    shares: Numbers | None = Field(
+        default=None,
+        description="Of one column: the part of all rows that has each value, on any scale, such as counts "
+        "of a larger population. The number of rows stays private.",
+    )
+    file: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None,
+        description="A .csv file in place of either: the columns, and one more of the name count or share. A "
+        "relative path starts at the working directory.",
+    )
+    _cells: tuple[bool, tuple[Cell, ...]] = PrivateAttr(default=(False, ()))
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.columns, "columns")
+        given = [key for key in ("counts", "shares", "file") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise refused("must have one of counts, shares and file")
+        if given[0] != "file" and len(self.columns) != 1:
+            raise refused("is for one column; list the cells of several in a file", given[0])
+        if self.file is not None:
+            self._cells = _read(self.file, self.columns)
+        else:
+            listed = self.counts if self.counts is not None else self.shares or {}
+            self._cells = self.counts is not None, tuple(((v,), number) for v, number in listed.items())
+        return self
+
+    @property
+    def cells(self) -> tuple[bool, tuple[Cell, ...]]:
+        """Whether these are counts, and the number of each cell, by the texts that name it."""
+        return self._cells
+
+
+def _read(name: str, columns: Sequence[str]) -> tuple[bool, tuple[Cell, ...]]:
+    """The cells of a file of totals."""
+    try:
+        with Path(name).open(encoding="utf-8-sig", newline="") as file:
+            lines = [
+                line for line, _ in zip(csv.reader(file, strict=True), range(MAX_CELLS + 2), strict=False)
+            ]
+    except OSError:
+        raise refused(f"can't be opened: {name}", "file") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise refused(f"is no CSV file in UTF-8: {name}", "file") from None
+    header, *rows = [line for line in lines if line] or [[]]
+    kinds = [kind for kind in _NUMBERS if kind in header]
+    if sorted(header) != sorted([*columns, *kinds]) or len(kinds) != 1:
+        names = ", ".join(columns)
+        raise refused(f"must have the columns {names} and one more, count or share: {name}", "file")
+    if len(rows) > MAX_CELLS:
+        raise refused(f"has more than {MAX_CELLS:,} lines: {name}", "file")
+    found = []
+    for number, row in enumerate(rows, start=2):
+        told = dict(zip(header, row, strict=False))
+        value = _number(told.get(kinds[0], ""))
+        if len(row) != len(header) or value is None:
+            raise refused(
+                f"has a line that is no cell: {name}, line {number}, must have {len(header)} texts, of which "
+                f"{kinds[0]} is a number of at least 0",
+                "file",
+            )
+        found.append((tuple(told[c] for c in columns), value))
+    return kinds[0] == "count", tuple(found)
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and 0 <= number <= Decimal("1e12") else None
+
+
+def known_of(declared: Sequence[KnownSpec], columns: Mapping[str, Column]) -> Known:
+    """What is known, checked against the columns and against itself.
+
+    Raises:
+        PydanticCustomError: a marginal names an unknown column or value, or two contradict each other.
+    """
+    marginals = [_marginal(spec, columns, i) for i, spec in enumerate(declared)]
+    try:
+        return Known.of(marginals)
+    except Contradiction as error:
+        raise refused(error.words, "known", error.place) from None
+
+
+def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMarginal:
+    key = "file" if spec.file is not None else "counts" if spec.counts is not None else "shares"
+    path = ("known", i, key)
+    members = [columns[name] for name in spec.columns]
+    for name, column in zip(spec.columns, members, strict=True):
+        if column.search is not None:
+            words = f"names '{name}', whose values are still to be found; declare them instead"
+            raise refused(words, "known", i, "columns")
+    cells = prod(column.size for column in members)
+    if cells > MAX_CELLS:
+        raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", "known", i, "columns")
+    counted, told = spec.cells
+    codes = [_codes(column, [texts[axis] for texts, _ in told]) for axis, column in enumerate(members)]
+    numbers = np.zeros([column.size for column in members])
+    for cell, (texts, number) in zip(zip(*codes, strict=True), told, strict=True):
+        if None in cell:
+            axis = cell.index(None)
+            words = f"names '{texts[axis]}', which is no value of '{spec.columns[axis]}'"
+            raise refused(words, *path)
+        if counted and number != number.to_integral_value():
+            raise refused("must be whole numbers: they count rows", *path)
+        numbers[cell] += float(number)
+    for column, found in zip(members, codes, strict=True):
+        absent = set(range(len(column.places.labels))) - set(found)
+        if absent:
+            label = column.places.labels[min(absent)]
+            raise refused(f"says nothing of '{label}'; list it, with 0 if no row has it", *path)
+    if not numbers.any():
+        raise refused("must have a number above 0", *path)
+    return KnownMarginal(spec.columns, numbers, counted)
+
+
+def _codes(column: Column, texts: Iterable[str]) -> list[int | None]:
+    """The place that each text names: a place's label, a value in it, or what means missing."""
+    listed = list(texts)
+    labels = {label: i for i, label in enumerate(column.labels)}
+    cells = pa.array(listed, pa.string())
+    valued = column.values_of(cells)
+    places, codes = column.places.encode(valued), column.encode(cells)
+    missing = valued.is_null().to_pylist()
+    found: list[int | None] = []
+    for text, place, code, gone in zip(listed, places.tolist(), codes.tolist(), missing, strict=True):
+        if text in labels:
+            found.append(labels[text])
+        else:
+            found.append(
+                code if place != NOWHERE or (gone and column.size > len(column.places.labels)) else None
+            )
+    return found

@@ -1,0 +1,47 @@
+"""What someone still has to check in a configuration that was written for them.
+
+``dpsynth init`` lists here what it guessed from the private table or could not know.
+
+Invariant: while the list is not empty there is no Spec, so nothing is planned or run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
+from dpsynth.config.section import refused
+
+_SHOWN = 5
+_LONGEST = 80
+
+
+def refuse_unreviewed(listed: object) -> None:
+    """Refuse a list of keys that is not empty, before anything else is said about the configuration."""
+    if listed is None:
+        raise refused(EMPTY, "review")
+    if not isinstance(listed, list | tuple) or not all(isinstance(key, str) for key in listed):
+        raise refused("must be a list of keys, such as [columns.age.max], or be left out", "review")
+    if listed:
+        names = ", ".join(key if len(key) <= _LONGEST else f"{key[:_LONGEST]}…" for key in listed[:_SHOWN])
+        more = f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else ""
+        raise refused(
+            f"still lists {names}{more}. Each of these was guessed, or is to be filled in. See to it that it "
+            "is right and that anyone could know it without the table; then take it out of the list. Nothing "
+            "is planned or run until the list is empty",
+            "review",
+        )
+
+
+@dataclass(frozen=True)
+class Unreviewed(Checked):
+    """A list of keys, which must be empty."""
+
+    def check(self, value: object) -> tuple[str, ...]:
+        """The empty list."""
+        refuse_unreviewed(value)
+        return ()
+
+    def json_schema(self) -> JsonSchema:
+        """A list of strings."""
+        return {"type": "array", "items": {"type": "string"}}

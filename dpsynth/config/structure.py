@@ -1,0 +1,153 @@
+"""The structure section: how it is decided what to measure, and what it is for.
+
+Invariant: what a method has no use for is refused with it, so that no key is read and ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from dpsynth.config.scalars import Choice, ColumnName, Number, Whole
+from dpsynth.config.section import Section, refused, unrepeated
+from dpsynth.domain.workload import TARGET_WEIGHT
+
+Method = Literal["independent", "mst", "privbayes", "aim", "aim_gdp", "one_shot", "fixed", "auto"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+UNCHOSEN: Mapping[str, str] = {
+    "independent": "measures single columns only",
+    "fixed": "measures the cliques that the config lists",
+}
+"""Methods that choose nothing, and what they do."""
+
+MAX_WAYS = 6
+"""Most columns of a marginal in a workload."""
+
+_Weight = Annotated[Decimal, Number(at_least="1e-6", at_most="1e6")]
+Names = tuple[ColumnName, ...]
+Path = tuple[str | int, ...]
+
+
+def _two_or_more(names: Names, *path: str | int) -> None:
+    if len(names) < 2:
+        raise refused("must list at least two columns; single columns are always measured", *path)
+    unrepeated(names, *path)
+
+
+class ListedMarginal(Section):
+    """A marginal that matters."""
+
+    columns: Names = Field(
+        description=f"Two to {MAX_WAYS} columns; single columns are always measured.", max_length=MAX_WAYS
+    )
+    weight: _Weight = Field(default=Decimal(1), description="How much it counts.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        _two_or_more(self.columns, "columns")
+        return self
+
+
+class WorkloadSpec(Section):
+    """Which marginals should come out well, and how much each counts."""
+
+    ways: Annotated[int, Whole(at_least="2", at_most=str(MAX_WAYS))] | None = Field(
+        default=None,
+        description="All marginals of so many columns. Left out: 3, or as many as there are; with "
+        "marginals, those only.",
+    )
+    marginals: tuple[ListedMarginal, ...] = Field(
+        default=(), description="Marginals that matter besides those of ways, or alone without ways."
+    )
+    weights: dict[ColumnName, _Weight] = Field(
+        default={},
+        description="Importance of columns, 1 where left out: a marginal counts the product of its columns'.",
+    )
+    targets: Names = Field(
+        default=(),
+        description="Columns to be predicted from others: a marginal that holds one counts target_weight "
+        "times.",
+    )
+    target_weight: Annotated[Decimal, Number(at_least="1", at_most="1e6")] = Field(
+        default=Decimal(TARGET_WEIGHT), description="How many times a marginal with a target counts."
+    )
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated((frozenset(m.columns) for m in self.marginals), "marginals")
+        unrepeated(self.targets, "targets")
+        if "target_weight" in self.model_fields_set and not self.targets:
+            raise refused("has no use without targets; name the columns to be predicted", "target_weight")
+        return self
+
+
+class Structure(Section):
+    """How it is decided which marginals to measure."""
+
+    method: Annotated[Method, Choice(METHODS)] = Field(
+        default="auto",
+        description="auto: what serves most tables best. independent: single columns. mst: a tree of pairs. "
+        "privbayes: a Bayesian network. aim, aim_gdp: cliques one by one, aim_gdp with Gaussian noise only. "
+        "one_shot: a tree of cliques at once. fixed: the cliques that are listed.",
+    )
+    workload: WorkloadSpec | None = Field(
+        default=None, description="Which marginals matter most. Left out: all of three columns, equally."
+    )
+    cliques: tuple[Names, ...] | None = Field(
+        default=None,
+        description="For fixed: the lists of two columns or more to measure, such as [[age, sex]].",
+        min_length=1,
+    )
+    max_model_mb: Annotated[Decimal, Number(at_least="0.001", at_most="1e6")] | None = Field(
+        default=None, description="Largest model in megabytes, 8 bytes a cell. Left out: the method's own."
+    )
+    max_seconds: Annotated[Decimal, Number(at_least="1", at_most="1e6")] | None = Field(
+        default=None,
+        description="About how long fitting may take: keeps the model small. A hint, not a deadline.",
+    )
+    merge_rare: Annotated[Decimal, Number(at_least="0", at_most="1000")] = Field(
+        default=Decimal(3),
+        description="Values of a column are merged while choosing and fitting if their noisy count is below "
+        "so many standard deviations of the noise planned for a cell of a marginal. 0: never.",
+    )
+
+    @classmethod
+    def _written_out(cls, values: object) -> object:
+        return {"method": values} if isinstance(values, str) else values
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if self.method != "fixed":
+            if self.cliques is not None:
+                raise refused("are for method: fixed only; remove them, or use it", "cliques")
+        elif self.cliques is None:
+            raise refused(
+                "are missing: method fixed needs them, such as [[age, sex], [sex, income]]", "cliques"
+            )
+        for i, clique in enumerate(self.cliques or ()):
+            _two_or_more(clique, "cliques", i)
+        unrepeated((frozenset(c) for c in self.cliques or ()), "cliques")
+        if self.workload is not None and self.method == "independent":
+            raise refused(
+                "has no use with method independent, which measures single columns only", "workload"
+            )
+        return self
+
+    def named(self) -> Iterator[tuple[str, Path]]:
+        """Each column that the section names, with the path to where it does."""
+        for i, clique in enumerate(self.cliques or ()):
+            for j, name in enumerate(clique):
+                yield name, ("cliques", i, j)
+        if self.workload is None:
+            return
+        for i, marginal in enumerate(self.workload.marginals):
+            for j, name in enumerate(marginal.columns):
+                yield name, ("workload", "marginals", i, "columns", j)
+        for name in self.workload.weights:
+            yield name, ("workload", "weights", name)
+        for i, name in enumerate(self.workload.targets):
+            yield name, ("workload", "targets", i)

@@ -1,0 +1,281 @@
+"""Questions about the texts of a column whose places are still to be found.
+
+Invariant: a question, its charge and the form of its answer depend on public arguments alone, never on
+which texts there are: values that nobody knew come out by partition selection only, and everything else
+is counted in places, or ranked among cuts, that are public.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from hashlib import sha256
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.curator import noise
+from dpsynth.curator import partition_selection as naming
+from dpsynth.curator.asking import WORTHLESS, Ask, Asking
+from dpsynth.curator.journal import Lost
+from dpsynth.curator.table import PrivateTable
+from dpsynth.curator.terms import Terms
+from dpsynth.curator.texts import Texts
+from dpsynth.domain.codec import NOWHERE, Places
+from dpsynth.domain.column import Column
+from dpsynth.domain.number_texts import NumberFormat
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.search import NumberSearch
+from dpsynth.errors import BudgetRefused
+
+Counts = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+Run = tuple[int, int]
+"""First cut of a run, and the one after its last."""
+
+LONGEST = 200
+"""Most characters of a value that is named."""
+_FIRST_PART = Fraction(9, 10)
+"""What an attempt takes of the delta that is left: the next has the rest, should the answer be lost."""
+
+
+class Seeking:
+    """Answers about the columns of one table that keep their texts."""
+
+    def __init__(self, table: PrivateTable, terms: Terms, asking: Asking, ask: Ask) -> None:
+        """Start with nothing read.
+
+        Args:
+            table: the private rows.
+            terms: relation, unit, measure and noise.
+            asking: asks a lost question again.
+            ask: charges, draws and records.
+        """
+        self._table = table
+        self._terms = terms
+        self._asking = asking
+        self._ask = ask
+        self._read: dict[tuple[str, NumberFormat], Numbers] = {}
+
+    def counts_under(self, column: Column, places: Places, price: Fraction) -> tuple[Counts, float]:
+        """Noisy numbers of rows in each of some public places.
+
+        A cell that is missing or unusable is counted nowhere.
+
+        Sensitivity: a row stands in one place at most, so one unit moves the counts as it moves a
+        marginal: by ``neighbours.l1`` in L1 and ``neighbours.l2_squared`` in squared L2.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a place.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Args:
+            column: keeps its texts.
+            places: public; what they are may follow from earlier answers.
+            price: what the answer may cost.
+
+        Returns:
+            int64[places], and the standard deviation of the noise in rows.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: the column keeps no texts.
+        """
+        texts, near = self._texts(column), self._terms.neighbours
+        question = {"ask": "counts", "column": column.name, "places": _digest_of(places)}
+
+        def exact() -> Counts:
+            found = self._places_of(column, texts, places)
+            counts = np.zeros(len(places.labels), dtype=np.int64)
+            np.add.at(counts, found[found != NOWHERE], texts.rows[found != NOWHERE])
+            return counts
+
+        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+            noised = self._terms.noised(price, near.l1, near.l2_squared)
+            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
+
+        return self._asking.insist(price, ask)
+
+    def medians(self, column: Column, cuts: Numbers, runs: Sequence[Run], price: Fraction) -> Counts:
+        """For each run of public cuts, one that is near the median of the values between its ends.
+
+        Score of a cut within its run: less the difference of the numbers of rows below it, and at it or
+        above, of those whose values lie in the run: from its first cut to below its last one.
+        Sensitivity: a row lies in one run at most, as no two share a value, and moves scores by one,
+        either way, there alone. Let ``neighbours.l1`` rows at most, which one unit adds, removes or
+        exchanges, move the scores of run r by at most m_r; then the m_r add up to at most ``neighbours.l1``.
+        Distribution: Pr[cut] ~ exp(score/scale), independently a run and with the same scale.
+        Cost: that of one ``ExponentialEvent`` with sensitivity ``neighbours.l1`` for all runs. The choice
+        in run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that
+        length. Log ratios of independent choices add up, and so do the intervals, so all choices
+        together have bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs
+        follow. Whether rows come, go or move from one run to another is all the same to that.
+
+        Args:
+            column: of numbers; keeps its texts.
+            cuts: float64[cuts], rising and public. The ends may be infinite.
+            runs: for each, the first of its cuts and the one after its last; two may share an end.
+            price: what all choices together may cost.
+
+        Returns:
+            int64[runs], places among the cuts.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: the column is no column of numbers that keeps its texts, the cuts don't rise,
+                or a run is empty, out of range or overlaps with another.
+        """
+        texts, form = self._texts(column), _number_format(column)
+        cuts = np.asarray(cuts, dtype=np.float64)
+        _check_runs(cuts, runs)
+        if not runs:
+            return np.zeros(0, dtype=np.int64)
+        digest = sha256(cuts.astype("<f8").tobytes()).hexdigest()
+        spans = sha256(json.dumps([list(run) for run in runs]).encode()).hexdigest()
+        question = {"ask": "medians", "column": column.name, "cuts": digest, "runs": spans}
+
+        def exact() -> Counts:
+            return _balances(self._numbers(column, texts, form), texts.rows, cuts, runs)
+
+        ends = np.cumsum([stop - start for start, stop in runs])[:-1]
+
+        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+            event = self._terms.choosing(price, self._terms.neighbours.l1)
+
+            def draw(scores: Counts) -> Counts:
+                parts = zip(runs, np.split(scores, ends), strict=True)
+                chosen = [run[0] + noise.choose_index(part, event.scale) for run, part in parts]
+                return np.array(chosen, dtype=np.int64)
+
+            return self._ask(question, event, exact, draw), event.scale
+
+        return self._asking.insist(price, ask)[0]
+
+    def values_of(
+        self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """Values that enough units hold, by partition selection.
+
+        A value is a cell's text without blanks around it. Never named are missing cells, those known
+        beforehand, and texts that are longer than 200 characters or not printable.
+
+        Sensitivity: a unit moves the number of units of at most ``neighbours.l1`` values, each by one.
+        Distribution: with Laplace noise, ``naming.named``; with Gaussian noise, the values whose
+        number of units and discrete Gaussian noise reach a threshold. A value that no unit holds is
+        never drawn for.
+        Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own. A question
+        lost to an interruption stays paid for, delta included. It is asked again from what is left
+        of its delta; for that a tenth is held back.
+
+        Args:
+            column: keeps its texts.
+            price: what the answer may cost.
+            delta: probability, over all attempts, that may be spent on a unit's own values.
+            known: values that are public, and not asked about.
+
+        Returns:
+            The values, sorted.
+
+        Raises:
+            BudgetRefused: the budget or the delta of the release does not allow it, or interruptions
+                have used them up.
+            ValueError: the column keeps no texts, or the delta is not between 0 and 1.
+        """
+        texts, left = self._texts(column), delta
+        question = {"ask": "values", "column": column.name, "known": _digest(sorted(set(known)))}
+
+        def ask(price: Fraction) -> tuple[tuple[str, ...] | Lost, float]:
+            nonlocal left
+            if left <= delta / WORTHLESS:
+                raise BudgetRefused(
+                    "Interruptions used up the delta for finding values. Start a new release."
+                )
+            event = self._terms.naming(price, left * _FIRST_PART)
+            left -= event.delta
+            return self._ask(
+                question,
+                event,
+                lambda: self._held(column, texts, known),
+                lambda held: tuple(sorted(_named(held, event))),
+            ), 0.0
+
+        return self._asking.insist(price, ask)[0]
+
+    def _texts(self, column: Column) -> Texts:
+        if column.name not in self._table.texts:
+            raise ValueError(f"the texts of column {column.name} are not kept")
+        return self._table.texts[column.name]
+
+    def _numbers(self, column: Column, texts: Texts, form: NumberFormat) -> Numbers:
+        key = column.name, form
+        if key not in self._read:
+            self._read[key] = texts.each(lambda cells: form.read(column.values_of(cells)))
+        return self._read[key]
+
+    def _places_of(self, column: Column, texts: Texts, places: Places) -> Counts:
+        if isinstance(places, NumericPlaces):
+            return places.places_of(self._numbers(column, texts, places.form))
+        return texts.each(lambda cells: places.encode(column.values_of(cells)))
+
+    def _held(self, column: Column, texts: Texts, known: Iterable[str]) -> dict[str, int]:
+        """Number of units of each value that some unit holds and that may be named. Private."""
+        public = frozenset(known)
+
+        def may_be_named(cells: pa.StringArray) -> NDArray[np.bool_]:
+            values = column.values_of(cells).to_pylist()
+            return np.array([_nameable(v) and v not in public for v in values], dtype=np.bool_)
+
+        units = texts.units(self._table.unit)
+        spots = np.flatnonzero(texts.each(may_be_named) & (units > 0))
+        values = texts.distinct.take(pa.array(spots)).to_pylist()
+        return dict(zip(values, units[spots].tolist(), strict=True))
+
+
+def _nameable(value: str | None) -> bool:
+    return value is not None and len(value) <= LONGEST and value.isprintable()
+
+
+def _named(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> list[str]:
+    """The values that are named, of those that some unit holds."""
+    units = np.array(list(held.values()), dtype=np.int64)
+    if isinstance(event, SelectionEvent):
+        kept = naming.named(units, event)
+    else:
+        kept = noise.add_gaussian(units, event.sigma) >= event.threshold
+    return [value for value, is_kept in zip(held, kept.tolist(), strict=True) if is_kept]
+
+
+def _balances(numbers: Numbers, rows: Counts, cuts: Numbers, runs: Sequence[Run]) -> Counts:
+    """The scores of all cuts of all runs, one run after another."""
+    known = np.flatnonzero(~np.isnan(numbers))
+    rising = known[np.argsort(numbers[known], kind="stable")]
+    upto = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows[rising])])
+    below = upto[np.searchsorted(numbers[rising], cuts, side="left")]
+    # Rows at a cut or above it and below the end, less those below the cut and not below the start.
+    return np.concatenate([-np.abs(below[b - 1] + below[a] - 2 * below[a:b]) for a, b in runs])
+
+
+def _check_runs(cuts: Numbers, runs: Sequence[Run]) -> None:
+    if cuts.ndim != 1 or not (np.diff(cuts) > 0).all() or np.isnan(cuts).any():
+        raise ValueError("cuts must be rising numbers")
+    rising = sorted(runs)
+    if any(not 0 <= start < stop <= len(cuts) for start, stop in rising):
+        raise ValueError("a run must be a range of the cuts, and hold one at least")
+    if any(one[1] - 1 > two[0] for one, two in pairwise(rising)):
+        raise ValueError("no two runs may share a value")
+
+
+def _number_format(column: Column) -> NumberFormat:
+    if not isinstance(column.search, NumberSearch):
+        raise ValueError(f"column {column.name} has no numbers to be found")
+    return column.search.form
+
+
+def _digest_of(places: Places) -> str:
+    return _digest([type(places).__name__, list(places.labels), dict(places.facts)])
+
+
+def _digest(public: object) -> str:
+    return sha256(json.dumps(public).encode()).hexdigest()

@@ -1,0 +1,182 @@
+"""Places of dates, datetimes and times of day: the days, weeks, months, hours ... between two ends.
+
+Invariant: a decoded moment lies in its unit and between the ends, at the resolution of the
+format, and its text is read back into the same unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.codec import NOWHERE, Codes, drawn_between
+from dpsynth.domain.moment_fields import Moments
+from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+"""What a place may be, from coarse to fine; a week begins on Monday."""
+
+_NUMPY = {"year": "Y", "quarter": "M", "month": "M", "week": "D", "day": "D", "hour": "h", "minute": "m"}
+# 1970-01-01 was a Thursday.
+_TO_MONDAY = 3
+
+
+def fine_enough(grain: str, unit: str) -> bool:
+    """Whether a format of some grain tells units apart."""
+    return GRAINS.index(grain) >= GRAINS.index(_NUMPY[unit])
+
+
+def unit_number(moments: Moments, unit: str) -> NDArray[np.int64]:
+    """The unit that holds each moment, counted from the one of 1970-01-01."""
+    number = moments.astype(f"M8[{_NUMPY[unit]}]").astype(np.int64)
+    if unit == "week":
+        return (number + _TO_MONDAY) // 7
+    return number // 3 if unit == "quarter" else number
+
+
+def _unit_start(numbers: NDArray[np.int64], unit: str, grain: str) -> Moments:
+    """The first moment of units."""
+    if unit == "week":
+        numbers = numbers * 7 - _TO_MONDAY
+    elif unit == "quarter":
+        numbers = numbers * 3
+    return numbers.astype(f"M8[{_NUMPY[unit]}]").astype(f"M8[{grain}]")
+
+
+@dataclass(frozen=True)
+class CalendarPlaces:
+    """Units of the calendar or the clock, the first and the last one perhaps cut short.
+
+    Moments before the first are taken as the first, and those after the last as the last. A
+    moment decodes to a uniform draw from those of its unit that the format can write.
+
+    Attributes:
+        form: how cells are written.
+        unit: one of UNITS, no finer than the format's grain.
+        first: the first moment, in grains since 1970-01-01.
+        last: the last moment, likewise.
+
+    >>> days = MomentFormat("date", "%d/%m/%Y")
+    >>> p = CalendarPlaces(days, "month", first=0, last=40)
+    >>> p.labels
+    ('1970-01', '1970-02')
+    >>> p.encode(pa.array(["31/01/1970", "01/02/1970", "05/08/2021", "29/02/1970"])).tolist()
+    [0, 1, 1, -1]
+    """
+
+    form: MomentFormat
+    unit: str
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        """Reject ends out of order, and units that the format can't tell apart."""
+        if self.first > self.last or not fine_enough(self.form.grain, self.unit):
+            raise ValueError("the ends must not be out of order, nor the unit finer than the format")
+
+    @property
+    def _kind(self) -> MomentKind:
+        return self.form.kind
+
+    def _moments(self, grains: NDArray[np.int64]) -> Moments:
+        return grains.astype(f"M8[{self.form.grain}]")
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        """Numbers of the first and last unit."""
+        first, last = unit_number(self._moments(np.array([self.first, self.last])), self.unit).tolist()
+        return first, last
+
+    @cached_property
+    def _grid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last grain of each unit."""
+        first, last = self._ends
+        starts = _unit_start(np.arange(first, last + 2), self.unit, self.form.grain).astype(np.int64)
+        return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """date32; or timestamp or time of day in microseconds, which Parquet stores as they are."""
+        return {"date": pa.date32(), "datetime": pa.timestamp("us"), "time": pa.time64("us")}[self._kind]
+
+    @property
+    def _stored(self) -> tuple[str, pa.DataType]:
+        """What values of the Arrow type count, and the integers that count it."""
+        return ("D", pa.int32()) if self._kind == "date" else ("us", pa.int64())
+
+    @property
+    def ordered(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Unit, ends and format."""
+        ends = [str(end) for end in self._moments(np.array([self.first, self.last]))]
+        bounds = {} if self._kind == "time" else {"min": ends[0], "max": ends[1]}
+        return {"unit": self.unit, **bounds, "format": self.form.pattern}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Units as ISO 8601 writes them: 2020, 2020-Q1, 2020-01, 2020-W05, 2020-01-31, 2020-01-31T13."""
+        first, last = self._ends
+        starts = _unit_start(np.arange(first, last + 1), self.unit, "s")
+        return tuple(_label(start, self.unit, self._kind) for start in starts)
+
+    @property
+    def centres(self) -> None:
+        """None: moments are no numbers."""
+        return None
+
+    @property
+    def half_widths(self) -> None:
+        """None likewise."""
+        return None
+
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The first and the last moment of each unit, in microseconds since 1970-01-01 or midnight."""
+        first, last = (self._moments(g).astype("M8[us]").astype(np.float64) for g in self._grid)
+        return first, last
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Unit of each moment; clipped to the first and last."""
+        return self.places_of(self.form.read(texts))
+
+    def places_of(self, moments: Moments) -> Codes:
+        """Unit of each moment, NOWHERE for NaT."""
+        none = np.isnat(moments)
+        first, last = self._moments(np.array([self.first, self.last]))
+        bounded = np.clip(np.where(none, first, moments), first, last)
+        return np.where(none, NOWHERE, unit_number(bounded, self.unit) - self._ends[0])
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """A uniform draw from the moments of each unit."""
+        grains = drawn_between(*self._grid, codes, rng)
+        unit, whole = self._stored
+        counted = self._moments(grains).astype(f"M8[{unit}]").astype(np.int64)
+        return pc.cast(pa.array(counted, whole), self.arrow_type)
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """Moments in the format."""
+        unit, whole = self._stored
+        counted = np.asarray(pc.fill_null(pc.cast(values, whole), 0), dtype=np.int64)
+        texts = self.form.write(counted.astype(f"M8[{unit}]"))
+        return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
+
+
+def _label(start: np.datetime64, unit: str, kind: MomentKind) -> str:
+    text = str(start)
+    if kind == "time":
+        return f"{text[11:13]}:00 to {text[11:13]}:59" if unit == "hour" else text[11:16]
+    if unit == "week":
+        year, week, _ = start.astype("M8[D]").item().isocalendar()
+        return f"{year}-W{week:02}"
+    if unit == "quarter":
+        return f"{text[:4]}-Q{(int(text[5:7]) + 2) // 3}"
+    return text[: {"year": 4, "month": 7, "day": 10, "hour": 13, "minute": 16}[unit]]

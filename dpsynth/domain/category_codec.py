@@ -1,0 +1,154 @@
+"""Places of named values: categories from a closed list, ordered or not, and booleans.
+
+Invariant: each value is written as it was declared, and that text is read as this value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.codec import NOWHERE, Codes
+from dpsynth.domain.number_texts import parse_numbers
+
+_TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
+           "false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CategoryPlaces:
+    """A closed list of categories, with an optional place for all others.
+
+    Values given as integers also match cells such as "3.0" and decode to integers. Ordered
+    texts decode to an Arrow dictionary that keeps their order.
+    """
+
+    values: tuple[str | int, ...]
+    other: str | None = None
+    ordered: bool = False
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The categories as text, then the label of the others if it is not among them."""
+        texts = tuple(str(v) for v in self.values)
+        return texts if self.other is None or self.other in texts else (*texts, self.other)
+
+    @property
+    def _whole_numbers(self) -> bool:
+        return all(isinstance(v, int) for v in self.values)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """int64 where every category is an integer, otherwise string, or an ordered dictionary of them."""
+        if self._whole_numbers and self.other is None:
+            return pa.int64()
+        return pa.dictionary(pa.int32(), pa.string(), ordered=True) if self.ordered else pa.string()
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Whether the order means something, and the label of all other values if there is one."""
+        return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
+
+    @property
+    def centres(self) -> NDArray[np.float64] | None:
+        """The categories themselves where all are integers, otherwise None."""
+        if self.arrow_type == pa.int64():
+            return np.array(self.values, dtype=np.float64)
+        return None
+
+    @property
+    def half_widths(self) -> NDArray[np.float64] | None:
+        """Zeros where the categories are integers, otherwise None."""
+        return None if self.centres is None else np.zeros(len(self.values))
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Position of each text in the list; unknown texts to ``other`` or NOWHERE."""
+        found = pc.index_in(texts, pa.array(self.labels, pa.string()))
+        codes = found.fill_null(NOWHERE).to_numpy(zero_copy_only=False).astype(np.int64)
+        if self._whole_numbers:
+            numbers = parse_numbers(texts)
+            order = np.argsort(np.array(self.values, dtype=np.float64), kind="stable")
+            ranked = np.array(self.values, dtype=np.float64)[order]
+            spot = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
+            codes = np.where((codes == NOWHERE) & (ranked[spot] == numbers), order[spot], codes)
+        if self.other is not None:
+            present = ~np.asarray(texts.is_null())
+            codes = np.where((codes == NOWHERE) & present, self.labels.index(self.other), codes)
+        return np.asarray(codes, dtype=np.int64)
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """The category of each code."""
+        del rng
+        if self.arrow_type == pa.int64():
+            return pa.array(self.values, pa.int64()).take(pa.array(codes))
+        labels = pa.array(self.labels, pa.string())
+        if self.ordered:
+            return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), labels, ordered=True)
+        return labels.take(pa.array(codes))
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """The category as text."""
+        return pc.cast(values, pa.string())
+
+
+@dataclass(frozen=True)
+class BooleanPlaces:
+    """False and true, written as two declared texts; usual spellings of both are read."""
+
+    false: str = "false"
+    true: str = "true"
+
+    @property
+    def ordered(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """None beside the labels."""
+        return {}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The two texts, false first."""
+        return (self.false, self.true)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """bool."""
+        return pa.bool_()
+
+    @property
+    def centres(self) -> NDArray[np.float64]:
+        """0 and 1, so that a mean is a share."""
+        return np.array([0.0, 1.0])
+
+    @property
+    def half_widths(self) -> NDArray[np.float64]:
+        """Zeros."""
+        return np.zeros(2)
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """0 or 1; the declared texts first, then the usual spellings in any case."""
+        # Arrow and Python lower some letters differently, so one of them lowers both sides.
+        false, true = pc.utf8_lower(pa.array([self.false, self.true])).to_pylist()
+        spellings = _TRUTHS | {false: 0, true: 1}
+        lower = pc.utf8_lower(texts)
+        found = pc.index_in(lower, pa.array(list(spellings), pa.string()))
+        truth = np.array([*spellings.values(), NOWHERE], dtype=np.int64)
+        spelt = found.fill_null(len(spellings)).to_numpy(zero_copy_only=False)
+        return np.asarray(truth[spelt], dtype=np.int64)
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """True where the code is 1."""
+        del rng
+        return pa.array(codes == 1, pa.bool_())
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """The declared texts."""
+        return pc.if_else(values, self.true, self.false)

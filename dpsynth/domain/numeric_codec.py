@@ -1,0 +1,168 @@
+"""Places of numbers: bins with declared edges, and how likely the values inside each are.
+
+Invariant: a decoded value lies in its bin, on the grid of the column's decimals, and is read
+back into the same bin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, floor, isfinite, log10
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsynth.domain.bin_density import drawn, means, slopes
+from dpsynth.domain.codec import NOWHERE, Codes, drawn_between
+from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
+
+
+@dataclass(frozen=True)
+class NumericPlaces:
+    """Bins of a numeric column: [e0, e1), [e1, e2), … , the last one closed.
+
+    Values outside are clipped to the first and last bin. A value decodes to a draw from the
+    bin's multiples of 10^-decimals, uniform or as ``slopes`` say; integers have decimals = 0.
+    Cells are written as ``form`` says; labels are plain.
+
+    Attributes:
+        edges: as above.
+        decimals: of the values.
+        integer: whether they are whole numbers.
+        form: how they are spelt.
+        slopes: of the density of each bin (``domain.slopes``); none where all are even.
+
+    >>> p = NumericPlaces((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
+    >>> p.labels
+    ('0', '1', '2 to 5')
+    >>> p.encode(pa.array(["-7", "1", "4", "99", "many"])).tolist()
+    [0, 1, 2, 2, -1]
+    """
+
+    edges: tuple[float, ...]
+    decimals: int
+    integer: bool
+    form: NumberFormat = PLAIN
+    slopes: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Reject edges that do not rise."""
+        rising = all(a < b for a, b in pairwise(self.edges))
+        if len(self.edges) < 2 or not rising or not all(map(isfinite, self.edges)):
+            raise ValueError("edges must be two or more rising finite numbers")
+
+    @cached_property
+    def _grid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last multiple of 10^-decimals in each bin (last >= first always)."""
+        steps = [Decimal(repr(e)).scaleb(self.decimals) for e in self.edges]
+        lows = [ceil(s) for s in steps[:-1]]
+        highs = [ceil(s) - 1 for s in steps[1:-1]]
+        highs.append(floor(steps[-1]))
+        low = np.array(lows, dtype=np.int64)
+        return low, np.maximum(np.array(highs, dtype=np.int64), low)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """int64 or float64."""
+        return pa.int64() if self.integer else pa.float64()
+
+    @property
+    def ordered(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Edges, decimals, and the format where it is not plain."""
+        found: dict[str, object] = {"edges": list(self.edges), "decimals": self.decimals}
+        return found | ({"format": self.form.facts} if self.form.facts else {})
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The value of a one-value bin, otherwise its range."""
+        low, high = self._grid
+        names = []
+        for i in range(len(low)):
+            if low[i] == high[i]:
+                names.append(self._format(int(low[i])))
+            elif self.integer:
+                names.append(f"{low[i]} to {high[i]}")
+            else:
+                close = "]" if i == len(low) - 1 else ")"
+                names.append(f"[{self.edges[i]:.10g}, {self.edges[i + 1]:.10g}{close}")
+        return tuple(names)
+
+    def _format(self, step: int) -> str:
+        return f"{step / 10.0**self.decimals:.{self.decimals}f}"
+
+    def sloped(self, counts: NDArray[np.float64], least: float) -> NumericPlaces:
+        """The same bins, the density inside each going on as it goes from bin to bin.
+
+        Args:
+            counts: float64[bins], noisy counts of rows.
+            least: rows that a bin is taken to have at least, above 0.
+        """
+        return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))
+
+    @cached_property
+    def _sloping(self) -> NDArray[np.intp]:
+        """The bins that are not even."""
+        return np.flatnonzero(self.slopes)
+
+    @cached_property
+    def centres(self) -> NDArray[np.float64]:
+        """Mean of the values that a bin decodes to."""
+        low, high = self._grid
+        steps, at = np.asarray((low + high) / 2.0), self._sloping
+        steps[at] = means(low[at], high[at], np.array(self.slopes)[at])
+        return np.asarray(steps / 10.0**self.decimals)
+
+    @property
+    def half_widths(self) -> NDArray[np.float64]:
+        """How far a value that a bin stands for can lie from its centre; 0 for one-value bins."""
+        low, high = self._grid
+        ends = (low, high) if self.integer else (np.array(self.edges[:-1]), np.array(self.edges[1:]))
+        wide = np.maximum(ends[1] - self.centres, self.centres - ends[0])
+        return np.where(low == high, 0.0, wide)
+
+    @property
+    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The lowest and the highest value that each bin decodes to."""
+        low, high = (steps / 10.0**self.decimals for steps in self._grid)
+        return low, high
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Bin of each number; clipped to the first and last."""
+        return self.places_of(self.form.read(texts))
+
+    def places_of(self, numbers: NDArray[np.float64]) -> Codes:
+        """Bin of each number, NOWHERE for NaN."""
+        bins = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right")
+        return np.where(np.isnan(numbers), NOWHERE, bins).astype(np.int64)
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """A draw from the grid of each bin."""
+        low, high = self._grid
+        steps = drawn_between(low, high, codes, rng)
+        if self._sloping.size:
+            slope = np.array(self.slopes)[codes]
+            at = np.flatnonzero(slope)
+            steps[at] = drawn(low[codes[at]], high[codes[at]], slope[at], rng)
+        return pa.array(steps if self.integer else steps / 10.0**self.decimals, self.arrow_type)
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """Integers without decimals, other numbers with their fixed number of them."""
+        plain = pc.cast(values, pa.string()) if self.integer else fixed_texts(values, self.decimals)
+        return self.form.write(plain)
+
+
+def default_decimals(edges: Sequence[float]) -> int:
+    """Decimals that give the narrowest bin some 1 000 values, between 0 and 6."""
+    width = min(b - a for a, b in pairwise(edges))
+    return int(min(6, max(0, ceil(3 - log10(width)))))

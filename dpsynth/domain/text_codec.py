@@ -1,0 +1,117 @@
+r"""Places of codes with a hierarchy, such as postcodes: their first characters.
+
+Invariant: a decoded text matches the pattern and begins as its place says, and every text that
+does so is as likely as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsynth.domain.codec import NOWHERE, Codes
+from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of
+
+
+@dataclass(frozen=True)
+class TextPlaces:
+    r"""Prefixes of the texts of a pattern, none of them the beginning of another.
+
+    Attributes:
+        pattern: see ``text_patterns``.
+        prefixes: one a place; each begins a text of the pattern.
+        other: a text that stands for those of the pattern with another prefix, in a place of its
+            own. None: they are nowhere.
+
+    >>> p = TextPlaces(r"\d{5}", ("75", "69", "130"))
+    >>> p.labels
+    ('75***', '69***', '130**')
+    >>> p.encode(pa.array(["75011", "13055", "13100", "7501", "75 011"])).tolist()
+    [0, 2, -1, -1, -1]
+    """
+
+    pattern: str
+    prefixes: tuple[str, ...]
+    other: str | None = None
+
+    @cached_property
+    def _positions(self) -> Alphabets:
+        return alphabets(self.pattern)
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """string."""
+        return pa.string()
+
+    @property
+    def ordered(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Pattern and prefixes."""
+        return {"pattern": self.pattern, "prefixes": list(self.prefixes)}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Prefixes with a star for each character that is drawn, then the label of the others."""
+        found = []
+        for prefix in self.prefixes:
+            rest = self._positions[len(prefix) :]
+            found.append(prefix + "".join(letters if len(letters) == 1 else "*" for letters in rest))
+        return (*found, *(() if self.other is None else (self.other,)))
+
+    @property
+    def centres(self) -> None:
+        """None: texts are no numbers."""
+        return None
+
+    @property
+    def half_widths(self) -> None:
+        """None likewise."""
+        return None
+
+    def encode(self, texts: pa.StringArray) -> Codes:
+        """Place of the prefix of each text that matches the pattern."""
+        codes = np.full(len(texts), NOWHERE, dtype=np.int64)
+        for length in sorted({len(prefix) for prefix in self.prefixes}):
+            places = [i for i, prefix in enumerate(self.prefixes) if len(prefix) == length]
+            known = pa.array([self.prefixes[i] for i in places], pa.string())
+            found = pc.index_in(pc.utf8_slice_codeunits(texts, 0, length), known)
+            spot = found.fill_null(len(places)).to_numpy(zero_copy_only=False)
+            here = np.array([*places, NOWHERE])[spot]
+            codes = np.where(here == NOWHERE, codes, here)
+        matches = np.asarray(pc.fill_null(pc.match_substring_regex(texts, regex_of(self._positions)), False))
+        if self.other is None:
+            return np.where(matches, codes, NOWHERE)
+        other = np.asarray(pc.fill_null(pc.equal(texts, self.other), False)) | (matches & (codes == NOWHERE))
+        return np.where(other, len(self.prefixes), np.where(matches, codes, NOWHERE))
+
+    def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
+        """The prefix, and a uniform draw for each position after it."""
+        starts = pa.array([*self.prefixes, *(() if self.other is None else (self.other,))], pa.string())
+        whole = len(self._positions)
+        lengths = np.array([*map(len, self.prefixes), whole], dtype=np.int64)[codes]
+        parts = [starts.take(pa.array(codes))]
+        for position in range(int(lengths.min(initial=whole)), whole):
+            letters = pa.array([*self._positions[position], ""], pa.string())
+            drawn = rng.integers(0, len(letters) - 1, len(codes))
+            parts.append(letters.take(pa.array(np.where(lengths <= position, drawn, len(letters) - 1))))
+        return pc.binary_join_element_wise(*parts, "")
+
+    def text(self, values: pa.Array) -> pa.StringArray:
+        """The texts themselves."""
+        return values
+
+
+def every_prefix(positions: Alphabets, most: int) -> tuple[str, ...]:
+    """The texts of some positions in the order of their characters, at most so many."""
+    texts: Iterator[str] = ("".join(letters) for letters in product(*positions))
+    return tuple(islice(texts, most))

@@ -1,0 +1,313 @@
+"""A dataset's account: its cap, and what its releases count for.
+
+Invariant: a release counts for its whole reservation until it has ended, and for what its journal says
+from then on. All that is said of an account (what is used, what is left, what fits) goes by its
+filter (``dpsynth.ledger.privacy_filter``), with costs rounded up and what is left rounded down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from fractions import Fraction
+from math import inf, isqrt
+from typing import Literal
+
+from dpsynth.accounting.accountants import budget_of, epsilon_of
+from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.events import Measure
+from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.domain.slices import Slice
+from dpsynth.ledger.privacy_filter import (
+    Counted,
+    Figures,
+    Filter,
+    bound,
+    epsilon_at,
+    figures,
+    together,
+    total_of,
+    within,
+)
+
+__all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "State"]
+
+State = Literal["reserved", "closed", "abandoned"]
+"""Reserved counts in full; closed and abandoned count for what they were charged."""
+
+MOST_LAPSES = Fraction(1, 2)
+"""No account keeps a larger share of its delta for lapses unasked."""
+
+MOST = 1_000_000
+"""Nobody needs to know that more releases fit than this."""
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a release asks of a dataset's budget before it may open the table.
+
+    Attributes:
+        release_id: names the release for ever.
+        dataset: the ledger's name of the private table.
+        unit: the privacy unit in words.
+        neighbours: "add_remove" or "replace_one".
+        cap: the cap that the config states, not rounded up.
+        filter: the one that the config names; None where it takes the recorded one.
+        suits: the filter of a dataset that is not recorded yet, where the config names none.
+        cost: the most that the release can cost, not rounded down.
+        release: its name in the config.
+        spec: a digest of all in the config that decides the bundle.
+        occasion: what is released once: a period, or a tick of a schedule; None where each run is new.
+        part: the rows that it is about; None if it is about all.
+        parallel: whether the part is counted apart from others.
+
+    Raises:
+        ValueError: parallel without a part, or under another relation than add_remove; or the cap's
+            delta is not below 1.
+    """
+
+    release_id: str
+    dataset: str
+    unit: str
+    neighbours: str
+    cap: Amount
+    filter: Filter | None
+    suits: Filter
+    cost: Cost
+    release: str = ""
+    spec: str = ""
+    occasion: str | None = None
+    part: Slice | None = None
+    parallel: bool = False
+
+    def __post_init__(self) -> None:
+        """Reject what no account could hold."""
+        if self.parallel and (self.part is None or self.neighbours != "add_remove"):
+            raise ValueError("only parts of a table, under add_remove, are counted apart")
+        if self.cap.delta >= 1:
+            raise ValueError("the delta of a cap is below 1")
+
+    @property
+    def lapses(self) -> Fraction:
+        """The share of delta that the release may take for lapses; at most a half."""
+        delta = self.cost.amount.delta
+        return min(self.cost.lapse / delta, MOST_LAPSES) if delta else Fraction(0)
+
+
+@dataclass(frozen=True)
+class ReleaseEntry:
+    """What the ledger has of a release.
+
+    Attributes:
+        release_id, dataset, release, occasion, part, parallel, spec: as reserved.
+        state: reserved, closed or abandoned.
+        reserved: what it reserved.
+        cost: what it counts for: its reservation while reserved, its charge afterwards.
+        created, ended: UTC dates of the reservation and of the end.
+        events: of its journal; empty until it has ended, or where no journal was found.
+        reason: why it was abandoned.
+    """
+
+    release_id: str
+    dataset: str
+    release: str
+    occasion: str | None
+    part: Slice | None
+    parallel: bool
+    spec: str
+    state: State
+    reserved: Cost
+    cost: Cost
+    created: date
+    ended: date | None = None
+    events: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
+    reason: str = ""
+
+    @property
+    def counted(self) -> Counted:
+        """What a filter counts."""
+        return Counted(self.cost, self.part if self.parallel else None)
+
+
+@dataclass(frozen=True)
+class CapChange:
+    """A cap and since when it is in force.
+
+    Attributes:
+        cap: (epsilon, delta).
+        created: UTC date.
+        reason: none for the first of a dataset.
+        lapses: the share of delta that the filters zcdp and gdp keep for lapses, below 1.
+    """
+
+    cap: Amount
+    created: date
+    reason: str = ""
+    lapses: Fraction = Fraction(0)
+
+    def shown(self) -> str:
+        """For people: ``ε = 3, δ = 1e-6``, and the share for lapses where there is one."""
+        kept = f" ({digits(self.lapses, up=False)} of δ for finding values)" if self.lapses else ""
+        return f"{self.cap.shown(up=False)}{kept}"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """A dataset's account.
+
+    Attributes:
+        unit, neighbours: what the dataset's guarantees are about, as first recorded.
+        filter: how its costs are added up, as first recorded.
+        caps: the first, then each change; the last is in force.
+        releases: in the order of their reservations.
+        opened: UTC date of the first reservation.
+    """
+
+    dataset: str
+    unit: str
+    neighbours: str
+    filter: Filter
+    caps: tuple[CapChange, ...]
+    releases: tuple[ReleaseEntry, ...]
+    opened: date
+
+    @property
+    def cap(self) -> Amount:
+        """The cap in force."""
+        return self.caps[-1].cap
+
+    @property
+    def lapses(self) -> Fraction:
+        """The share of the cap's delta that is kept for lapses."""
+        return self.caps[-1].lapses
+
+    @property
+    def bound(self) -> Figures:
+        """The most that the filter's sums may come to."""
+        return bound(self.filter, self.cap, self.lapses)
+
+    def _total(self, *more: Counted) -> Figures:
+        return total_of(self.filter, [*(r.counted for r in self.releases), *more])
+
+    def under(self, cap: Amount) -> Balance:
+        """The account, were another cap in force."""
+        return replace(self, caps=(*self.caps, CapChange(cap, self.opened, lapses=self.lapses)))
+
+    def of_part(self, part: Slice) -> Balance:
+        """The account of those who may be in a part: without the releases that are known to be apart."""
+        counted = ((r, r.counted.part) for r in self.releases)
+        return replace(self, releases=tuple(r for r, own in counted if own is None or own.overlaps(part)))
+
+    @property
+    def epsilon_used(self) -> Fraction:
+        """What all releases, reserved ones in full, come to at ``delta_used``, rounded up."""
+        return epsilon_at(self.filter, self._total(), self.cap.delta * (1 - self.lapses))
+
+    @property
+    def delta_used(self) -> Fraction:
+        """The sum of the deltas under "sequential"; otherwise that at which epsilon is taken, and lapses."""
+        apart = Fraction(0) if self.filter == "sequential" else self.cap.delta * (1 - self.lapses)
+        return apart + self._total()[1]
+
+    @property
+    def share_used(self) -> float:
+        """The part of the cap that is counted, under the filter, rounded up; infinite of a cap of 0."""
+        return _share(self._total(), self.bound)
+
+    @property
+    def left(self) -> Figures:
+        """What the filter's sums may still grow by; below 0 where the cap was lowered below them."""
+        return tuple(b - a for a, b in zip(self._total(), self.bound, strict=True))
+
+    def share_of(self, cost: Cost) -> float:
+        """The part of the cap that a cost takes by itself, rounded up."""
+        found = figures(self.filter, cost)
+        return inf if found is None else _share(found, self.bound)
+
+    def allows(self, cost: Cost, part: Slice | None = None, cap: Amount | None = None) -> bool:
+        """Whether one more release fits under the cap, or under another.
+
+        Args:
+            cost: what it may cost.
+            part: the part that is counted apart, or None.
+            cap: in place of the account's.
+        """
+        if figures(self.filter, cost) is None:
+            return False
+        return within(self._total(Counted(cost, part)), bound(self.filter, cap or self.cap, self.lapses))
+
+    def fits(self, cost: Cost) -> int:
+        """How many more releases of a cost, each about the whole table, fit; at most ``MOST``."""
+        found = figures(self.filter, cost)
+        if found is None or min(self.left) < 0:
+            return 0
+        return min([MOST, *(have // one for have, one in zip(self.left, found, strict=True) if one)])
+
+    def largest_epsilon(self, delta: Fraction, measure: Measure) -> Fraction:
+        """The largest epsilon that one more release, about the whole table, may ask for.
+
+        Args:
+            delta: its delta, but for its lapse; 0 for a pure one.
+            measure: how it adds up its own losses. Where that is zcdp and the filter gdp, its noise is
+                taken to be Laplace: none of Gaussian noise fits.
+        """
+        left = self.left
+        if min(left) < 0 or (measure != "pure" and not delta):
+            return Fraction(0)
+        if self.filter == "sequential":
+            return left[0] if delta <= left[1] else Fraction(0)
+        # What a release counts for grows in line with its budget; of pure epsilon-DP, with the square.
+        budget = left[0] / self._count(measure, Fraction(1))
+        if measure == "pure":
+            return Fraction(isqrt(int(budget * (1 << 160))), 1 << 80)
+        epsilon, step = Fraction(float_down(epsilon_of(measure, budget, delta))), Fraction(1, 1 << 50)
+        while epsilon > 0 and self._count(measure, budget_of(measure, epsilon, delta)) > left[0]:
+            epsilon, step = max(Fraction(0), epsilon * (1 - step)), 2 * step
+        return epsilon
+
+    def _count(self, measure: Measure, budget: Fraction) -> Fraction:
+        """What a release with a budget counts for under zcdp or gdp."""
+        found = figures(self.filter, planned(measure, "laplace", budget, Amount()))
+        assert found is not None
+        return found[0]
+
+    def together(self) -> tuple[tuple[ReleaseEntry, ...], ...]:
+        """The sets of releases that one person's rows may be in: one, unless parts are counted apart.
+
+        What is said of all releases together is the most that is true of any set.
+        """
+        return together(self.releases, [r.counted.part for r in self.releases])
+
+
+def _share(used: Figures, allowed: Figures) -> float:
+    each = zip(used, allowed, strict=True)
+    return max(0.0 if not some else float_up(some / most) if most else inf for some, most in each)
+
+
+def first_balance(entry: Reservation, on: date) -> Balance:
+    """The account of a dataset that the ledger meets for the first time.
+
+    Of the cap's delta it keeps as large a share for lapses as the release takes of its own.
+    """
+    kind = entry.filter or entry.suits
+    first = CapChange(entry.cap, on, lapses=Fraction(0) if kind == "sequential" else entry.lapses)
+    return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (first,), (), on)
+
+
+def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
+    """What the ledger has of a release that has just reserved its budget."""
+    return ReleaseEntry(
+        release_id=entry.release_id,
+        dataset=entry.dataset,
+        release=entry.release,
+        occasion=entry.occasion,
+        part=entry.part,
+        parallel=entry.parallel,
+        spec=entry.spec,
+        state="reserved",
+        reserved=entry.cost,
+        cost=entry.cost,
+        created=on,
+    )

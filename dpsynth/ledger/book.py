@@ -1,0 +1,193 @@
+"""The accounts that the ledger's rows add up to.
+
+Invariant: a row that makes no sense after those before it is refused, in words that begin with its number,
+whatever it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from dpsynth.accounting.cost import Cost
+from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
+from dpsynth.ledger.chain import Row
+from dpsynth.ledger.contents import UNREADABLE, Wrong, cap_of, ended, facts, read, reserved
+from dpsynth.ledger.privacy_filter import (
+    FILTERS,
+    NOTHING_COUNTED,
+    Counted,
+    Figures,
+    Filter,
+    bound,
+    figures,
+    plus,
+    total_of,
+    within,
+)
+
+
+class Senseless(ValueError):
+    """A row that says what can't be; its text begins with the row's number."""
+
+
+@dataclass
+class _Account:
+    """An account while rows are entered.
+
+    Attributes:
+        everyone: the filter's sums over the releases that are about the whole table.
+        kept: whether all sums are known to be within the cap, as they were at the last close look.
+    """
+
+    dataset: str
+    unit: str
+    neighbours: str
+    filter: Filter
+    caps: list[CapChange]
+    opened: date
+    everyone: Figures
+    kept: bool = False
+    releases: dict[str, ReleaseEntry] = field(default_factory=dict)
+    parts: dict[str, Counted] = field(default_factory=dict)
+
+    def count(self, entry: ReleaseEntry) -> None:
+        """Let a release count for what it says, in place of what it did."""
+        if (before := self.releases.get(entry.release_id)) is not None and before.counted.part is None:
+            self.everyone = plus(self.everyone, tuple(-f for f in self._figures(before.cost)))
+        self.releases[entry.release_id] = entry
+        if entry.counted.part is None:
+            self.everyone = plus(self.everyone, self._figures(entry.cost))
+        else:
+            self.parts[entry.release_id] = entry.counted
+
+    def _figures(self, cost: Cost) -> Figures:
+        found = figures(self.filter, cost)
+        if found is None:
+            raise Wrong("costs what the filter can't count")
+        return found
+
+    def keeps_to_its_cap(self, last: ReleaseEntry) -> bool:
+        """Whether all sums are within the cap, of which the last release raised some."""
+        part = last.counted.part
+        near: Iterable[Counted] = self.parts.values()
+        if self.kept and part is not None:
+            # Nobody else's sum has grown.
+            near = [c for c in near if c.part is not None and c.part.overlaps(part)]
+        total = plus(self.everyone, total_of(self.filter, near))
+        self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].lapses))
+        return self.kept
+
+    def balance(self) -> Balance:
+        return Balance(
+            self.dataset,
+            self.unit,
+            self.neighbours,
+            self.filter,
+            tuple(self.caps),
+            tuple(self.releases.values()),
+            self.opened,
+        )
+
+
+class Book:
+    """Rows, entered one by one, and the accounts that they add up to."""
+
+    def __init__(self) -> None:
+        """An empty book."""
+        self._accounts: dict[str, _Account] = {}
+        self._dataset_of: dict[str, str] = {}
+        self._last = date.min
+
+    def enter(self, row: Row, *, closely: bool = False) -> None:
+        """Enter a row.
+
+        Args:
+            row: the next one.
+            closely: whether to check that a reservation kept to the cap that was in force.
+
+        Raises:
+            Senseless: the row can't stand after those before it.
+        """
+        try:
+            created = date.fromisoformat(row.created)
+            if created.isoformat() != row.created:
+                raise Wrong("has no plain date")
+            early, self._last = created < self._last, max(created, self._last)
+            self._enter(row, facts(row), created)
+        except UNREADABLE as error:
+            # What a parser says may be long.
+            words = str(error) if isinstance(error, Wrong) else "can't be read"
+            raise Senseless(f"row {row.number}: it {words}") from error
+        if early:
+            raise Senseless(f"row {row.number}: it is dated before the row before")
+        if closely and row.kind == "reserved":
+            account = self._accounts[row.dataset]
+            if not account.keeps_to_its_cap(account.releases[str(row.release_id)]):
+                what = f"for release {row.release_id} what the cap did not allow"
+                raise Senseless(f"row {row.number}: it reserves {what}")
+
+    def balance(self, dataset: str) -> Balance | None:
+        """A dataset's account."""
+        account = self._accounts.get(dataset)
+        return None if account is None else account.balance()
+
+    def balances(self) -> tuple[Balance, ...]:
+        """All accounts, in the order of their opening."""
+        return tuple(account.balance() for account in self._accounts.values())
+
+    def release(self, release_id: str) -> ReleaseEntry | None:
+        """What is known of a release."""
+        dataset = self._dataset_of.get(release_id)
+        return None if dataset is None else self._accounts[dataset].releases[release_id]
+
+    def _enter(self, row: Row, content: Mapping[str, object], created: date) -> None:
+        if (row.release_id is None) != (row.kind in ("dataset", "cap")):
+            raise Wrong("is not about what its kind is about")
+        if row.kind == "dataset":
+            self._open(row, content, created)
+            return
+        account = self._accounts.get(row.dataset)
+        if account is None:
+            raise Wrong(f"is about the dataset {row.dataset!r}, which no row before it opens")
+        if row.kind == "cap":
+            account.caps.append(cap_of(content, created, read(content, "reason", str), account.filter))
+            account.kept = False
+        elif row.kind == "reserved":
+            if row.release_id in self._dataset_of:
+                raise Wrong(f"reserves for release {row.release_id} a second time")
+            entry = reserved(row, content, created)
+            if entry.parallel and account.neighbours != "add_remove":
+                raise Wrong(f"counts for a part only, under {account.neighbours}")
+            account.count(entry)
+            self._dataset_of[str(row.release_id)] = row.dataset
+        else:
+            account.count(ended(row, content, created, account.releases.get(str(row.release_id))))
+
+    def _open(self, row: Row, content: Mapping[str, object], created: date) -> None:
+        if row.dataset in self._accounts:
+            raise Wrong(f"opens the dataset {row.dataset!r} a second time")
+        kind = next((f for f in FILTERS if f == content["filter"]), None)
+        if kind is None:
+            raise Wrong("names no known filter")
+        self._accounts[row.dataset] = _Account(
+            row.dataset,
+            read(content, "unit", str),
+            read(content, "neighbours", str),
+            kind,
+            [cap_of(content, created, "", kind)],
+            created,
+            NOTHING_COUNTED,
+        )
+
+
+def problems_of(rows: Iterable[Row]) -> list[str]:
+    """What rows say that can't be, each in words that begin with the row's number."""
+    book, found = Book(), []
+    for row in rows:
+        try:
+            book.enter(row, closely=True)
+        except Senseless as error:
+            found.append(str(error))
+    return found

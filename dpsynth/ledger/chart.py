@@ -1,0 +1,227 @@
+"""The picture of a budget over time: places in per cent of the picture's width and height.
+
+Invariant: on every day the line stands at what the ledger counted on that day, a reservation in
+full until its release had ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from math import ceil, floor, isfinite, log10
+
+from dpsynth.ledger.balance import Balance, CapChange
+from dpsynth.ledger.privacy_filter import bound, total_of
+from dpsynth.ledger.runway import Runway
+from dpsynth.ledger.views import AccountView, share_in_words
+
+_SHORTEST = 30
+"""Days that a picture spans at least."""
+
+_AHEAD = 1.5
+"""As much more than behind may lie ahead, if then all that fits is in the picture."""
+
+_DOTS = 60
+_ROOM_ABOVE = 1.12
+_LEVELS = 5
+_TICKS = 7
+_DAYS = (1, 2, 7, 14)
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place along one side, from 0 to 100, and what stands there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A place in the picture, from the left and from the bottom, and what it says."""
+
+    across: float
+    up: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture 100 wide and 100 high, of shares of today's cap.
+
+    Attributes:
+        line: path of what was counted.
+        area: the same, down to the bottom.
+        ahead: path of what releases like the last one would add; "" where nobody can say.
+        cap: path of the cap.
+        cap_at: height of today's cap; None where it lies above the picture.
+        today: how far across.
+        ticks, levels: along the bottom and the side.
+        dots: one a release, where there are not too many.
+        refused: the first release that would not fit, where the picture reaches so far.
+    """
+
+    line: str
+    area: str
+    ahead: str
+    cap: str
+    cap_at: float | None
+    today: float
+    ticks: tuple[Mark, ...]
+    levels: tuple[Mark, ...]
+    dots: tuple[Dot, ...]
+    refused: Mark | None
+
+
+def chart(view: AccountView, today: date) -> Chart | None:
+    """The picture of an account; None where there is nothing to draw: no release, or a cap of nothing."""
+    account = view.account
+    counted = _counted(account)
+    caps = [(change.created, _relative(change, account)) for change in account.caps]
+    if not account.releases or not all(isfinite(share) for _, share in counted + caps):
+        return None
+    now = max(today, counted[-1][0], caps[-1][0])
+    used = counted[-1][1]
+    until = _until(view.runway, account.opened, now)
+    ahead = _ahead(view, used, until)
+    scale = _Scale(
+        account.opened, until, _top(max(share for _, share in counted + ahead), max(c for _, c in caps))
+    )
+    line = scale.steps([(account.opened, 0.0), *counted, (now, used)])
+    cap = scale.steps([*caps, (until, caps[-1][1])])
+    refused = None if view.runway is None else view.runway.refused
+    return Chart(
+        line=line,
+        area=f"{line}V100H{scale.across(account.opened):.3f}Z",
+        ahead=scale.steps([(now, used), *ahead]) if ahead else "",
+        cap=cap,
+        cap_at=scale.up(1.0) if scale.top >= 1.0 else None,
+        today=scale.across(now),
+        ticks=tuple(Mark(scale.across(day), label) for day, label in _ticks(account.opened, until)),
+        levels=tuple(Mark(scale.up(level), f"{100 * level:.4g} %") for level in _levels(scale.top)),
+        dots=_dots(view, scale),
+        refused=None if refused is None or refused > until else Mark(scale.across(refused), str(refused)),
+    )
+
+
+def as_of(account: Balance, day: date) -> Balance:
+    """An account as it stood at the end of a day, under today's cap."""
+    releases = (
+        entry
+        if entry.ended is not None and entry.ended <= day
+        else replace(entry, state="reserved", cost=entry.reserved, ended=None)
+        for entry in account.releases
+        if entry.created <= day
+    )
+    return replace(account, releases=tuple(releases))
+
+
+def _counted(account: Balance) -> list[tuple[date, float]]:
+    """Shares of today's cap, from each day on which they changed."""
+    days = {day for r in account.releases for day in (r.created, r.ended) if day is not None}
+    return [(day, as_of(account, day).share_used) for day in sorted(days)] or [(account.opened, 0.0)]
+
+
+def _relative(change: CapChange, account: Balance) -> float:
+    """A cap by today's, in the figure of which most is used."""
+    total = total_of(account.filter, [r.counted for r in account.releases])
+    then, now = bound(account.filter, change.cap, change.lapses), account.bound
+    shares = [used / most if most else used for used, most in zip(total, now, strict=True)]
+    place = shares.index(max(shares))
+    return float(then[place] / now[place]) if now[place] else float("inf")
+
+
+def _until(road: Runway | None, opened: date, now: date) -> date:
+    """The last day of the picture: not much more lies ahead than behind."""
+    span = max((now - opened).days, _SHORTEST)
+    margin = ceil(span / 12)
+    due = () if road is None else road.due
+    wanted = max((due[-1] - now).days, 0) + margin if due else margin
+    days = wanted if wanted <= _AHEAD * span else span
+    return now + timedelta(days=min(max(days, span - (now - opened).days), (date.max - now).days))
+
+
+def _ahead(view: AccountView, used: float, until: date) -> list[tuple[date, float]]:
+    """What releases like the last one would add; as many as fit, or as the picture has room for."""
+    road = view.runway
+    if road is None or not road.due:
+        return []
+    each = 0.0 if road.apart else view.account.share_of(road.like.cost)
+    fitting = [day for day in road.due[: None if road.apart else road.fits] if day <= until]
+    steps = [(day, used + each * (i + 1)) for i, day in enumerate(fitting)]
+    # Level until the first that is refused, or to the edge.
+    refused = None if road.apart else road.refused
+    last = until if refused is None or refused > until else refused
+    return [*steps, (last, steps[-1][1] if steps else used)]
+
+
+def _top(most: float, cap: float) -> float:
+    """The height of the picture: above the caps where releases come near, else a little above these."""
+    if _ROOM_ABOVE * most > 0.3:
+        return max(cap, most, 1.0) * _ROOM_ABOVE
+    step = _step(_ROOM_ABOVE * most or 1.0, 4)
+    return step * ceil(_ROOM_ABOVE * most / step) if most else _ROOM_ABOVE
+
+
+def _step(most: float, number: int) -> float:
+    """The least of 1, 2, 5, 10 ... of which so many reach a height."""
+    size: float = 10.0 ** floor(log10(most / number))
+    return next(factor * size for factor in (1, 2, 5, 10) if factor * size * number >= most * (1 - 1e-9))
+
+
+def _levels(top: float) -> Iterator[float]:
+    step = _step(top, _LEVELS)
+    return (i * step for i in range(floor(top / step + 1e-9) + 1))
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Places of days and of shares."""
+
+    opened: date
+    until: date
+    top: float
+
+    def across(self, day: date) -> float:
+        whole = (self.until - self.opened).days
+        margin = 0.02 * whole
+        return 100 * ((day - self.opened).days + margin) / (whole + margin)
+
+    def up(self, share: float) -> float:
+        return 100 * share / self.top
+
+    def steps(self, points: list[tuple[date, float]]) -> str:
+        """A path that keeps its height until the day on which it changes."""
+        day, share = points[0]
+        rest = (f"H{self.across(at):.3f}V{100 - self.up(to):.3f}" for at, to in points[1:])
+        return f"M{self.across(day):.3f} {100 - self.up(share):.3f}{''.join(rest)}"
+
+
+def _dots(view: AccountView, scale: _Scale) -> tuple[Dot, ...]:
+    if len(view.lines) > _DOTS:
+        return ()
+    return tuple(
+        Dot(
+            scale.across(line.entry.created),
+            scale.up(as_of(view.account, line.entry.created).share_used),
+            f"{line.entry.occasion or line.entry.release_id}: {share_in_words(line.so_far)}",
+        )
+        for line in view.lines
+    )
+
+
+def _ticks(opened: date, until: date) -> list[tuple[date, str]]:
+    """Days, first days of months or of years: as many as there is room for."""
+    days = (until - opened).days
+    step = next((n for n in _DAYS if days / n < _TICKS), None)
+    if step is not None:
+        found = (opened + timedelta(days=i) for i in range(0, days, step))
+        return [(day, f"{day:%m-%d}") for day in found]
+    months = next((n for n in _MONTHS if days / (30.4 * n) < _TICKS), _MONTHS[-1])
+    first, last = (day.year * 12 + day.month - 1 for day in (opened, until))
+    numbers = range(-(-first // months) * months, last + 1, months)
+    starts = (date(n // 12, n % 12 + 1, 1) for n in numbers if 12 <= n < 12 * 10_000)
+    shown = "%Y" if months % 12 == 0 else "%Y-%m"
+    return [(day, f"{day:{shown}}") for day in starts if opened <= day <= until]

@@ -1,0 +1,166 @@
+"""What a row of the ledger says, as JSON, and back.
+
+Invariant: amounts are exact rationals as text ("3", "1/1000000"); nothing is rounded on the way in or
+out. What can't be read raises one of ``UNREADABLE``, whatever it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from typing import TypeVar
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import Cost
+from dpsynth.domain.slices import Slice
+from dpsynth.ledger.balance import CapChange, ReleaseEntry, Reservation, State
+from dpsynth.ledger.chain import KINDS, Row
+from dpsynth.ledger.privacy_filter import Filter
+
+UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, ZeroDivisionError)
+"""What reading a damaged row may raise."""
+
+_BEFORE = "0"
+"""Rows of format 2 say nothing of lapses, and there were none."""
+
+_RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
+T = TypeVar("T")
+
+
+class Wrong(ValueError):
+    """What is wrong with a row, in words of which the row is the subject."""
+
+
+def of_dataset(entry: Reservation, lapses: Fraction) -> dict[str, object]:
+    """Content of the row that opens a dataset's account, which keeps a share of delta for lapses."""
+    return {
+        "unit": entry.unit,
+        "neighbours": entry.neighbours,
+        "filter": entry.filter or entry.suits,
+        "cap": _amount_json(entry.cap),
+        "lapses": str(lapses),
+    }
+
+
+def of_reservation(entry: Reservation) -> dict[str, object]:
+    """Content of a reservation's row."""
+    return {
+        "release": entry.release,
+        "occasion": entry.occasion,
+        "part": None if entry.part is None else entry.part.to_json(),
+        "parallel": entry.parallel,
+        "spec": entry.spec,
+        "cost": _cost_json(entry.cost),
+    }
+
+
+def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str) -> dict[str, object]:
+    """Content of the row that ends a release."""
+    return {"cost": _cost_json(cost), "events": [dict(event) for event in events], "reason": reason}
+
+
+def of_cap(cap: Amount, lapses: Fraction, reason: str) -> dict[str, object]:
+    """Content of a row that changes a cap."""
+    return {"cap": _amount_json(cap), "lapses": str(lapses), "reason": reason}
+
+
+def facts(row: Row) -> Mapping[str, object]:
+    """Its content."""
+    if row.kind not in KINDS:
+        raise Wrong("is of no known kind")
+    content = json.loads(row.content)
+    if not isinstance(content, dict):
+        raise Wrong("has no content")
+    return content
+
+
+def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseEntry:
+    """The release of a reservation's row."""
+    cost, part, occasion = _cost(content["cost"]), content["part"], content["occasion"]
+    entry = ReleaseEntry(
+        release_id=str(row.release_id),
+        dataset=row.dataset,
+        release=read(content, "release", str),
+        occasion=None if occasion is None else read(content, "occasion", str),
+        part=None if part is None else Slice.from_json(read(content, "part", dict)),
+        parallel=read(content, "parallel", bool),
+        spec=read(content, "spec", str),
+        state="reserved",
+        reserved=cost,
+        cost=cost,
+        created=created,
+    )
+    if entry.parallel and entry.part is None:
+        raise Wrong("reserves for a part and names none")
+    return entry
+
+
+def ended(row: Row, content: Mapping[str, object], created: date, known: ReleaseEntry | None) -> ReleaseEntry:
+    """A known release after the row that ends it."""
+    if known is None or known.state != "reserved":
+        raise Wrong(f"ends release {row.release_id}, which is not under way")
+    cost, events = _cost(content["cost"]), read(content, "events", list)
+    if not cost.within(known.reserved):
+        raise Wrong(f"charges release {row.release_id} with more than it reserved")
+    if not all(isinstance(event, dict) for event in events):
+        raise Wrong("has events that are none")
+    state: State = "closed" if row.kind == "closed" else "abandoned"
+    reason = read(content, "reason", str)
+    return replace(known, state=state, cost=cost, ended=created, events=tuple(events), reason=reason)
+
+
+def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
+    """The cap that a row puts in force, which a filter must be able to keep to."""
+    cap, lapses = _amount(read(content, "cap", dict)), _rational(content.get("lapses", _BEFORE))
+    if cap.delta >= 1 or lapses >= 1 or (lapses if kind == "sequential" else not cap.delta):
+        raise Wrong("has a cap that the filter can't keep to")
+    return CapChange(cap, created, reason, lapses)
+
+
+def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
+    """A field, of exactly one type."""
+    value = content[key]
+    if type(value) is not kind:
+        raise Wrong(f"has no {key} that can be read")
+    return value
+
+
+def _amount_json(amount: Amount) -> dict[str, str]:
+    return {"epsilon": str(amount.epsilon), "delta": str(amount.delta)}
+
+
+def _cost_json(cost: Cost) -> dict[str, str | None]:
+    half = cost.half_mu_squared
+    return {
+        **_amount_json(cost.amount),
+        "rho": str(cost.rho),
+        "half_mu_squared": None if half is None else str(half),
+        "lapse": str(cost.lapse),
+    }
+
+
+def _amount(record: Mapping[str, object]) -> Amount:
+    return Amount(_rational(record["epsilon"]), _rational(record["delta"]))
+
+
+def _cost(record: object) -> Cost:
+    if not isinstance(record, dict):
+        raise Wrong("has no cost")
+    half = record["half_mu_squared"]
+    return Cost(
+        _amount(record),
+        _rational(record["rho"]),
+        None if half is None else _rational(half),
+        _rational(record.get("lapse", _BEFORE)),
+    )
+
+
+def _rational(text: object) -> Fraction:
+    # A decimal such as 1e999999999 would take all memory there is.
+    if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
+        raise Wrong("has a figure that is no fraction")
+    return Fraction(text)

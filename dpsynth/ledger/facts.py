@@ -1,0 +1,81 @@
+"""An account as JSON, for programs.
+
+Invariant: costs and shares of the cap are rounded up to doubles, caps down. A share of a cap of 0 is null.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.ledger.balance import CapChange
+from dpsynth.ledger.views import AccountView, Line
+
+
+def facts(view: AccountView) -> dict[str, object]:
+    """An account as plain JSON values; costs rounded up to doubles, caps rounded down."""
+    account, road = view.account, view.runway
+    return {
+        "dataset": account.dataset,
+        "unit": account.unit,
+        "neighbours": account.neighbours,
+        "opened": account.opened.isoformat(),
+        "filter": account.filter,
+        "cap": _cap(account.caps[-1]),
+        "caps": [
+            {"since": change.created.isoformat(), **_cap(change), "reason": change.reason}
+            for change in account.caps
+        ],
+        "epsilon_used": float_up(account.epsilon_used),
+        "share_used": _share(account.share_used),
+        "guarantees": [
+            {"accountant": s.accountant, "epsilon": s.epsilon, "delta": s.delta, "adaptive": s.adaptive}
+            for s in view.statements
+        ],
+        "least": view.least.accountant,
+        "releases": [_release(line) for line in view.lines],
+        "runway": None
+        if road is None
+        else {
+            "like": road.like.release_id,
+            "fits": road.fits,
+            "other_parts_free": road.apart,
+            "every_days": road.every,
+            "last": None if road.last is None else road.last.isoformat(),
+            "refused": None if road.refused is None else road.refused.isoformat(),
+        },
+    }
+
+
+def _cap(change: CapChange) -> dict[str, object]:
+    return {
+        "epsilon": float_down(change.cap.epsilon),
+        "delta": float_down(change.cap.delta),
+        "lapses": float_down(change.lapses),
+    }
+
+
+def _share(share: float) -> float | None:
+    return share if isfinite(share) else None
+
+
+def _release(line: Line) -> dict[str, object]:
+    entry = line.entry
+    amount, part = entry.cost.amount, entry.part
+    return {
+        "id": entry.release_id,
+        "release": entry.release,
+        "period": entry.occasion,
+        "part": None if part is None else part.to_json(),
+        "parallel": entry.parallel,
+        "state": entry.state,
+        "epsilon": float_up(amount.epsilon),
+        "delta": float_up(amount.delta),
+        "lapse": float_up(entry.cost.lapse),
+        "share": _share(line.share),
+        "share_so_far": _share(line.so_far),
+        "answers": dict(line.asked),
+        "reserved": entry.created.isoformat(),
+        "ended": None if entry.ended is None else entry.ended.isoformat(),
+        "reason": entry.reason,
+    }

@@ -1,0 +1,332 @@
+"""The durable ledger: what was ever spent on each dataset, and a filter that refuses more.
+
+Invariant: at every instant, whatever process dies, the recorded cost of a release is at
+least that of every answer it may have drawn, and what a dataset's releases count for keeps to
+its cap by its filter. A release reserves its whole budget before the table is opened; only
+an end, at the figures of its journal, lowers what it counts for. And every row is chained to the one
+before; each use of the ledger checks the whole chain.
+
+Ending below the reservation relies on the journal's figures bounding that release by
+themselves, as they do where the plan fixed the number and the cost of its questions
+beforehand, or where a filter inside the release did.
+
+Amounts are exact. Whoever converts a float must have rounded a cost up and a cap down.
+
+SQLAlchemy takes a third of a second to import: import this module where it is needed. The
+values that it takes and gives are in ``dpsynth.ledger.balance``, without SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import Cost
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.ledger import contents, tables
+from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, first_balance
+from dpsynth.ledger.book import problems_of
+from dpsynth.ledger.chain import FIRST, Kind, Row, broken_links
+from dpsynth.ledger.head_file import HeadFile
+from dpsynth.ledger.refusals import (
+    check_allowed,
+    check_cap,
+    check_counted,
+    check_end,
+    check_protection,
+    check_resumed,
+)
+from dpsynth.ledger.sessions import Page, Sessions
+from dpsynth.ledger.store import Store
+
+__all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a check of the whole ledger found.
+
+    Attributes:
+        rows: how many there are.
+        hash: of the last; zeros where there is none.
+        problems: what is wrong, in words; empty where all is well.
+    """
+
+    rows: int
+    hash: str
+    problems: tuple[str, ...]
+
+
+class Ledger:
+    """The ledger in a database, by URL: ``sqlite:///ledger.db`` or ``postgresql://user@host/name``.
+
+    Looking changes nothing: a SQLite file (with mode 0600), tables and the head file are made by the first
+    reservation. Every look and every change checks the whole chain, and holds it against the head file. No
+    connection is kept in between.
+    """
+
+    def __init__(self, url: str, head: str | Path | None = None) -> None:
+        """Check that the URL can hold a ledger. The ledger itself is not opened.
+
+        Args:
+            url: of the database.
+            head: path of the head file, if one is kept.
+
+        Raises:
+            ConfigError: the URL is malformed or of another kind, the place can't be written, or the head
+                file is the ledger itself.
+        """
+        self._store = Store(url)
+        self._head = None if head is None else Path(head)
+        if self._head is not None:
+            try:
+                self._head.exists()
+                same = self._store.stands_at(self._head)
+            except (OSError, RuntimeError):
+                # A name that is too long, or links in a circle.
+                raise ConfigError(
+                    f"The ledger's head file {self._head} can't be reached. Correct ledger.head."
+                ) from None
+            if same:
+                raise ConfigError(
+                    f"The head file {self._head} is the ledger itself. Keep it elsewhere, best on another "
+                    "disk."
+                )
+        self._sessions = Sessions(self._store, self._head)
+
+    @property
+    def name(self) -> str:
+        """The URL without a password, for people."""
+        return self._store.name
+
+    def reserve(self, entry: Reservation) -> ReleaseEntry:
+        """Count a release's whole budget against its dataset, or refuse and change nothing.
+
+        A resumed release asks again and finds its reservation standing, or closed: the same
+        ask changes nothing. A closed release has no budget to draw with. Nor does anything change where a
+        release of the same dataset, name, part and occasion stands under another id and was not
+        abandoned: an occasion is released once.
+
+        The cap is the one in force for the dataset. A lower one in the config holds for this reservation;
+        a higher one raises nothing.
+
+        Returns:
+            What stands for the release: its own entry, or that of the occasion.
+
+        Raises:
+            BudgetRefused: with this one in full, the dataset would count for more than the cap allows.
+            ConfigError: the dataset is recorded with another unit, relation or filter, the id stands
+                for another release or an abandoned one, or the ledger can't be used.
+        """
+        self._sessions.refuse_if_lost()
+        self._store.create()
+        with self._sessions.changing(create=True) as page:
+            if stands := self._standing(entry, page):
+                return stands
+            if page.book.balance(entry.dataset) is None:
+                opened = first_balance(entry, tables.today())
+                page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.lapses))
+            page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
+            made = page.book.release(entry.release_id)
+            assert made is not None
+            return made
+
+    def foreseen(self, entry: Reservation) -> ReleaseEntry | None:
+        """What stands for a release already, or None where it could be reserved now; changes nothing.
+
+        Raises:
+            BudgetRefused, ConfigError: where ``reserve`` would.
+        """
+        with self._sessions.looking() as page:
+            return self._standing(entry, page)
+
+    def _standing(self, entry: Reservation, page: Page) -> ReleaseEntry | None:
+        account = page.book.balance(entry.dataset)
+        if account is not None:
+            check_protection(entry, account)
+        if known := page.book.release(entry.release_id):
+            check_resumed(entry, known)
+            return known
+        if account is not None and (earlier := _of_occasion(entry, account)):
+            return earlier
+        today = tables.today()
+        opened = account or first_balance(entry, today)
+        check_counted(entry, opened)
+        check_allowed(entry, opened, self._store.name, today)
+        return None
+
+    def settle(self, release_id: str, cost: Cost, events: Sequence[Mapping[str, object]]) -> None:
+        """Close a release at what its journal says; what it did not use is free again.
+
+        The same figures a second time change nothing.
+
+        Raises:
+            DpsynthError: the figures exceed the reservation (which then stands), the release
+                has ended otherwise, was never reserved, or the ledger can't be used.
+        """
+        self._end(release_id, "closed", cost, events, "")
+
+    def abandon(
+        self,
+        release_id: str,
+        cost: Cost | None,
+        events: Sequence[Mapping[str, object]],
+        reason: str = "",
+    ) -> None:
+        """End a release that will not be finished, charged with its journal's figures.
+
+        Without figures (no journal to read) the whole reservation is charged.
+
+        Raises:
+            DpsynthError: as ``settle``.
+        """
+        self._end(release_id, "abandoned", cost, events, reason)
+
+    def change_cap(self, dataset: str, cap: Amount, reason: str, lapses: Fraction | None = None) -> Balance:
+        """Put another cap in force, for a reason that stays on record.
+
+        One below what is counted already is allowed: it refuses all further spending. The one in force, for
+        the reason that was given for it, changes nothing.
+
+        Args:
+            dataset: whose.
+            cap: (epsilon, delta).
+            reason: for it.
+            lapses: the share of delta to be kept for lapses, below 1; None where it stays as it is.
+
+        Returns:
+            The account under the new cap.
+
+        Raises:
+            ConfigError: no reason is given, the dataset is unknown, its filter can't keep to such a cap, or
+                the ledger can't be used.
+        """
+        reason = reason.strip()
+        if not reason or not reason.isprintable() or len(reason) > 1000:
+            raise ConfigError("To change a cap takes a reason (--reason) of 1 to 1000 printable characters.")
+        with self._sessions.changing() as page:
+            account = page.book.balance(dataset)
+            if account is None:
+                known = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
+                raise ConfigError(
+                    f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {known}. A new "
+                    "dataset's cap is that of the config of its first release."
+                )
+            share = account.lapses if lapses is None else lapses
+            check_cap(cap, account, share)
+            last = account.caps[-1]
+            if (last.cap, last.lapses, last.reason) == (cap, share, reason):
+                return account
+            page.add("cap", dataset, None, contents.of_cap(cap, share, reason))
+            changed = page.book.balance(dataset)
+            assert changed is not None
+            return changed
+
+    def balance(self, dataset: str) -> Balance | None:
+        """A dataset's account, or None where the ledger has none of it.
+
+        Raises:
+            ConfigError: the ledger can't be used, is damaged, or is older than its head file.
+        """
+        with self._sessions.looking() as page:
+            return page.book.balance(dataset)
+
+    def balances(self) -> tuple[Balance, ...]:
+        """Every dataset's account, in the order of their opening; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return page.book.balances()
+
+    def release(self, release_id: str) -> ReleaseEntry | None:
+        """What the ledger has of a release, or None; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return page.book.release(release_id)
+
+    def state(self, release_id: str) -> State | None:
+        """Where a release stands, or None where it was never reserved; ConfigError as ``balance``."""
+        found = self.release(release_id)
+        return None if found is None else found.state
+
+    def rows(self) -> tuple[Row, ...]:
+        """The rows as they are stored; ConfigError as ``balance``."""
+        with self._sessions.looking() as page:
+            return tuple(page.rows)
+
+    def clock_behind(self) -> date | None:
+        """The date of the last row where the clock shows an earlier one, else None.
+
+        Raises:
+            ConfigError: as ``balance``.
+        """
+        rows = self.rows()
+        last = date.fromisoformat(rows[-1].created) if rows else date.min
+        return last if last > tables.today() else None
+
+    def begin_head(self) -> None:
+        """Start the head file from the rows that are there, or add the last of them to one that matches.
+
+        Raises:
+            ConfigError: no head file is named, it contradicts the ledger, or the ledger is empty or
+                damaged.
+        """
+        if self._head is None:
+            raise ConfigError("Name the head file: with --head, or with ledger.head in the config.")
+        with self._sessions.looking(heeding=False) as page:
+            if not page.rows:
+                raise ConfigError(
+                    f"There is nothing in the ledger {self.name} yet; its first release makes the file."
+                )
+            with HeadFile(self._head, create=True) as head:
+                self._sessions.refuse(next(head.problems(page.rows), None))
+                head.add(page.rows)
+
+    def verify(self) -> Verified:
+        """Check all that can be checked, going on after what is wrong. Damage is reported, never raised."""
+        if not self._store.exists:
+            return Verified(0, FIRST, tuple(self._sessions.against_head([])))
+        rows: list[Row] = []
+        try:
+            problems = self._store.damage()
+            with self._store.transaction() as connection:
+                if tables.present(connection, self.name, own_file=self._store.own_file):
+                    rows, counted, hashed = tables.stored(connection)
+                    problems += [*broken_links(rows, counted, hashed), *problems_of(rows)]
+                problems += self._sessions.against_head(rows)
+        except ConfigError as error:
+            return Verified(0, FIRST, (str(error),))
+        last = str(rows[-1].hash) if rows else FIRST
+        return Verified(len(rows), last, tuple(dict.fromkeys(problems)))
+
+    def _end(
+        self,
+        release_id: str,
+        state: State,
+        cost: Cost | None,
+        events: Sequence[Mapping[str, object]],
+        reason: str,
+    ) -> None:
+        try:
+            with self._sessions.changing() as page:
+                known = page.book.release(release_id)
+                if known is None:
+                    raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
+                charge = known.reserved if cost is None else cost
+                if (known.state, known.cost) == (state, charge):
+                    return
+                check_end(known, state, charge)
+                kind: Kind = "closed" if state == "closed" else "abandoned"
+                page.add(kind, known.dataset, release_id, contents.of_end(charge, events, reason))
+        except ConfigError as error:
+            raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
+
+
+def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
+    """The release that an occasion has had already."""
+    if entry.occasion is None:
+        return None
+    wanted = (entry.release, entry.occasion, entry.part)
+    same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
+    return next((r for r in same if r.state != "abandoned"), None)

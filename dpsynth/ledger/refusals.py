@@ -1,0 +1,185 @@
+"""What is checked before a reservation: whether it may stand beside those before it, and whether it fits.
+
+Invariant: a reservation is let through only when what all releases of the dataset count for, this
+one in full, keeps to the cap by the dataset's filter. A refusal says what was asked, what is left, and what
+to do; it is made of the ledger and the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+
+from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.events import Measure
+from dpsynth.accounting.neighbours import protected
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State
+from dpsynth.ledger.privacy_filter import figures
+from dpsynth.ledger.runway import runway
+
+
+def check_protection(entry: Reservation, account: Balance) -> None:
+    """ConfigError unless a reservation protects the same thing as the account, and counts alike.
+
+    Guarantees about rows and about persons, or under two relations, don't add up. With two bounds on the rows
+    of a person they do.
+    """
+    if (protected(entry.unit), entry.neighbours) != (protected(account.unit), account.neighbours):
+        raise ConfigError(
+            f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
+            f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
+            "can't be added up. Use the recorded unit and relation, or another ledger.dataset with a cap "
+            "of its own."
+        )
+    if entry.filter not in (None, account.filter):
+        raise ConfigError(
+            f"Dataset '{entry.dataset}' is in the ledger with the filter {account.filter}, for good, and "
+            f"ledger.filter is {entry.filter}. Leave it out, or write {account.filter}."
+        )
+
+
+def check_counted(entry: Reservation, account: Balance) -> None:
+    """ConfigError where the filter has no bound on what the release may cost, or keeps no delta for it."""
+    if figures(account.filter, entry.cost) is None:
+        raise ConfigError(
+            f"Dataset '{entry.dataset}' adds up its releases by the filter {account.filter}, which can't "
+            "bound a release of Gaussian noise under the accountant zcdp. Set privacy.accountant: gdp."
+        )
+    if account.filter != "sequential" and entry.cost.lapse and not account.lapses:
+        raise ConfigError(
+            f"Dataset '{entry.dataset}' keeps no part of its cap's delta for finding values (columns with "
+            "open: true), as none of its releases has sought any. List the values instead, or have a part "
+            f"kept, if the budget may be used so, with: dpsynth ledger cap '{entry.dataset}' --lapses "
+            f"{digits(entry.lapses, up=True)} --reason WHY. Other releases then have that much less of the "
+            "delta."
+        )
+
+
+def check_resumed(entry: Reservation, known: ReleaseEntry) -> None:
+    """ConfigError unless a release that the ledger knows asks for what it asked before."""
+    asked = (entry.dataset, entry.cost, entry.release, entry.occasion, entry.part, entry.parallel)
+    before = (known.dataset, known.reserved, known.release, known.occasion, known.part, known.parallel)
+    if asked != before:
+        raise ConfigError(
+            f"Release {entry.release_id} already stands in the ledger for dataset '{known.dataset}' at "
+            f"{known.reserved.amount.shown()}. A resumed release needs the config that it began with."
+        )
+    if known.state == "abandoned":
+        raise ConfigError(
+            f"Release {entry.release_id} was abandoned, and what it had left has been given back. "
+            "Start a new release."
+        )
+
+
+def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date) -> None:
+    """The filter: BudgetRefused unless a reservation and all before it fit under the cap.
+
+    The cap is the account's; a lower one in the config holds for this reservation, a higher
+    one raises nothing.
+
+    Args:
+        entry: what is asked for.
+        account: before it.
+        ledger: its name, for the refusal.
+        today: UTC date, for the refusal.
+    """
+    cap = account.cap.capped(entry.cap)
+    lasting = account.filter == "sequential" or cap.delta > 0
+    if lasting and account.allows(entry.cost, entry.part if entry.parallel else None, cap):
+        return
+    raise BudgetRefused(" ".join(_refusal(entry, account, cap, ledger, today)))
+
+
+def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, today: date) -> Iterator[str]:
+    used, asked = Amount(account.epsilon_used, account.delta_used), entry.cost.amount
+    part = f" for {entry.part.label}" if entry.part is not None and entry.parallel else ""
+    yield (
+        f"The ledger {ledger} refuses release {entry.release_id}: it asks for {asked.shown()}{part}, and "
+        f"what the releases of dataset '{entry.dataset}' count for comes to {used.shown()} of its cap of "
+        f"{cap.shown(up=False)} (filter {account.filter})."
+    )
+    if cap.delta == 0 and account.filter != "sequential":
+        yield f"The cap's delta is 0, so the filter {account.filter} lets nothing through."
+    if cap != account.cap:
+        yield f"This config's cap is lower than the recorded {account.cap.shown(up=False)}."
+    if cap != entry.cap:
+        yield f"This config's cap of {entry.cap.shown(up=False)} doesn't raise the recorded one."
+    yield _what_fits(entry, account, cap)
+    road = runway(account, today)
+    if road is not None and road.fits and not road.apart and cap == account.cap:
+        end = (
+            ""
+            if road.refused is None
+            else f"; at the pace so far the first to be refused is due on {road.refused}"
+        )
+        yield f"Of releases like the last one, {road.fits:,} more fit{end}."
+    pending = [release.release_id for release in account.releases if release.state == "reserved"]
+    if pending:
+        some = f"{', '.join(pending[:20])}{', ...' if len(pending) > 20 else ''}"
+        yield f"These releases have not ended and can be resumed or given up: {some}."
+    raising = (
+        f", or raise the cap, if it may be raised, with: dpsynth ledger cap '{entry.dataset}' --epsilon NEW "
+        "--reason WHY"
+    )
+    yield f"Ask for less with privacy.epsilon and privacy.delta{raising if account.releases else ''}."
+    yield "Nothing was read and nothing was charged."
+
+
+def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
+    measure: Measure = "pure" if entry.suits == "sequential" else entry.suits
+    delta, capped = entry.cost.amount.delta, account.under(cap)
+    pure = measure == "pure"
+    part = entry.part if entry.parallel else None
+    own = capped if part is None else capped.of_part(part)
+    if min(capped.left) >= 0:
+        if own.filter != "sequential" and own.left[1] < entry.cost.lapse:
+            some = digits(own.left[1], up=False)
+            return f"Of the delta that is kept for finding values, {some} is left."
+        if fitting := own.largest_epsilon(delta if pure else delta - entry.cost.lapse, measure):
+            at = f" at δ = {digits(delta, up=True)}" if delta else ""
+            return f"One of an epsilon up to {digits(fitting, up=False)}{at} would still fit."
+        if own.filter == "sequential" and own.left[0] > 0:
+            return f"Of delta, {digits(own.left[1], up=False)} is left."
+    return "Nothing is left."
+
+
+def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
+    """ConfigError unless the filter of an account can keep to a cap, and to a share of it for lapses."""
+    needed = account.filter != "sequential"
+    if cap.delta >= 1 or (needed and not cap.delta):
+        raise ConfigError(
+            f"The filter of dataset '{account.dataset}' is {account.filter}, so the delta of its cap must be "
+            f"{'above 0 and ' if needed else ''}below 1. To refuse all further spending, set epsilon to 0."
+        )
+    if lapses and not needed:
+        raise ConfigError(
+            f"The filter of dataset '{account.dataset}' is sequential, which adds up every delta alike. "
+            "Leave out --lapses."
+        )
+    if not 0 <= lapses < 1:
+        raise ConfigError("The share of a cap's delta that is kept for finding values lies between 0 and 1.")
+
+
+def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:
+    """DpsynthError unless a release may end in a state at a charge."""
+    if known.state != "reserved":
+        raise DpsynthError(
+            f"Release {known.release_id} is already {known.state} in the ledger at "
+            f"{known.cost.amount.shown()}; it can't become {state} at {charge.amount.shown()}."
+        )
+    if not charge.within(known.reserved):
+        raise DpsynthError(
+            f"The journal of release {known.release_id} adds up to {_shown(charge)}, more than the "
+            f"{_shown(known.reserved)} that it reserved. The reservation stands. This is a fault of "
+            "the software; please report it as SECURITY.md says."
+        )
+
+
+def _shown(cost: Cost) -> str:
+    half = cost.half_mu_squared
+    mu = "no bound on mu" if half is None else f"mu^2/2 = {digits(half, up=True)}"
+    lapse = f", lapse {digits(cost.lapse, up=True)}" if cost.lapse else ""
+    return f"{cost.amount.shown()} (rho = {digits(cost.rho, up=True)}, {mu}{lapse})"

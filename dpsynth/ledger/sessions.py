@@ -1,0 +1,131 @@
+"""The ledger within one transaction: everything in it checked, and what is committed noted in the head file.
+
+Invariant: nobody sees or changes a ledger whose chain is broken, whose rows make no sense, or which its head
+file contradicts; and rows that were committed are in the head file before others come on top of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from dpsynth.errors import ConfigError
+from dpsynth.ledger import tables
+from dpsynth.ledger.book import Book, Senseless
+from dpsynth.ledger.chain import Kind, Row, broken_links
+from dpsynth.ledger.head_file import HeadFile
+from dpsynth.ledger.store import Store
+
+
+class Page:
+    """The ledger within one transaction.
+
+    Attributes:
+        rows: as stored, and those that are added.
+        book: the accounts that they add up to.
+    """
+
+    def __init__(self, connection: Connection | None, rows: list[Row], name: str) -> None:
+        """Enter rows; ConfigError where one makes no sense."""
+        self._connection = connection
+        self.rows = rows
+        self.book = Book()
+        for row in rows:
+            try:
+                self.book.enter(row)
+            except Senseless as error:
+                raise damaged(name, str(error)) from error
+
+    def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
+        """Add a row, to the database too."""
+        assert self._connection is not None
+        last = self.rows[-1] if self.rows else None
+        row = tables.append(self._connection, last, kind, dataset, release_id, content)
+        self.book.enter(row)
+        self.rows.append(row)
+
+
+class Sessions:
+    """Opens a ledger for one look or one change at a time; no connection is kept in between."""
+
+    def __init__(self, store: Store, head: Path | None) -> None:
+        """Name a ledger and its head file, if one is kept. Neither is opened."""
+        self._store = store
+        self._head = head
+
+    @contextmanager
+    def looking(self, *, heeding: bool = True) -> Iterator[Page]:
+        """The ledger as it stands, held against its head file if that is heeded."""
+        if not self._store.exists:
+            self.refuse_if_lost()
+            yield Page(None, [], self._store.name)
+            return
+        with self._store.transaction() as connection:
+            page = self._page(connection)
+            if self._head is not None and heeding and (page.rows or self._head.exists()):
+                with HeadFile(self._head, create=False) as head:
+                    self.refuse(next(head.problems(page.rows), None))
+            yield page
+
+    @contextmanager
+    def changing(self, *, create: bool = False) -> Iterator[Page]:
+        """The ledger to be changed: committed on leaving without an error, then noted in the head file."""
+        if not create and not self._store.exists:
+            self.refuse_if_lost()
+            yield Page(None, [], self._store.name)
+            return
+        with ExitStack() as stack:
+            head = None
+            with self._store.transaction() as connection:
+                page = self._page(connection, create=create)
+                if self._head is not None:
+                    head = stack.enter_context(HeadFile(self._head, create=not page.rows))
+                    self.refuse(next(head.problems(page.rows), None))
+                    # What was committed before must be known elsewhere before anything comes on top of it.
+                    head.add(page.rows)
+                yield page
+            if head is not None:
+                # It is committed already: whoever opens the ledger next adds what can't be added now.
+                with suppress(ConfigError):
+                    head.add(page.rows)
+
+    def _page(self, connection: Connection, *, create: bool = False) -> Page:
+        if not tables.present(connection, self._store.name, own_file=self._store.own_file):
+            if create:
+                tables.make(connection)
+            return Page(connection, [], self._store.name)
+        rows, counted, hashed = tables.stored(connection)
+        self.refuse(next(broken_links(rows, counted, hashed), None))
+        return Page(connection, rows, self._store.name)
+
+    def against_head(self, rows: Sequence[Row]) -> list[str]:
+        """All that the head file contradicts, in words."""
+        if self._head is None or not (rows or self._head.exists()):
+            return []
+        try:
+            with HeadFile(self._head, create=False) as head:
+                return list(head.problems(rows))
+        except ConfigError as error:
+            return [str(error)]
+
+    def refuse_if_lost(self) -> None:
+        """ConfigError where there is no ledger, and its head file knows of one."""
+        if not self._store.exists and self._head is not None and self._head.exists():
+            with HeadFile(self._head, create=False) as head:
+                self.refuse(next(head.problems([]), None))
+
+    def refuse(self, problem: str | None) -> None:
+        """ConfigError of a problem, if there is one."""
+        if problem is not None:
+            raise damaged(self._store.name, problem)
+
+
+def damaged(name: str, problem: str) -> ConfigError:
+    """What is said of a ledger that can't be relied on; the problem begins with its place."""
+    return ConfigError(
+        f"The ledger {name} is damaged at {problem}. Restore it from a copy that has every release in it; "
+        "dpsynth ledger verify says all that is wrong."
+    )

@@ -1,0 +1,124 @@
+"""The ledger's tables in a database, and how rows get in and out.
+
+Invariant: rows are added, never changed or removed, and each is chained to the one before. The number and
+the hash of the last are kept beside them, so that a missing last row shows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import astuple
+from datetime import UTC, date, datetime
+
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, insert, inspect, select, update
+
+from dpsynth.errors import ConfigError
+from dpsynth.ledger.chain import FIRST, Kind, Row, chained
+
+FORMAT = 3
+FORMATS = (2, FORMAT)
+"""Format 2 has rows of releases without lapses; it becomes format 3 with the first row that is added."""
+
+_tables = MetaData()
+_ledger = Table(
+    "dpsynth_ledger",
+    _tables,
+    Column("format", Integer, primary_key=True),
+    Column("rows", Integer, nullable=False),
+    Column("hash", String, nullable=False),
+)
+_rows = Table(
+    "dpsynth_rows",
+    _tables,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String, nullable=False),
+    Column("dataset", String, nullable=False),
+    Column("release_id", String),
+    Column("content", String, nullable=False),
+    Column("created", String, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("hash", String, nullable=False),
+)
+
+
+def present(connection: Connection, name: str, *, own_file: bool) -> bool:
+    """Whether the ledger's tables are there.
+
+    Args:
+        connection: within a transaction.
+        name: the ledger's, for messages.
+        own_file: whether the database has no place for tables of others.
+
+    Raises:
+        ConfigError: the file holds something else, a table is gone, or the format is of another version.
+    """
+    look = inspect(connection)
+    # Wherever PostgreSQL's search path finds them: a schema that is put before must not hide the ledger.
+    if not look.has_table(_ledger.name):
+        if look.has_table(_rows.name):
+            raise ConfigError(
+                f"The ledger {name} is damaged: the table {_ledger.name} is gone. Restore it from a copy "
+                "that has every release in it."
+            )
+        if own_file and look.get_table_names():
+            raise ConfigError(
+                f"The file of {name} is a database of something else, and no ledger. "
+                "Name another file in ledger.url."
+            )
+        return False
+    formats = list(connection.scalars(select(_ledger.c.format)))
+    if len(formats) != 1 or formats[0] not in FORMATS:
+        stated = formats[0] if len(formats) == 1 else "?"
+        raise ConfigError(
+            f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats "
+            f"{FORMATS[0]} and {FORMAT}. Use the version that wrote it, or begin another ledger, with caps "
+            "that allow for what was spent."
+        )
+    return True
+
+
+def make(connection: Connection) -> None:
+    """Make the tables of a ledger without rows."""
+    _tables.create_all(connection)
+    connection.execute(insert(_ledger).values(format=FORMAT, rows=0, hash=FIRST))
+
+
+def stored(connection: Connection) -> tuple[list[Row], object, object]:
+    """All rows in order, and the number of rows and the last hash as the ledger states them."""
+    rows = [Row(*row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
+    counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
+    return rows, counted, hashed
+
+
+def append(
+    connection: Connection,
+    last: Row | None,
+    kind: Kind,
+    dataset: str,
+    release_id: str | None,
+    content: Mapping[str, object],
+) -> Row:
+    """Add one row after the last. It is dated by the clock, but not before the last.
+
+    Raises:
+        ConfigError: a name holds characters that databases don't take.
+    """
+    for text in (dataset, release_id or ""):
+        if "\0" in text or text.encode(errors="replace").decode() != text:
+            raise ConfigError(
+                f"The name {text!r} holds characters that no ledger can keep. Use another name."
+            )
+    created = max(today().isoformat(), "" if last is None else last.created)
+    facts = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    row = chained(last, kind, dataset, release_id, facts, created)
+    names = [column.name for column in _rows.columns]
+    connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
+    # An older version would leave out lapses where it adds up.
+    connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
+    return row
+
+
+def today() -> date:
+    """The clock's date, UTC."""
+    return datetime.now(UTC).date()

@@ -1,0 +1,251 @@
+"""What a terminal and the ledger's page show of an account: figures and sentences.
+
+Invariant: all of it comes from the ledger, which holds nothing private. Costs and shares of
+the cap are shown rounded up, caps and what is left rounded down.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from math import isfinite
+
+from dpsynth.accounting.amount import digits
+from dpsynth.accounting.comparison import Accountant, Composed, Statement, least, statements_of
+from dpsynth.accounting.events import Measure, from_json
+from dpsynth.accounting.rounding import float_up
+from dpsynth.ledger.balance import Balance, ReleaseEntry
+from dpsynth.ledger.privacy_filter import Filter
+from dpsynth.ledger.runway import Runway, Ticks, runway
+from dpsynth.presentation.figures import NOTHING, rounded_up
+
+_MEASURES: dict[Filter, Measure] = {"sequential": "pure", "zcdp": "zcdp", "gdp": "gdp"}
+"""What each filter adds up."""
+
+NAMES: dict[Accountant, str] = {
+    "sequential": "sequential composition",
+    "advanced": "advanced composition",
+    "zcdp": "zCDP",
+    "gdp": "Gaussian DP",
+    "rdp": "Rényi DP",
+    "pld": "privacy loss distribution",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One release in the list of them.
+
+    Attributes:
+        entry: as it stands in the ledger.
+        share: of the cap, were it the only one.
+        so_far: share of the cap that it and all before it take.
+        asked: how many answers of each mechanism it is charged for.
+    """
+
+    entry: ReleaseEntry
+    share: float
+    so_far: float
+    asked: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class AccountView:
+    """An account and what is made of it.
+
+    Attributes:
+        settled: share of the cap that releases which have ended take.
+        statements: the guarantee of all releases together, by every accountant.
+    """
+
+    account: Balance
+    lines: tuple[Line, ...]
+    settled: float
+    statements: tuple[Statement, ...]
+    runway: Runway | None
+
+    @property
+    def unfinished(self) -> tuple[ReleaseEntry, ...]:
+        """Releases that have not ended."""
+        return tuple(r for r in self.account.releases if r.state == "reserved")
+
+    @property
+    def least(self) -> Statement:
+        """The statement that guarantees most, of those that hold however budgets were chosen."""
+        return least(self.statements)
+
+
+def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> AccountView:
+    """Everything that is shown of an account.
+
+    Args:
+        account: the account.
+        today: a UTC date.
+        ticks: dates of a schedule, for the runway.
+    """
+    releases = account.releases
+    lines = tuple(
+        Line(entry, account.share_of(entry.cost), _share(account, releases[: i + 1]), _asked(entry))
+        for i, entry in enumerate(releases)
+    )
+    return AccountView(
+        account,
+        lines,
+        _share(account, tuple(r for r in releases if r.state != "reserved")),
+        statements_of(_composed(account), account.cap.delta),
+        runway(account, today, ticks),
+    )
+
+
+def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
+    return replace(account, releases=releases).share_used
+
+
+def _composed(account: Balance) -> list[list[Composed]]:
+    known = {r.release_id: Composed(r.cost, tuple(map(from_json, r.events))) for r in account.releases}
+    return [[known[r.release_id] for r in group] for group in account.together()]
+
+
+def _asked(entry: ReleaseEntry) -> tuple[tuple[str, int], ...]:
+    return tuple(Counter(str(event.get("mechanism")) for event in entry.events).most_common())
+
+
+def share_in_words(share: float) -> str:
+    """A share of the cap in per cent, rounded up.
+
+    >>> share_in_words(0.12301), share_in_words(1e-7), share_in_words(0.0)
+    ('12.4 %', '< 0.01 %', '0 %')
+    """
+    if not isfinite(share):
+        return "\N{INFINITY} %"
+    return "< 0.01 %" if 0 < share < 1e-4 else f"{rounded_up(100 * share, 3)} %"
+
+
+def figure(value: Fraction) -> str:
+    """A cost in four digits, rounded up.
+
+    >>> figure(Fraction("0.98")), figure(Fraction(1, 3)), figure(Fraction(1, 10**7))
+    ('0.98', '0.3334', '1e-7')
+    """
+    near = float(value)
+    # The shortest decimal of a float, as it was written in a config, is no less exact than the float.
+    exact = Fraction(near) == value or Fraction(repr(near)) >= value
+    return rounded_up(near if exact else float_up(value))
+
+
+_SHORT = {
+    "discrete Laplace": "Laplace",
+    "discrete Gaussian": "Gaussian",
+    "exponential mechanism": "choices",
+    "partition selection": "finding values",
+    "discrete Gaussian threshold": "finding values",
+}
+
+
+def asked_in_words(line: Line) -> str:
+    """The answers that a release is charged for, by the noise they were given with."""
+    return ", ".join(f"{number:,} {_SHORT.get(mechanism, mechanism)}" for mechanism, number in line.asked)
+
+
+def filter_in_words(account: Balance) -> str:
+    """How the ledger decides whether one more release may begin."""
+    cap = account.cap
+    if account.filter == "sequential":
+        return (
+            "The ε of all releases are added up, and so are their δ. A release that would take either sum "
+            "over the cap is refused."
+        )
+    budget, lapses = account.bound
+    what, name = (
+        ("\N{GREEK SMALL LETTER RHO}", "zCDP") if account.filter == "zcdp" else ("μ²/2", "Gaussian DP")
+    )
+    added = f"The {what} of all releases are added up ({name})."
+    most = digits(budget, up=False)
+    if not account.lapses:
+        return (
+            f"{added} A release that would take the sum over {most} is refused: so much {what} is what the "
+            f"cap of {cap.shown(up=False)} allows."
+        )
+    kept, used = digits(lapses, up=False), digits(lapses - account.left[1], up=True)
+    return (
+        f"{added} Of the cap's δ, {kept} is kept for finding values, and {used} of that is used. A release "
+        f"that would take more of it, or the sum over {most}, is refused: so much {what} is what the cap "
+        f"of {cap.shown(up=False)} allows with the rest of its δ."
+    )
+
+
+def guarantee_in_words(view: AccountView) -> str:
+    """What all releases together guarantee by the accountant that finds least."""
+    if not view.account.releases:
+        return "Nothing has been released."
+    found = view.least
+    return (
+        f"All releases together{', unfinished ones in full,' if view.unfinished else ''} are "
+        f"ε = {epsilon_of(found)}, δ = {delta_of(found)} for {view.account.unit} "
+        f"({view.account.neighbours}), by {NAMES[found.accountant]}: the least of the accountants under "
+        "which noise may be set from earlier answers."
+    )
+
+
+def epsilon_of(statement: Statement) -> str:
+    """What an accountant finds, or a dash where it finds nothing."""
+    return NOTHING if statement.epsilon is None else rounded_up(statement.epsilon)
+
+
+def delta_of(statement: Statement) -> str:
+    """The delta at which an accountant finds its epsilon."""
+    return digits(Fraction(repr(statement.delta)), up=True)
+
+
+def runway_in_words(view: AccountView) -> tuple[str, ...]:
+    """How long the cap lasts, as sentences."""
+    account, road = view.account, view.runway
+    if road is None:
+        return ("No release counts for anything yet, so there is nothing to go by.",)
+    like, lapse = road.like.reserved.amount, road.like.reserved.lapse
+    apart = account.filter != "sequential"
+    if not road.fits and apart and account.left[1] < lapse:
+        first = (
+            f"No more release like the last one ({like.shown()}) fits: of the δ for finding values it takes "
+            f"{digits(lapse, up=True)}, and {digits(max(account.left[1], Fraction(0)), up=False)} is left."
+        )
+    elif not road.fits:
+        delta = like.delta - lapse if apart else like.delta
+        largest = account.largest_epsilon(delta, _MEASURES[account.filter])
+        first = (
+            f"No more release like the last one ({like.shown()}) fits. With that δ, one of at most "
+            f"ε = {digits(largest, up=False)} does."
+        )
+    else:
+        first = f"{_more(road.fits)} like the last one ({like.shown()} reserved){_dated(road)}."
+    if not road.apart:
+        return (first,)
+    return (
+        "The last release was of one part of the table. Parts that don't overlap are counted as the dearest "
+        "of them: another one like it, of a part that was not released before, adds nothing.",
+        f"Of parts that were released before: {first[0].lower()}{first[1:]}",
+    )
+
+
+def _more(fits: int) -> str:
+    return f"{fits:,} more release{'s' if fits != 1 else ''}"
+
+
+def _dated(road: Runway) -> str:
+    verb = "fits" if road.fits == 1 else "fit"
+    if road.apart or not road.due:
+        return f" {verb}"
+    pace = (
+        "by the config's calendar" if road.every is None else f"at the present pace, one {_every(road.every)}"
+    )
+    if road.last is None:
+        return f" {verb}; {pace}, that lasts beyond {road.due[-1]}"
+    if road.refused is None:
+        return f" {verb}; {pace}, the last is due on {road.last}"
+    return f" {verb}; {pace}, the last is due on {road.last} and the first to be refused on {road.refused}"
+
+
+def _every(days: float) -> str:
+    return "a day" if days <= 1 else f"every {days:.3g} days"

@@ -1,0 +1,1 @@
+"""One run of a release: inputs, reservation, steps, outputs, result."""

@@ -1,0 +1,70 @@
+"""Running one step of a release, so that no error tells of the table.
+
+Invariant: what leaves a step is an error of our own, whose words are public, or an interruption.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from dpsynth.errors import DpsynthError, Interrupted, StepFailed
+from dpsynth.lifecycle.progress import Advance, showing
+
+T = TypeVar("T")
+
+_FULL = {
+    errno.ENOSPC: "the disk that bundles are written to (--out) is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a file would be larger than this process may write",
+}
+"""What may stop a step that only writes files of our own, and passes once there is room."""
+
+
+class RunStep(Protocol):
+    """Runs one named step of a release and returns what it returns."""
+
+    def __call__(self, name: str, action: Callable[[], T]) -> T:
+        """Run ``action`` under a public name."""
+        ...
+
+
+def guarded(name: str, action: Callable[[Advance], T]) -> T:
+    """Run a step so that only errors of our own get out, and none that may quote a cell.
+
+    Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
+    """
+    try:
+        with showing(name) as advance:
+            return action(advance)
+    except DpsynthError as error:
+        error.__cause__ = error.__context__ = None
+        raise
+    except Exception as error:
+        failure: BaseException = StepFailed.of(
+            name, error, _details() if os.environ.get("DPSYNTH_DEBUG") else None
+        )
+        if isinstance(error, OSError) and error.errno in _FULL:
+            failure = Interrupted(f"Step '{name}' stopped: {_FULL[error.errno]}.")
+    except BaseException:
+        # A signal; or a panic in a library, whose text may quote a cell too.
+        failure = KeyboardInterrupt()
+    raise failure
+
+
+def _details() -> str:
+    """Write the traceback under way to a new file that its owner alone can read."""
+    descriptor, path = tempfile.mkstemp(prefix="dpsynth-debug-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(traceback.format_exc())
+    return path
+
+
+def plainly(name: str, action: Callable[[], T]) -> T:
+    """Run a step as a plain function."""
+    del name
+    return action()

@@ -1,0 +1,232 @@
+"""Models and tables that agree with known marginals, exactly.
+
+A fit takes them for measurements of next to no noise; what is left, rounding and the end of the path, is
+taken out by iterative proportional fitting on the junction tree: each marginal in turn is set to what it
+must be, and the change is passed on along the tree (Deming and Stephan 1940; Lauritzen 1996, section 4.3).
+A table that is drawn has rows too many in some cells and too few in others, by rounding. The first are
+taken out, and as many drawn anew, given what they must hold.
+
+Invariant: where a model gives the known cells any probability, its marginals come out as they must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.public_marginals import Known, KnownMarginal
+from dpsynth.model.conditioning import ImpossibleEvidence
+from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
+from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.rounding import Codes, position_of, shuffled
+from dpsynth.model.sampling import sample
+
+_SCALE = 0.5
+"""Rows; noise that stands for the rounding of a known number to rows."""
+_ROUNDS = 200
+_CLOSE = 1e-9
+"""How far a share may be from what it must be."""
+_TRIES = 8
+
+
+def known_answers(known: Known, rows: float) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
+    """What is known of single columns, and of several together, as measurements of so many rows."""
+
+    def answered(clique: Clique, shares: Array) -> Measurement:
+        return Measurement(clique, np.rint(shares * rows).astype(np.int64), "gaussian", _SCALE)
+
+    singles = {c: m.summed((c,)) for m in known.marginals for c in m.clique}
+    joint = (answered(m.clique, m.shares) for m in known.marginals if len(m.clique) > 1)
+    return tuple(answered((c,), shares) for c, shares in singles.items()), tuple(joint)
+
+
+def agreeing(model: MarkovRandomField, known: Known) -> MarkovRandomField:
+    """The nearest model whose known marginals are as they must be.
+
+    Args:
+        model: its tree has a clique around the columns of each known marginal.
+        known: what must hold.
+    """
+    beliefs = list(model.beliefs)
+    for _ in range(_ROUNDS if known.marginals else 0):
+        farthest = 0.0
+        for marginal in known.marginals:
+            farthest = max(farthest, _set(model, beliefs, marginal))
+        if farthest <= _CLOSE:
+            break
+    return MarkovRandomField(model.tree, tuple(beliefs), model.total)
+
+
+def _set(model: MarkovRandomField, beliefs: list[Array], marginal: KnownMarginal) -> float:
+    """Set one marginal, and pass the change on; how far the farthest share was off."""
+    tree = model.tree
+    home = tree.home(marginal.clique)
+    assert home is not None
+    clique = tree.cliques[home]
+    now = sum_to(beliefs[home].astype(np.float64), clique, marginal.clique) / model.total
+    off = float(np.abs(now - marginal.shares).max())
+    ratio = np.divide(marginal.shares, now, out=np.ones_like(now), where=now > 0)
+    order = tuple(c for c in clique if c in marginal.clique)
+    beliefs[home] = beliefs[home] * spread(sum_to(ratio, marginal.clique, order), order, clique)
+    linked: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
+    for edge in tree.edges:
+        linked[edge.child].append((edge.parent, edge.separator))
+        linked[edge.parent].append((edge.child, edge.separator))
+    waiting = [(home, other, separator) for other, separator in linked[home]]
+    while waiting:
+        source, at, separator = waiting.pop()
+        told = sum_in_order(beliefs[source], tree.cliques[source], separator)
+        held = sum_in_order(beliefs[at], tree.cliques[at], separator)
+        change = np.divide(told, held, out=np.zeros_like(told), where=held > 0)
+        beliefs[at] = beliefs[at] * spread(change, separator, tree.cliques[at])
+        waiting += [(at, other, s) for other, s in linked[at] if other != source]
+    return off
+
+
+def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
+    """Whole numbers of rows for the cells of each known marginal.
+
+    They are exact where the known numbers are counts of as many rows. Otherwise each is rounded up or
+    down, so that marginals which share columns with one before agree with it there.
+
+    Args:
+        known: what must hold.
+        rows: of the table.
+        rng: decides between cells that are as near to the next number.
+    """
+    found: list[tuple[Clique, Codes]] = []
+    for marginal in known.marginals:
+        exact = marginal.shares * rows
+        shared = _shared(marginal.clique, [c for c, _ in found])
+        axes = tuple(marginal.clique.index(c) for c in shared)
+        others = tuple(i for i in range(exact.ndim) if i not in axes)
+        turned = exact.transpose((*axes, *others)).reshape(int(np.prod([exact.shape[i] for i in axes])), -1)
+        sums = np.array([rows])
+        if shared:
+            before, counts = next((c, n) for c, n in found if set(shared) <= set(c))
+            sums = sum_to(counts.astype(np.float64), before, shared).reshape(-1).round().astype(np.int64)
+        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(turned, sums, strict=True)])
+        shape = [exact.shape[i] for i in (*axes, *others)]
+        back = np.argsort((*axes, *others))
+        found.append((marginal.clique, rounded.reshape(shape).transpose(back)))
+    return tuple(counts for _, counts in found)
+
+
+def _shared(clique: Clique, before: list[Clique]) -> Clique:
+    """The most columns of a clique that lie in one before it."""
+    return max((tuple(c for c in clique if c in b) for b in before), key=len, default=())
+
+
+def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
+    """Whole numbers that add up to ``rows``, each next to its share of them."""
+    if not exact.sum():
+        exact = np.ones_like(exact)
+    scaled = exact * (rows / exact.sum())
+    near = np.rint(scaled)
+    scaled = np.where(np.abs(scaled - near) < _CLOSE * max(rows, 1), near, scaled)
+    found = np.floor(scaled).astype(np.int64)
+    left = rows - int(found.sum())
+    if left > 0:
+        parts = np.maximum(scaled - found, 0)
+        mixed = _permuted(parts.size, rng)
+        order = mixed[np.argsort(-parts[mixed], kind="stable")]
+        found[order[:left]] += 1
+    return found
+
+
+def agreeing_rows(
+    model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> dict[str, Codes]:
+    """The rows of a table, some of them drawn anew so that the known cells have the rows they must.
+
+    Where that can't be done for all marginals (three in a ring; cells that the model excludes), it is
+    done for as many as can be, and the last ones may be off by the rounding of the draw.
+
+    Args:
+        model: what rows are drawn from.
+        known: what must hold.
+        codes: int64[rows] of every column of the model.
+        rng: generator of this post-processing step.
+    """
+    if len(next(iter(codes.values()))):
+        for number in range(len(known.marginals), 0, -1):
+            found = _redrawn(model, Known(known.marginals[:number]), codes, rng)
+            if found is not None:
+                return found
+    return dict(codes)
+
+
+def _redrawn(
+    model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
+) -> dict[str, Codes] | None:
+    """The rows with some drawn anew; None where that can't be done."""
+    domain, rows = model.tree.domain, len(next(iter(codes.values())))
+    wanted = whole_counts(known, rows, rng)
+    kept = np.ones(rows, dtype=np.bool_)
+    order = _permuted(rows, rng)
+    for clique, counts in zip(known.cliques, wanted, strict=True):
+        cell = position_of(codes, clique, domain, rows)
+        left = order[kept[order]]
+        by_cell = left[np.argsort(cell[left], kind="stable")]
+        ranked = cell[by_cell]
+        first = np.searchsorted(ranked, ranked)
+        kept[by_cell[np.arange(len(ranked)) - first >= counts.reshape(-1)[ranked]]] = False
+    gone = np.flatnonzero(~kept)
+    if not gone.size:
+        return dict(codes)
+    for _ in range(_TRIES):
+        given = _missing(known, wanted, {c: v[kept] for c, v in codes.items()}, domain, gone.size, rng)
+        if given is None:
+            return None
+        try:
+            fresh = sample(model, gone.size, rng, given=given)
+        except ImpossibleEvidence:
+            continue
+        return {c: _put(v, gone, fresh[c]) for c, v in codes.items()}
+    return None
+
+
+def _permuted(count: int, rng: np.random.Generator) -> Codes:
+    """The numbers below a count in random order, by the raw words of the generator alone."""
+    return shuffled(np.zeros(count, dtype=np.int64), 1, rng)
+
+
+def _put(values: Codes, places: Codes, fresh: Codes) -> Codes:
+    found = values.copy()
+    found[places] = fresh
+    return found
+
+
+def _missing(
+    known: Known,
+    wanted: tuple[Codes, ...],
+    codes: Mapping[str, Codes],
+    domain: Domain,
+    rows: int,
+    rng: np.random.Generator,
+) -> dict[str, Codes] | None:
+    """The known columns of the rows that are still missing; None where the marginals leave no such rows."""
+    found: dict[str, Codes] = {}
+    for clique, counts in zip(known.cliques, wanted, strict=True):
+        have = np.bincount(
+            position_of(codes, clique, domain, len(next(iter(codes.values())))), minlength=counts.size
+        )
+        short = counts.reshape(-1) - have
+        if (short < 0).any() or short.sum() != rows:
+            return None
+        cells = np.repeat(np.arange(counts.size), short)[_permuted(rows, rng)]
+        mine = dict(zip(clique, np.unravel_index(cells, counts.shape), strict=True))
+        shared = [c for c in clique if c in found]
+        # Rows of both that agree on the columns that they share are put side by side.
+        ours, theirs = (position_of(side, tuple(shared), domain, rows) for side in (mine, found or mine))
+        to, of = np.argsort(theirs, kind="stable"), np.argsort(ours, kind="stable")
+        if not np.array_equal(ours[of], theirs[to]):
+            return None
+        for column in clique:
+            placed = np.empty(rows, dtype=np.int64)
+            placed[to] = mine[column][of]
+            found.setdefault(column, placed)
+    return found

@@ -1,0 +1,317 @@
+"""The plan: how a release will spend its budget, worked out before anything is read.
+
+Invariant: made of the config alone, and exact: shares are rationals, so the parts of a
+split never exceed the whole, and every noise scale is rounded towards more noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import sqrt
+
+from dpsynth.accounting.accountants import budget_of, epsilon_of
+from dpsynth.accounting.events import Measure
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.config.grammar import Spec
+from dpsynth.config.privacy import Person
+from dpsynth.config.structure import UNCHOSEN
+from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import noise_variance
+from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
+from dpsynth.domain.search import ValueSearch
+from dpsynth.errors import ConfigError
+from dpsynth.plan.outline import Outline, Outlined, Shares
+from dpsynth.plan.resources import Forecast, cells_within, forecast_of
+from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_rows
+from dpsynth.plan.steps import Noise, PlannedStep, Spending
+
+CELL_BYTES = 8
+
+_ACCOUNTING: Mapping[Measure, str] = {
+    "pure": "sequential (epsilon)",
+    "zcdp": "zCDP (rho)",
+    "gdp": "Gaussian DP (mu^2/2)",
+}
+
+DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
+"""Share of the budget for finding places, where the config says nothing: of all columns, and of few."""
+ROWS_SHARE = Fraction(1, 50)
+"""Likewise where nothing is sought but how many rows of a person to use."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known once something was found.
+
+    Attributes:
+        plan: that was made before, with what may come out at most; its unit as it was found.
+        columns: of the table, with the places that were found so far.
+    """
+
+    plan: Plan
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a release will spend.
+
+    Attributes:
+        neighbours: relation and unit.
+        measure: how losses are added up: "pure", "zcdp" or "gdp".
+        budget: what may be spent under the measure, rounded down.
+        epsilon: as asked for.
+        delta: as asked for; None under pure epsilon-DP.
+        noise: "gaussian" or "laplace".
+        shares: the split in force.
+        rows_price: what it may cost to find how many rows of a person to use; 0 where that is given.
+        searches: what is found out about columns first, and at what price.
+        structure: the strategy's name.
+        wanted: pairs to measure whatever is chosen.
+        known: what is public of columns together, and not asked.
+        outlined: what the strategy will do.
+        steps: the spending steps, in order; the last one takes what is left.
+        max_cells: most cells that the strategy may let the model's junction tree have.
+        model_cells: most cells that it can come to; at most ``max_cells``.
+        merged_below: rows; values of a column that fewer rows have, by noisy counts, are merged.
+        forecast: time and memory, roughly.
+    """
+
+    neighbours: Neighbours
+    measure: Measure
+    budget: Fraction
+    epsilon: Fraction
+    delta: Fraction | None
+    noise: Noise
+    shares: Shares
+    rows_price: Fraction
+    searches: tuple[PlannedSearch, ...]
+    structure: str
+    wanted: tuple[Clique, ...]
+    known: Known
+    outlined: Outlined
+    steps: tuple[PlannedStep, ...]
+    max_cells: int
+    model_cells: int
+    merged_below: float
+    forecast: Forecast
+
+    @property
+    def naming_delta(self) -> Fraction:
+        """The part of delta for naming values that nobody knew."""
+        return sum((search.delta for search in self.searches), Fraction(0))
+
+    @property
+    def _delta_apart(self) -> Fraction | None:
+        """What naming values leaves of delta."""
+        return None if self.delta is None else self.delta - self.naming_delta
+
+    @property
+    def spent_delta(self) -> Fraction:
+        """The delta that the release takes from the ledger; under pure accounting that of searches alone."""
+        if self.measure == "pure":
+            return self.naming_delta
+        return Fraction(0) if self.delta is None else self.delta
+
+    def to_json(self) -> dict[str, object]:
+        """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
+        return {
+            "epsilon": float(self.epsilon),
+            "delta": float(self.spent_delta),
+            "neighbours": self.neighbours.relation,
+            "unit": self.neighbours.unit,
+            "accounting": _ACCOUNTING[self.measure],
+            "budget": float(self.budget),
+            "budget_exact": str(self.budget),
+            "epsilon_of_budget": float(epsilon_of(self.measure, self.budget, self._delta_apart)),
+            "noise": f"discrete {self.noise.capitalize()}",
+            "rows_public": self.neighbours.rows_public,
+            "structure": self.structure,
+            "most_rows_sought": float(self.rows_price / self.budget) if self.rows_price else None,
+            "sought": [
+                {"column": s.column, "find": s.find, "share": float(s.price / self.budget)}
+                for s in self.searches
+            ],
+            "wanted_pairs": [list(pair) for pair in self.wanted],
+            "rounds": self.outlined.rounds,
+            "steps": [asdict(s) for s in self.steps],
+            "merged_below_rows": round(self.merged_below, 1),
+            "model_cells_allowed": self.max_cells,
+            "model_cells_at_most": self.model_cells,
+            "model_megabytes_at_most": round(self.model_cells * CELL_BYTES / 1e6, 3),
+            "rough_forecast": {key: round(value, 1) for key, value in asdict(self.forecast).items()},
+        }
+
+
+def wanted_pairs(spec: Spec, known: Known = NOTHING_KNOWN) -> tuple[Clique, ...]:
+    """Pairs of columns that a constraint ties or a statistic is about, as far as they make no cycle.
+
+    A strategy that measures pairs measures these whatever it chooses, so that which values go together is
+    known, and the statistics someone asked for rest on answers of their own. They are named in the config,
+    hence public. What is known needs no answer.
+    """
+    part = {name: i for i, name in enumerate(spec.columns)}
+    found: list[Clique] = []
+    pairs = [*spec.rules().pairs, *(request.columns for request in spec.publish.statistics)]
+    for columns in pairs:
+        if len(columns) == 2:
+            a, b = sorted(columns, key=list(spec.columns).index)
+            if part[a] != part[b] and known.shares((a, b)) is None:
+                found.append((a, b))
+                part = {c: part[a] if p == part[b] else p for c, p in part.items()}
+    return tuple(found)
+
+
+def neighbours_of(spec: Spec) -> Neighbours:
+    """The neighbour relation and unit that a spec declares, with the most rows where these are sought."""
+    unit = spec.privacy.unit
+    if isinstance(unit, Person):
+        return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing)
+    return Neighbours(spec.privacy.neighbours)
+
+
+def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
+    """Work out the plan of a release.
+
+    Args:
+        spec: the checked config.
+        outline: the structure strategy that it names.
+        found: what was found since the first plan of the release; without it a column of which something
+            is sought has as many places as it may come to at most, and a person as many rows.
+
+    Raises:
+        ConfigError: the model can't be kept as small as it must be, the accountant doesn't
+            suit the strategy, or delta and epsilon leave no budget.
+    """
+    near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
+    columns = spec.table_columns()
+    domain = domain_of(columns if found is None else found.columns)
+    if found is None:
+        known = spec.known_marginals(columns)
+        wanted = wanted_pairs(spec, known)
+    else:
+        known, wanted = found.plan.known, found.plan.wanted
+    epsilon = Fraction(spec.privacy.epsilon)
+    delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
+    planned = [
+        (spending, outlined, spending.steps(shares, outlined, domain, searches, rows), searches, rows)
+        for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
+        if found is None or measure == found.plan.measure
+        for naming in [_for_naming(columns, measure, delta)]
+        if (budget := budget_of(measure, epsilon, None if delta is None else delta - naming)) > 0
+        for spending in [Spending(budget, measure, near, noise, known)]
+        for shares in [_shares(spec, outlined)]
+        for rows in [price_of_rows(columns, budget * shares.domain) * spec.privacy.rows_sought]
+        for searches in [planned_searches(columns, budget * shares.domain - rows, naming)]
+    ]
+    if not planned:
+        raise ConfigError(
+            f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
+            "to spend. Raise epsilon, or use a delta that is not so small."
+        )
+    spending, outlined, steps, searches, rows = min(planned, key=lambda way: way[2][-1].scale)
+    allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
+    return Plan(
+        neighbours=near,
+        measure=spending.measure,
+        budget=spending.budget,
+        epsilon=epsilon,
+        delta=delta,
+        noise=noise,
+        shares=_shares(spec, outlined),
+        rows_price=rows,
+        searches=searches,
+        structure=outline.name,
+        wanted=wanted,
+        known=known,
+        outlined=outlined,
+        steps=steps,
+        max_cells=allowed,
+        model_cells=cells,
+        merged_below=_merged_below(spec, outlined, steps[-1]),
+        forecast=forecast_of(
+            len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
+        ),
+    )
+
+
+def _merged_below(spec: Spec, outlined: Outlined, last: PlannedStep) -> float:
+    """Rows that a value must have to stand out of a marginal's noise."""
+    if not outlined.cliques:
+        return 0.0
+    return float(spec.structure.merge_rare) * sqrt(noise_variance(spec.privacy.noise, last.scale))
+
+
+def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | None) -> Fraction:
+    """The part of delta for naming values that nobody knew: half, or all where nothing else needs it."""
+    if delta is None or not any(isinstance(c.search, ValueSearch) for c in columns):
+        return Fraction(0)
+    return delta if measure == "pure" else delta / 2
+
+
+def _shares(spec: Spec, outlined: Outlined) -> Shares:
+    split = spec.privacy.split
+    if split is None:
+        columns = spec.table_columns()
+        if sought := sum(c.search is not None for c in columns):
+            return outlined.shares.after(max(DOMAIN_SHARE * sought / len(columns), LEAST_DOMAIN_SHARE))
+        return outlined.shares.after(ROWS_SHARE if spec.privacy.rows_sought else Fraction(0))
+    return Shares(
+        Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
+    )
+
+
+def _measures(
+    spec: Spec, outline: Outline, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
+) -> list[tuple[Measure, Outlined]]:
+    """The measures that may be in force, with what the strategy does under each.
+
+    More than one only where the choice is free: Gaussian accounting has less noise unless that
+    is so small that it matters that numbers are whole, a sigma of about 3 rows.
+    """
+    privacy = spec.privacy
+
+    def under(measure: Measure) -> Outlined:
+        return outline.outline(sizes, wanted, measure, privacy.noise)
+
+    if privacy.delta is None or privacy.accountant == "sequential":
+        return [("pure", under("pure"))]
+    if privacy.noise == "laplace" or privacy.accountant == "zcdp":
+        return [("zcdp", under("zcdp"))]
+    if privacy.accountant == "gdp":
+        return [("gdp", under("gdp"))]
+    return [("gdp", under("gdp")), ("zcdp", under("zcdp"))]
+
+
+def _model(
+    spec: Spec, outline: Outline, outlined: Outlined, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
+) -> tuple[int, int]:
+    """Cells that the model may have, and those that it can come to."""
+    structure = spec.structure
+    allowed = outline.max_cells
+    if structure.max_model_mb is not None:
+        allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
+    given = _least_cells(sizes, wanted if outlined.cliques else ())
+    # Where nothing is chosen there is nothing to leave out either.
+    needed = max(given, outlined.cells) if outline.name in UNCHOSEN else given
+    if needed > allowed:
+        raise ConfigError(
+            f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
+            f"and for the pairs of constraints, publish.statistics or structure.cliques; {allowed:,} are "
+            "allowed. "
+            "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
+        )
+    if structure.max_seconds is not None:
+        hinted = cells_within(float(structure.max_seconds), len(sizes), outlined.rounds + 1)
+        allowed = max(needed, min(allowed, hinted))
+    return allowed, max(needed, min(allowed, outlined.cells))
+
+
+def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
+    """Cells of a model of the wanted pairs, which make no cycle, and of the columns in none."""
+    paired = {c for pair in wanted for c in pair}
+    alone = sum(size for column, size in sizes.items() if column not in paired)
+    return alone + sum(sizes[a] * sizes[b] for a, b in wanted)

@@ -1,0 +1,35 @@
+"""What a release asks of the ledger, worked out from its config and plan.
+
+Invariant: public, and never less than what the release may cost.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import planned
+from dpsynth.config.grammar import Spec
+from dpsynth.ledger.balance import Reservation
+from dpsynth.plan.occasion import Occasion
+from dpsynth.plan.plan import Plan
+
+
+def reservation_of(spec: Spec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
+    """What a release asks of the ledger."""
+    amount = Amount(plan.epsilon, plan.spent_delta)
+    return Reservation(
+        release_id=release_id,
+        dataset=spec.ledger.dataset,
+        unit=plan.neighbours.unit,
+        neighbours=plan.neighbours.relation,
+        cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
+        filter=None if spec.ledger.filter == "auto" else spec.ledger.filter,
+        suits="sequential" if plan.measure == "pure" else plan.measure,
+        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.naming_delta),
+        release=spec.release,
+        spec=spec.whole_fingerprint(),
+        occasion=occasion.label,
+        part=occasion.part,
+        parallel=spec.period is not None and spec.period.composition == "parallel",
+    )

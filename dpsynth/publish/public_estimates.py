@@ -1,0 +1,64 @@
+"""Figures that are known: stated in the configuration, not asked of the table.
+
+Invariant: a known share has no error. A known number of rows has none either; where the number of rows is
+private, counts have the error of its estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.public_marginals import Known
+from dpsynth.publish.estimates import LEAST_ROWS, Counts, Means, Numbers, Unbiased
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Figures of known marginals; the number of rows from the answers, if it is not known."""
+
+    known: Known
+    direct: Unbiased
+
+    def _rows(self) -> tuple[float, float]:
+        """The number of rows and its standard error."""
+        if self.known.rows is not None:
+            return float(self.known.rows), 0.0
+        return float(self.direct.marginal(())), sqrt(self.direct.cell_variance(()))
+
+    def _shares(self, clique: Clique) -> Numbers:
+        shares = self.known.shares(clique)
+        assert shares is not None
+        return shares
+
+    def counts(self, clique: Clique) -> Counts:
+        """Counts and shares of a clique's cells."""
+        shares, (rows, error) = self._shares(clique).ravel(), self._rows()
+        return Counts(shares * rows, shares * error, shares, np.zeros(shares.shape))
+
+    def means(self, clique: Clique, centres: Numbers, half_widths: Numbers) -> Means:
+        """Means, without error but for the width of the values' places."""
+        rows, _ = self._rows()
+        cells = np.atleast_2d(self._shares(clique))[:, : len(centres)]
+        among = cells.sum(axis=1)
+        weights = np.full(cells.shape, np.nan)
+        np.divide(cells, among[:, None], out=weights, where=(among * rows >= LEAST_ROWS)[:, None])
+        mean, grouping = weights @ centres, weights @ half_widths
+        return Means(mean, np.where(np.isnan(mean), np.nan, 0.0), among * rows, grouping)
+
+
+def cautions_with_known(known: Known) -> tuple[str, ...]:
+    """What known marginals mean for a reader, as sentences."""
+    if not known.marginals:
+        return ()
+    named = "; ".join(" with ".join(m.clique) for m in known.marginals)
+    rows = "" if known.rows is None else f" So is the number of rows, {known.rows:,}."
+    return (
+        "Some numbers were stated beforehand as public knowledge, and not asked of the private table: those "
+        f"of {named}.{rows} The guarantee is not about them. Tables that are “known” repeat them, and the "
+        "model and the synthetic table were made to agree with them. If they are wrong of the private table, "
+        "so are those tables, and what leans on them.",
+    )

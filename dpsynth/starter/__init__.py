@@ -1,0 +1,23 @@
+"""The first configuration of a table: from its header, or from a description that people have.
+
+Invariant: no row of the private table is read in this room. What was guessed from one by
+``dpsynth.assess.profiling`` is marked, and refused until someone has looked at it.
+"""
+
+from dpsynth.starter.formats import FORMATS, draft_of, guessed
+from dpsynth.starter.sketch import LOOKED, Draft, Sketch
+from dpsynth.starter.starter import must_be_new, starter_text, write_starter
+from dpsynth.starter.writing import release_name
+
+__all__ = [
+    "FORMATS",
+    "LOOKED",
+    "Draft",
+    "Sketch",
+    "draft_of",
+    "guessed",
+    "must_be_new",
+    "release_name",
+    "starter_text",
+    "write_starter",
+]

@@ -1,0 +1,102 @@
+"""What a description says, cut to what the grammar can say.
+
+Invariant: a sketch that went through here is accepted by the grammar once its gaps are filled; what
+the grammar refuses has become a gap with a note that says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from dpsynth.config.columns import ColumnSpec, part_of
+from dpsynth.config.yaml_reader import Value
+from dpsynth.domain.column import Column
+from dpsynth.starter.sketch import STUB, Declared, Sketch
+
+_GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
+_LONGEST_NAME = 200
+_PROBLEMS = 12
+
+_FILLERS: dict[str, tuple[Value, Value]] = {
+    "integer": (0, 1),
+    "number": (0, 1),
+    "date": ("2020-01-01", "2020-01-02"),
+    "datetime": ("2020-01-01", "2020-01-02"),
+}
+"""Ends of a column that stand in for gaps while the rest of its declaration is checked."""
+
+
+def first_fit(name: str, *candidates: Declared) -> Sketch:
+    """The first of some declarations that the grammar takes as it is, otherwise the last with gaps."""
+    for declared in candidates[:-1]:
+        if _problem(declared) is None:
+            return fitted(Sketch(name, declared))
+    return fitted(Sketch(name, candidates[-1]))
+
+
+def fitted(sketch: Sketch) -> Sketch:
+    """A sketch in which what the grammar refuses has become gaps, with notes that say why."""
+    name = sketch.name
+    if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
+        return replace(sketch, declared=None).noted(
+            f"Left out: a name must have 1 to {_LONGEST_NAME} printable characters."
+        )
+    if sketch.declared is None:
+        return sketch
+    declared, notes = dict(sketch.declared), list(sketch.notes)
+    for _ in range(_PROBLEMS):
+        problem = _problem(declared)
+        if problem is None:
+            break
+        key, words = problem
+        if key is None or declared.get(key) is None:
+            declared = dict(STUB)
+            notes.append(f"What is known of it can't be used: {words}.")
+        else:
+            declared[key] = None
+            notes.append(f"Not taken over: {key} {words}.")
+    done = replace(sketch, declared=declared, notes=tuple(notes), guessed=sketch.guessed & declared.keys())
+    if not done.gaps and _places(declared) < 2:
+        return replace(done, declared=None).noted("Left out: it has one possible value only.")
+    return done
+
+
+def _problem(declared: Declared) -> tuple[str | None, str] | None:
+    """The key that the grammar refuses first, and its words; None if it refuses nothing."""
+    try:
+        _GRAMMAR.validate_python(_filled(declared))
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        context = detail.get("ctx", {})
+        path = [part for part in (*detail["loc"], *context.get("path", ())) if not str(part).startswith("@")]
+        words = context.get("words") or "isn't supported here"
+        key = next((str(part) for part in path if str(part) in declared), None)
+        return key, str(words)
+    return None
+
+
+def _filled(declared: Declared) -> dict[str, object]:
+    """A declaration with something harmless in its gaps."""
+    filled: dict[str, object] = {key: value for key, value in declared.items() if value is not None}
+    kind = filled.setdefault("type", "category")
+    if "values" not in filled and (declared.get("type") is None or "values" in declared):
+        filled["values"] = ["a value that is still to be given", "another such value"]
+    gaps = [end for end in ("min", "max") if end in declared and declared[end] is None]
+    if len(gaps) == 2:
+        filled |= zip(("min", "max"), _FILLERS.get(str(kind), ("PT0S", "PT1S")), strict=True)
+        if kind == "duration":
+            filled.pop("format", None)
+    elif gaps:
+        known = declared["max" if gaps == ["min"] else "min"]
+        step = (-1 if gaps == ["min"] else 1) if isinstance(known, int | Decimal) else 0
+        filled[gaps[0]] = known + step if step and isinstance(known, int | Decimal) else known
+    return filled
+
+
+def _places(declared: Declared) -> int:
+    part = part_of("", _GRAMMAR.validate_python(cast(dict[str, object], declared)))
+    return part.size if isinstance(part, Column) else 2

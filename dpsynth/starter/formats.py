@@ -1,0 +1,125 @@
+"""Which description a document is, and the draft that comes of it.
+
+A new format is one file beside this one and one line in ``FORMATS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpsynth.config.grammar import MAX_COLUMNS
+from dpsynth.config.scalars import one_of
+from dpsynth.errors import ConfigError
+from dpsynth.starter import bundle_manifest, google_domain, mbi_domain, pandera_schema, sdv, table_schema
+from dpsynth.starter.documents import Mapping as Document
+from dpsynth.starter.documents import read_document
+from dpsynth.starter.fitting import fitted
+from dpsynth.starter.header import FORMATS as TABLES
+from dpsynth.starter.header import read_header
+from dpsynth.starter.sketch import Draft
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way to describe a table.
+
+    Attributes:
+        name: what messages call it.
+        recognised: whether a document looks like one.
+        read: the draft of a document, from the document, the file's name, and which of its tables
+            is meant.
+    """
+
+    name: str
+    recognised: Callable[[Document], bool]
+    read: Callable[[Document, str, str | None], Draft]
+
+
+# From the most telling signs to the least: a domain.json has none but its whole numbers.
+FORMATS: Mapping[str, Format] = {
+    bundle_manifest.FORMAT: Format(
+        bundle_manifest.NAME,
+        bundle_manifest.is_manifest,
+        lambda d, file, _: bundle_manifest.read_manifest(d, file),
+    ),
+    table_schema.FORMAT: Format(table_schema.NAME, table_schema.is_schema, table_schema.read_schema),
+    sdv.FORMAT: Format(sdv.NAME, sdv.is_metadata, sdv.read_metadata),
+    pandera_schema.FORMAT: Format(
+        pandera_schema.NAME, pandera_schema.is_schema, lambda d, file, _: pandera_schema.read_schema(d, file)
+    ),
+    google_domain.FORMAT: Format(
+        google_domain.NAME, google_domain.is_domain, lambda d, file, _: google_domain.read_domain(d, file)
+    ),
+    mbi_domain.FORMAT: Format(
+        mbi_domain.NAME, mbi_domain.is_domain, lambda d, file, _: mbi_domain.read_domain(d, file)
+    ),
+}
+
+
+def draft_of(
+    thing: Path, *, table: Path | None = None, form: str | None = None, pick: str | None = None
+) -> Draft:
+    """A draft from a table's header, or from a description.
+
+    Args:
+        thing: the table or the description.
+        table: with a description, the table whose header gives the order of the columns.
+        form: the format of ``thing``; left out: by its ending and its contents.
+        pick: the one of several tables that is meant.
+
+    Raises:
+        ConfigError: the description can't be used.
+        SourceError: the table's header can't be used.
+    """
+    if form is not None and form not in (*FORMATS, *TABLES):
+        raise ConfigError(f"--format must be {one_of((*TABLES, *FORMATS))}, not '{form}'.")
+    if form in TABLES or (form is None and thing.suffix.lower() in (".csv", ".parquet")):
+        if table is not None:
+            raise ConfigError(f"{thing} is a table itself; --table goes with a description of one.")
+        return read_header(thing, form).draft()
+    draft = _described(thing, form, pick)
+    if table is not None:
+        header = read_header(table)
+        draft = replace(
+            draft.in_order_of(header.names),
+            origin=(*draft.origin, f"The header of {table} was read, for the columns' order."),
+            table=str(table),
+            kind=header.kind,
+            separator=header.separator,
+        )
+    if not any(sketch.declared for sketch in draft.columns):
+        raise ConfigError(f"{thing} describes no column that a configuration could declare.")
+    return draft
+
+
+def guessed(draft: Draft, guesses: Mapping[str, Mapping[str, object]]) -> Draft:
+    """A draft with its gaps filled by guesses from the private table, as far as the grammar takes them."""
+    if not guesses:
+        return draft
+    filled = draft.with_guesses(guesses)
+    return replace(filled, columns=tuple(map(fitted, filled.columns)))
+
+
+def _described(path: Path, form: str | None, pick: str | None) -> Draft:
+    document = read_document(path)
+    if form is None:
+        if {"privacy", "columns"} <= document.keys():
+            raise ConfigError(f"{path} is a configuration already: try 'dpsynth plan {path}'.")
+        form = next((name for name, known in FORMATS.items() if known.recognised(document)), None)
+    if form is None:
+        known = "; ".join(f"{name} ({format_.name})" for name, format_ in FORMATS.items())
+        raise ConfigError(
+            f"{path} is not recognised as a description of a table. Say what it is with --format: {known}."
+        )
+    draft = FORMATS[form].read(document, str(path), pick)
+    names = [sketch.name for sketch in draft.columns]
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ConfigError(f"{path} describes the column '{twice}' twice.")
+    if len(names) > MAX_COLUMNS:
+        raise ConfigError(
+            f"{path} describes {len(names):,} columns; a configuration can declare {MAX_COLUMNS:,}."
+        )
+    return draft

@@ -1,0 +1,40 @@
+"""The domain.json of mbi (private-pgm): each column's number of codes, and nothing else.
+
+The tables that come with one hold codes from 0. They are read as whole numbers, one place a code.
+"""
+
+from __future__ import annotations
+
+from dpsynth.config.bins import MAX_PLACES, ONE_A_VALUE
+from dpsynth.errors import ConfigError
+from dpsynth.starter.documents import Mapping, shown
+from dpsynth.starter.fitting import fitted
+from dpsynth.starter.sketch import Declared, Draft, Sketch
+
+FORMAT = "mbi"
+NAME = "mbi domain.json"
+
+
+def is_domain(document: Mapping) -> bool:
+    """Whether a document looks like one: names with whole numbers, and nothing else."""
+    return bool(document) and all(type(size) is int for size in document.values())
+
+
+def read_domain(document: Mapping, file: str) -> Draft:
+    """A draft in which each column holds the codes from 0 to its size less one.
+
+    Raises:
+        ConfigError: a size is no whole number of at least 1.
+    """
+    columns = []
+    for name, size in document.items():
+        if type(size) is not int or size < 1:
+            raise ConfigError(
+                f"{file}: '{shown(name)}' must have a whole number of at least 1, the size of its domain."
+            )
+        declared: Declared = {"type": "integer", "min": 0, "max": size - 1}
+        if ONE_A_VALUE < size <= MAX_PLACES:
+            declared["bins"] = size
+        columns.append(fitted(Sketch(name, {**declared, "missing": False})))
+    origin = f"{file} is a domain.json of mbi: the columns' numbers of codes. Codes count from 0."
+    return Draft((origin,), tuple(columns))
