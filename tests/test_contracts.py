@@ -29,16 +29,16 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("file", "planted", "broken"),
     [
-        ("structure/planted.py", "import dpsynth.curator.journal", "no room but the pipeline"),
+        ("structure/planted.py", "import dpsynth.curator.journal", "no other room reaches"),
         (
             "publish/planted.py",
             "def late():\n    from dpsynth.curator import door",
-            "no room but the pipeline",
+            "no other room reaches",
         ),
         ("planted.py", "import dpsynth.curator", "only the pipeline opens the door"),
-        ("starting/planted.py", "import dpsynth.curator.source", "no room but the pipeline"),
-        ("planning.py", "import dpsynth.assess.profiling", "by init --look alone"),
-        ("pipeline.py", "import dpsynth.curator.profiling", "goes to init --look alone"),
+        ("starter/planted.py", "import dpsynth.curator.source", "no other room reaches"),
+        ("lifecycle/forecast.py", "import dpsynth.assess.profiling", "by commands for its owner alone"),
+        ("pipeline.py", "import dpsynth.curator.profiling", "handed to its owner alone"),
         ("domain/planted.py", "import dpsynth.model", "Imports run down"),
         ("curator/planted.py", "import prefect", "A release runs without Prefect"),
     ],

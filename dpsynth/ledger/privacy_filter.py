@@ -11,10 +11,10 @@ To let through whatever any one of them allows would not be valid: which bound h
 be chosen by the outputs, and the deltas of the bounds would add up.
 
 Lapses. Partition selection has a delta beside rho and mu (``dpsynth.accounting.partition_selection``), and
-these deltas add up too. So zcdp and gdp keep a share of D for them, fixed beforehand: sum of lapses <= share D,
-and sum of rho or mu^2/2 <= what implies (E, D - share D). To give lapses whatever rho leaves, or a share from the first
-of them on, would not be valid: what is spent next could be lapses after outputs that told little, and rho
-after outputs that told much, and on average that comes to more than D.
+these deltas add up too. So zcdp and gdp keep a share of D for them, fixed beforehand: sum of lapses <= share
+D, and sum of rho or mu^2/2 <= what implies (E, D - share D). To give lapses whatever rho leaves, or a share
+from the first of them on, would not be valid: what is spent next could be lapses after outputs that told
+little, and rho after outputs that told much, and on average that comes to more than D.
 
 Parts. Under add/remove a neighbour is one person more or less. Where it is declared that all rows of a person
 lie in one part of the table (``Slice``), she is in no release of another part, and has a filter of her own,
