@@ -28,6 +28,7 @@ import pyarrow as pa
 from coded_tables import DELTA, config_text, markdown, options, scores, tables_of
 
 import dpsynth
+from dpsynth.config import compiled
 from dpsynth.starter.examples import write_example
 
 KEYS = ("tvd1", "tvd2", "tvd3")
@@ -39,7 +40,7 @@ def coded_randhie(folder: Path) -> Path:
     write_example("randhie", folder)
     spec = dpsynth.load(folder / "configs" / "randhie.yaml")
     raw = pd.read_csv(folder / "data" / "randhie.csv", dtype=str, keep_default_na=False)
-    columns = spec.table_columns()
+    columns = compiled(spec).columns
     rows = pd.DataFrame({c.name: c.encode(pa.array(raw[c.name], pa.string())) for c in columns})
     rows[PERSON] = raw["zper"]
     table = folder / "randhie"

@@ -33,7 +33,7 @@ import yaml
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.domain.column import Column
 from dpsynth.starter.examples import write_example
 
@@ -150,7 +150,7 @@ def released(table: Table, epsilon: str, most: int | str, folder: Path) -> tuple
     release = dpsynth.release(spec, outputs=folder / "out")
     synthetic = pd.read_csv(release.folder / "public" / "synthetic.csv", dtype=str, keep_default_na=False)
     used = int(release.guarantee.unit.rsplit(" ", 1)[1])
-    return used, scores(table, spec.table_columns(), synthetic)
+    return used, scores(table, compiled(spec).columns, synthetic)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from prefect.states import Failed
 
 from dpsynth import load
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.release_run import Work
+from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
 from flows.ending import completed, failed
 
@@ -104,7 +104,7 @@ def release(
     def step(name: str, action: Callable[[], T]) -> T:
         nonlocal release_id
         outcome = as_task(name, action)
-        if isinstance(outcome, Work):
+        if isinstance(outcome, ReleaseRun):
             release_id = outcome.release_id
         return outcome
 

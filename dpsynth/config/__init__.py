@@ -3,6 +3,7 @@
 Reads the configuration and nothing else; no private data can reach this room.
 """
 
+from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.config.grammar import Spec
 from dpsynth.config.loading import from_mapping, load
 from dpsynth.config.period import Period, Reuse
@@ -14,6 +15,7 @@ from dpsynth.config.structure import Structure
 
 __all__ = [
     "Cap",
+    "CompiledSpec",
     "Crosstab",
     "Ledger",
     "Mean",
@@ -29,6 +31,7 @@ __all__ = [
     "Spec",
     "Split",
     "Structure",
+    "compiled",
     "from_mapping",
     "load",
 ]

@@ -5,6 +5,7 @@ A new kind is one class in a file beside this one, one line in ``ColumnSpec`` an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, Discriminator, Tag
@@ -20,7 +21,7 @@ from dpsynth.config.scalars import one_of
 from dpsynth.config.section import Section, nearest, refused
 from dpsynth.config.text_columns import TextColumn
 from dpsynth.domain.column import Column
-from dpsynth.domain.layout import Part
+from dpsynth.domain.layout import Layout, Part
 
 KINDS = ("integer", "number", "boolean", "category", "ordered", "date", "datetime", "time", "duration",
          "text", "identifier", "derived")  # fmt: skip
@@ -91,6 +92,12 @@ def column_of(name: str, declared: ModelledSpec) -> Column:
         search=declared.search() if isinstance(declared, _SEARCHED) else None,
         even=isinstance(declared, IntegerColumn | NumberColumn) and declared.within == "even",
     )
+
+
+def layout_of(declared: Mapping[str, ColumnSpec]) -> Layout:
+    """The columns of the synthetic table, in the order of their declarations."""
+    parts = (part_of(name, column) for name, column in declared.items())
+    return Layout(tuple(part for part in parts if part is not None))
 
 
 def part_of(name: str, declared: ColumnSpec) -> Part | None:

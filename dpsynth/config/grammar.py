@@ -6,11 +6,8 @@ are touched, and a Spec that exists is one that can be run: what isn't built yet
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
 from decimal import Decimal
-from hashlib import sha256
 from math import prod
 from os.path import normpath
 from typing import Annotated, Self
@@ -18,7 +15,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from dpsynth.config.bins import MAX_PLACES
-from dpsynth.config.columns import ColumnSpec, part_of
+from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.identifier_columns import IdentifierColumn
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.period import Period, Reuse
@@ -35,10 +32,7 @@ from dpsynth.config.source import Source
 from dpsynth.config.structure import UNCHOSEN, Structure
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.public_marginals import Known
 from dpsynth.domain.search import ValueSearch
-from dpsynth.domain.workload import Workload
-from dpsynth.rules import Rules, rules_of
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
@@ -115,21 +109,22 @@ class Spec(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        columns = self._sizes_checked()
-        check_layout(self.layout())
+        layout = self._named_columns()
+        columns = self._sizes_checked(layout)
+        check_layout(layout)
         self._statistics_checked(columns)
         self._structure_checked(columns)
-        self._privacy_suits_the_method()
+        self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()
         unrepeated(self.constraints, "constraints")
-        for pair in check_rules(self.constraints, self.layout()).pairs:
+        for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")
         self._public_checked()
         self._known_checked(columns)
         return self
 
-    def _sizes_checked(self) -> dict[str, Column]:
+    def _named_columns(self) -> Layout:
         if not self.columns:
             raise refused(
                 "must declare at least one, such as age: {type: integer, min: 0, max: 110}", "columns"
@@ -139,7 +134,10 @@ class Spec(Section):
         for name in self.columns:
             if not name or not name.isprintable() or len(name) > 200:
                 raise refused("must be a name of 1 to 200 printable characters", "columns", name)
-        columns = {column.name: column for column in self.table_columns()}
+        return layout_of(self.columns)
+
+    def _sizes_checked(self, layout: Layout) -> dict[str, Column]:
+        columns = {column.name: column for column in layout.columns}
         if not columns:
             raise refused("must declare at least one that is read from the source", "columns")
         for name, column in columns.items():
@@ -181,7 +179,7 @@ class Spec(Section):
             words = f"must be at most {len(columns)}, the number of columns"
             raise refused(words, "structure", "workload", "ways")
 
-    def _privacy_suits_the_method(self) -> None:
+    def _privacy_suits_the_method(self, columns: Mapping[str, Column]) -> None:
         privacy, method = self.privacy, self.structure.method
         if method == "aim_gdp" and privacy.noise != "gaussian":
             raise refused(
@@ -192,7 +190,7 @@ class Spec(Section):
             )
         if privacy.split is None:
             return
-        sought = privacy.rows_sought or any(column.search is not None for column in self.table_columns())
+        sought = privacy.rows_sought or any(column.search is not None for column in columns.values())
         if sought != bool(privacy.split.domain):
             words = (
                 "must be above 0, as something is to be found of a column, or of max_rows"
@@ -286,37 +284,6 @@ class Spec(Section):
                 "tells of every column, so structure.method independent has nothing to ask", "known"
             )
 
-    def known_marginals(self, columns: Iterable[Column]) -> Known:
-        """What is public of some columns together, as arrays over their places."""
-        return known_of(self.known, {column.name: column for column in columns})
-
-    def workload(self) -> Workload:
-        """Which marginals matter, as the strategies know it: all of three columns if nothing is said."""
-        names, asked = tuple(c.name for c in self.table_columns()), self.structure.workload
-        if asked is None:
-            return Workload(names)
-        return Workload(
-            names,
-            asked.ways,
-            tuple((m.columns, m.weight) for m in asked.marginals),
-            tuple(asked.weights.items()),
-            asked.targets,
-            asked.target_weight,
-        )
-
-    def layout(self) -> Layout:
-        """What the synthetic table consists of, in the order of the configuration."""
-        parts = (part_of(name, declared) for name, declared in self.columns.items())
-        return Layout(tuple(part for part in parts if part is not None))
-
-    def rules(self) -> Rules:
-        """The rules that the rows of the synthetic table obey."""
-        return rules_of(self.constraints, self.layout())
-
-    def table_columns(self) -> tuple[Column, ...]:
-        """The columns that are read and modelled, in the order of the configuration."""
-        return self.layout().columns
-
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but deserves a second look; public facts only, one sentence or two each."""
         found = []
@@ -344,48 +311,6 @@ class Spec(Section):
             )
         return tuple(found)
 
-    def fingerprint(self) -> str:
-        """SHA-256 in hex of all that decides which questions a release asks of the private table.
-
-        That is: the dataset's name, the privacy section, the columns as they were worked out, the
-        structure section, the pairs of columns of requested statistics, which are measured first, how
-        the table is cut into slices, which earlier answers serve as evidence, and the constraints, whose ties
-        are measured first too. Where the table lies,
-        how much may be spent on it in all, when, and whatever else is published from the answers don't
-        count, so these may change when a release is resumed. Which slice a release is about is not in
-        the config; its journal says.
-        """
-        return _digest(self._questions())
-
-    def whole_fingerprint(self) -> str:
-        """SHA-256 in hex of all that decides the bundle.
-
-        All but where the table and the ledger lie, how much may be spent in all and how that is added
-        up, and when: a release of the same occasion with the same digest is the same release.
-        """
-        published = {key: getattr(self, key).model_dump() for key in ("sample", "publish")}
-        return _digest({**self._questions(), "release": self.release, **published})
-
-    def _questions(self) -> dict[str, object]:
-        columns = [
-            {**asdict(column), "kind": type(column.places).__name__} for column in self.table_columns()
-        ]
-        return {
-            "dataset": self.ledger.dataset,
-            "privacy": self.privacy.model_dump(),
-            "unit": type(self.privacy.unit).__name__,
-            "columns": columns,
-            "structure": self.structure.model_dump(),
-            "pairs": [list(r.columns) for r in self.publish.statistics if len(r.columns) == 2],
-            "period": None if self.period is None else self.period.model_dump(),
-            "reuse": self.reuse.model_dump(),
-            # Only where there are some: releases from before there could be any stay what they were.
-            **({"constraints": list(self.constraints)} if self.constraints else {}),
-            # Which file it is, its journal says.
-            **({} if self.public is None else {"public": True}),
-            **({"known": [(m.columns, m.cells) for m in self.known]} if self.known else {}),
-        }
-
 
 def _known(name: str, columns: Collection[str], *path: str | int) -> None:
     if name not in columns:
@@ -396,15 +321,3 @@ def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str 
     cells = prod(columns[name].size for name in clique)
     if cells > MAX_CELLS:
         raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", *path)
-
-
-def _digest(facts: dict[str, object]) -> str:
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), default=_canonical)
-    return sha256(text.encode("ascii")).hexdigest()
-
-
-def _canonical(value: object) -> str:
-    """Equal decimals as equal texts: 1, 1.0 and 1e0 are all "1"."""
-    if isinstance(value, Decimal):
-        return format(value.normalize(), "f")
-    raise TypeError(f"{type(value).__name__} has no canonical text")

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.scalars import Choice, ColumnName, Number, Whole
 from dpsynth.config.section import Section, refused, unrepeated
-from dpsynth.domain.workload import TARGET_WEIGHT
+from dpsynth.domain.workload import TARGET_WEIGHT, Workload
 
 Method = Literal["independent", "mst", "privbayes", "aim", "aim_gdp", "one_shot", "fixed", "auto"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -136,6 +136,20 @@ class Structure(Section):
                 "has no use with method independent, which measures single columns only", "workload"
             )
         return self
+
+    def workload_over(self, columns: tuple[str, ...]) -> Workload:
+        """The marginals that matter, of these columns; all of three columns if nothing is said."""
+        asked = self.workload
+        if asked is None:
+            return Workload(columns)
+        return Workload(
+            columns,
+            asked.ways,
+            tuple((m.columns, m.weight) for m in asked.marginals),
+            tuple(asked.weights.items()),
+            asked.targets,
+            asked.target_weight,
+        )
 
     def named(self) -> Iterator[tuple[str, Path]]:
         """Each column that the section names, with the path to where it does."""

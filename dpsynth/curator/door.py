@@ -28,7 +28,7 @@ from dpsynth.domain.codec import Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 
 Counts = NDArray[np.int64]
 
@@ -126,7 +126,7 @@ class Curator:
             question = {**question, "grouping": self._grouping.digest}
         return self._asking.ask(question, event, exact, draw)
 
-    def count(self, price: Fraction) -> Measurement | None:
+    def count(self, price: Fraction) -> OwnAnswer | None:
         """Number of rows after bounding.
 
         Public, exact and free where the relation fixes it (replace-one rows); otherwise
@@ -134,7 +134,7 @@ class Curator:
         """
         if self._terms.neighbours.rows_public:
             rows = np.array(self._table.rows, dtype=np.int64)
-            return Measurement((), rows, "none", 0.0)
+            return ExactTotal.of(rows)
         return self.marginals([()], price)[0]
 
     def marginals(

@@ -1,6 +1,9 @@
-"""Noisy marginals: the only thing that a release learns from the private table.
+"""Counts that a model is fitted to, each with a type that says where they come from.
 
-Invariant: a measurement is public. Everything after it is post-processing.
+A model takes any ``Observation``. What a release may write down as its own answers is a ``Measurement``,
+which was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
+
+Invariant: all of them are public. Everything after a measurement is post-processing.
 """
 
 from __future__ import annotations
@@ -49,14 +52,14 @@ def mean_absolute_error(noise: str, scale: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
-    """One noisy marginal, or noisy linear queries on one.
+class Observation:
+    """Counts of one marginal, or linear queries on one, with an error of known size.
 
     Attributes:
         clique: the columns counted, in the order of the array's axes.
         values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows. With a
             query: int64[answers].
-        noise: "gaussian", "laplace", or "none" for a count that is public.
+        noise: "gaussian", "laplace", or "none" for a number that is exact.
         scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
         query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
             each answer, such as prefix sums or merged bins; None where every cell was counted.
@@ -91,3 +94,32 @@ class Measurement:
     def variance_of_sum(self) -> float:
         """Variance of the sum of all values' noise, in rows squared."""
         return self.variance * (self.values.size if self.summed is None else int(self.summed.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement(Observation):
+    """A noisy marginal, charged and drawn behind the door: all that a release learns of the private rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactTotal(Observation):
+    """The number of rows, where it is public: under replace-one, or by public marginals that are counts."""
+
+    @classmethod
+    def of(cls, rows: int | NDArray[np.int64]) -> ExactTotal:
+        """The total of so many rows."""
+        return cls((), np.array(rows), "none", 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicCounts(Observation):
+    """Counts from public knowledge: a marginal that the config states, or one of a public table."""
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceCounts(Observation):
+    """An estimate from published counts: those of earlier releases, or of a public table, rescaled."""
+
+
+OwnAnswer = Measurement | ExactTotal
+"""What a release may publish as its own answer."""

@@ -17,11 +17,11 @@ from math import sqrt
 
 import numpy as np
 
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import sum_to
 
 
-def doubted(evidence: Sequence[Measurement], answers: Sequence[Measurement]) -> tuple[Measurement, ...]:
+def doubted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> tuple[Observation, ...]:
     """Evidence, as imprecise as the answers show it to be.
 
     Args:
@@ -32,7 +32,7 @@ def doubted(evidence: Sequence[Measurement], answers: Sequence[Measurement]) -> 
     return tuple(_doubted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)
 
 
-def _doubted(evidence: Measurement, answers: Sequence[Measurement]) -> Measurement:
+def _doubted(evidence: Observation, answers: Sequence[Observation]) -> Observation:
     if not answers or evidence.variance == 0:
         return evidence
     values, precision = np.zeros(evidence.values.shape), np.zeros(evidence.values.shape)

@@ -21,7 +21,7 @@ from math import sqrt
 import numpy as np
 
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.targets import estimated_total
 
@@ -43,8 +43,8 @@ class Change:
 
 
 def changes(
-    now: Sequence[Measurement],
-    earlier: Sequence[tuple[int, Sequence[Measurement]]],
+    now: Sequence[Observation],
+    earlier: Sequence[tuple[int, Sequence[Observation]]],
     doubts: float = 0.0,
 ) -> tuple[Change, ...]:
     """The change from each earlier period.
@@ -69,7 +69,7 @@ def changes(
     )
 
 
-def apart(singles: Sequence[Measurement], others: Sequence[Measurement]) -> float:
+def apart(singles: Sequence[Observation], others: Sequence[Observation]) -> float:
     """How far one-way answers of two releases lie apart, in standard deviations beyond what noise does.
 
     Squared differences over their variance have a mean of 1 and a variance of at most 5, which is that of
@@ -84,7 +84,7 @@ def apart(singles: Sequence[Measurement], others: Sequence[Measurement]) -> floa
     return (distance - cells) / sqrt(5 * cells) if cells else 0.0
 
 
-def pooled_counts(singles: Iterable[Measurement]) -> Counts:
+def pooled_counts(singles: Iterable[Observation]) -> Counts:
     """Counts of each column's values by all noisy answers, averaged by precision."""
     sums: dict[Clique, tuple[Array, float]] = {}
     for m in singles:

@@ -19,7 +19,7 @@ from pathlib import Path
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.rounding import float_up
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.drift import apart
@@ -103,7 +103,7 @@ def weighed(
     reused: Reused | None,
     answers: Sequence[Answered],
     columns: Sequence[Column],
-    singles: Sequence[Measurement],
+    singles: Sequence[Observation],
     public: Answered | None = None,
 ) -> tuple[Evidence, Reused | None]:
     """The evidence that earlier releases are, and what is to be said of them.

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import EvidenceCounts, Observation
 from dpsynth.evidence.drift import Change, changes
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, sum_to
@@ -51,8 +51,8 @@ class Answered:
         grouping: which values it had merged.
     """
 
-    singles: tuple[Measurement, ...]
-    answers: tuple[Measurement, ...]
+    singles: tuple[Observation, ...]
+    answers: tuple[Observation, ...]
     grouping: Grouping
 
 
@@ -76,7 +76,7 @@ class Evidence:
     def of(
         cls,
         domain: Domain,
-        singles: Sequence[Measurement],
+        singles: Sequence[Observation],
         same: Sequence[Answered],
         before: Sequence[tuple[int, Answered]],
         public: Answered | None = None,
@@ -101,7 +101,7 @@ class Evidence:
         return cls(domain, tuple(same), told, (off, public))
 
     @property
-    def columns(self) -> tuple[Measurement, ...]:
+    def columns(self) -> tuple[Observation, ...]:
         """One-way evidence over all values: answers about the same rows, an estimate by earlier periods."""
         told = [
             (m.clique, _Said.of(change, m.values.astype(np.float64), m.variance))
@@ -111,14 +111,14 @@ class Evidence:
         ]
         return (*(m for a in self.same for m in a.singles), *_averaged(told))
 
-    def direct(self) -> tuple[Measurement, ...]:
+    def direct(self) -> tuple[Observation, ...]:
         """What answers about the same rows say of values themselves, for tables that count as measured."""
         of = [(Expansion(self.domain, a.grouping, a.singles), a.answers) for a in self.same]
         return tuple(m for expansion, answers in of for m in expansion.direct(answers))
 
     def joint(
         self, expansion: Expansion, independent: MarkovRandomField, max_cells: int
-    ) -> tuple[Measurement, ...]:
+    ) -> tuple[Observation, ...]:
         """What was measured together, over the groups of this release, what tells most coming first.
 
         Left out is what lies no farther from independent columns than noise would, and what a junction
@@ -138,7 +138,7 @@ class Evidence:
         telling_first = [found[i] for i in order if telling[i] > TOLD]
         return within(expansion.coarse, (), telling_first, min(max_cells // 2, MOST_BEFORE))
 
-    def public_joint(self, expansion: Expansion, independent: MarkovRandomField) -> tuple[Measurement, ...]:
+    def public_joint(self, expansion: Expansion, independent: MarkovRandomField) -> tuple[Observation, ...]:
         """What a public table tells of columns together, likewise, but all of it; none without one.
 
         Of a few rows many pairs look a little related that are not, so more is asked of a pair here.
@@ -153,8 +153,8 @@ class Evidence:
 
 
 def within(
-    domain: Domain, cliques: Iterable[Clique], evidence: Sequence[Measurement], max_cells: int
-) -> tuple[Measurement, ...]:
+    domain: Domain, cliques: Iterable[Clique], evidence: Sequence[Observation], max_cells: int
+) -> tuple[Observation, ...]:
     """As much evidence as a junction tree has room for that holds some cliques.
 
     The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many as the cliques alone need.
@@ -166,7 +166,7 @@ def within(
         max_cells: the bound of the model.
     """
     given = list(cliques)
-    kept: list[Measurement] = []
+    kept: list[Observation] = []
     if not evidence:
         return ()
     tree = Triangulation.of(domain, given)
@@ -203,7 +203,7 @@ class _Said:
 
 
 def _turned(
-    answer: Measurement, change: Change, grouping: Grouping, expansion: Expansion
+    answer: Observation, change: Change, grouping: Grouping, expansion: Expansion
 ) -> tuple[Clique, _Said]:
     """An answer over other groups, as one over an expansion's, axes in table order.
 
@@ -221,23 +221,23 @@ def _turned(
     return clique, _Said.of(change, sum_to(values, answer.clique, clique), float(variances.mean()))
 
 
-def _averaged(told: Iterable[tuple[Clique, _Said]]) -> list[Measurement]:
+def _averaged(told: Iterable[tuple[Clique, _Said]]) -> list[Observation]:
     """One measurement a clique: noise averages out, change does not."""
     of: dict[Clique, list[_Said]] = {}
     for clique, said in told:
         of.setdefault(clique, []).append(said)
-    found = []
+    found: list[Observation] = []
     for clique, sayings in of.items():
         weights = np.array([1 / (s.noise + s.change) for s in sayings])
         weights /= weights.sum()
         noise = weights**2 @ np.array([s.noise for s in sayings])
         variance = float(noise + weights @ np.array([s.change for s in sayings]))
         mean = np.tensordot(weights, np.stack([s.values for s in sayings]), 1)
-        found.append(Measurement(clique, np.rint(mean).astype(np.int64), "gaussian", sqrt(variance)))
+        found.append(EvidenceCounts(clique, np.rint(mean).astype(np.int64), "gaussian", sqrt(variance)))
     return found
 
 
-def _beyond_noise(measurement: Measurement, independent: MarkovRandomField) -> float:
+def _beyond_noise(measurement: Observation, independent: MarkovRandomField) -> float:
     """How much farther an answer is from independent columns than noise would be, in standard deviations."""
     distance = np.square(measurement.values - independent.marginal(measurement.clique)).sum()
     cells = measurement.values.size

@@ -20,7 +20,7 @@ from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import Measurement, noise_variance
+from dpsynth.domain.measurement import EvidenceCounts, noise_variance
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.errors import DpsynthError
 from dpsynth.evidence.evidence import Answered
@@ -72,7 +72,7 @@ def _answered(
         raise ValueError("cells are missing, or out of order")
     coarse = grouping.coarse(domain)
     parts = np.split(values, np.cumsum(cells)[:-1])
-    singles, answers = list[Measurement](), list[Measurement]()
+    singles, answers = list[EvidenceCounts](), list[EvidenceCounts]()
     for described, part in zip(listed, parts, strict=True):
         measurement = _measurement(described, part)
         by_group = [c for c in measurement.clique if c in grouping.groups]
@@ -96,10 +96,10 @@ def _cells(described: Mapping[str, object]) -> int:
     return int(np.prod(_shape(described), dtype=np.int64))
 
 
-def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> Measurement:
+def _measurement(described: Mapping[str, object], values: NDArray[np.int64]) -> EvidenceCounts:
     clique, noise, scale = described["columns"], described["noise"], described["scale"]
     if not isinstance(clique, list) or not isinstance(noise, str) or not isinstance(scale, float):
         raise ValueError("a measurement has columns, noise and a scale")
     if not isfinite(scale) or (noise_variance(noise, scale) > 0) != (noise != "none"):
         raise ValueError("noise has a scale above 0")
-    return Measurement(tuple(clique), values.reshape(_shape(described)), noise, scale)
+    return EvidenceCounts(tuple(clique), values.reshape(_shape(described)), noise, scale)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import PublicCounts
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.presentation.figures import count
@@ -110,13 +110,13 @@ class PublicTable:
         reached = np.cumsum([domain.cells(p) for p in pairs])
         kept = pairs[: int(np.searchsorted(reached, MOST_CELLS, side="right"))]
 
-        def counted(clique: Clique) -> Measurement:
+        def counted(clique: Clique) -> PublicCounts:
             shape = domain.shape(clique)
             cells = np.ravel_multi_index(tuple(codes[c] for c in clique), shape)
             values = np.bincount(cells, minlength=domain.cells(clique)).reshape(shape)
-            return Measurement(clique, values.astype(np.int64), "gaussian", _EXACT)
+            return PublicCounts(clique, values.astype(np.int64), "gaussian", _EXACT)
 
-        total = Measurement((), np.array(self.rows), "none", 0.0)
+        total = PublicCounts((), np.array(self.rows), "none", 0.0)
         singles = (total, *(counted((c,)) for c in domain.columns))
         return Answered(singles, tuple(counted(p) for p in kept), Grouping({}))
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpsynth.accounting.amount import digits
-from dpsynth.config import Spec
+from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
@@ -29,29 +29,31 @@ def forecast(spec: Spec) -> dict[str, Any]:
     Raises:
         ConfigError: the plan can't be made, or the ledger can't be read.
     """
-    plan = make_plan(spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
+    compiled_spec = compiled(spec)
+    plan = make_plan(compiled_spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
     return {
         "release": spec.release,
         "dataset": spec.ledger.dataset,
         "columns": len(spec.columns),
         **plan.to_json(),
-        "constraints": [asdict(way) for way in ways_of(spec.rules(), spec.layout())],
-        "ledger": _ledger(spec, plan),
+        "constraints": [asdict(way) for way in ways_of(compiled_spec.rules, compiled_spec.layout)],
+        "ledger": _ledger(compiled_spec, plan),
         "notes": list(spec.warnings()),
     }
 
 
-def _ledger(spec: Spec, plan: Plan) -> dict[str, object]:
+def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
     """What the ledger holds before the next release and after it, by the dataset's filter."""
     from dpsynth.ledger.ledger import Ledger
 
+    spec = compiled_spec.spec
     now, period = datetime.now(UTC), spec.period
     recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
     known = () if recorded is None else recorded.releases
     released = [r.occasion for r in known if r.occasion is not None]
     apart = period is not None and period.composition == "parallel"
     part = _next_part(period, spec, now, released) if period is not None and apart else None
-    wanted = reservation_of(spec, plan, Occasion(None, part), "")
+    wanted = reservation_of(compiled_spec, plan, Occasion(None, part), "")
     if recorded is not None:
         check_protection(wanted, recorded)
     before = recorded or first_balance(wanted, now.date())

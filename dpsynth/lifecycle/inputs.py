@@ -1,41 +1,83 @@
-"""What a release reads: a public table, and the private one behind its door.
+"""All that a release goes by, worked out before its budget is reserved.
 
-Invariant: whoever calls ``open_door`` gets a door, never rows. The private table is looked at before the
-reservation only to see that it can be read at all, and whole only after it.
+Invariant: public. The private table is looked at here only to see that it can be read at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpsynth.config import Spec
+from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.publication import Format
-from dpsynth.curator import (
-    Contributions,
-    Curator,
-    Terms,
-    check_source,
-    header_of,
-    load_rows,
-    read_batches,
-)
-from dpsynth.domain.column import Column
-from dpsynth.domain.domain import Domain
+from dpsynth.curator import check_source, header_of, read_batches
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
-from dpsynth.lifecycle.release_run import Work
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
-from dpsynth.plan.plan import Plan
+from dpsynth.plan.plan import Plan, make_plan
+from dpsynth.structure import Strategy, strategy_of
 
 
-def read_public(spec: Spec, columns: Sequence[Column]) -> PublicTable:
-    """Read a public table, with the reader that knows of all that may be wrong with a file.
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What a release goes by, all of it public.
+
+    Attributes:
+        compiled: the config, worked out once.
+        strategy: the structure strategy that it names.
+        plan: how the budget will be spent, made before anything was found.
+        public_table: the table that is evidence; None without one.
+    """
+
+    compiled: CompiledSpec
+    strategy: Strategy
+    plan: Plan
+    public_table: PublicTable | None = None
+
+    @property
+    def spec(self) -> Spec:
+        """The checked config."""
+        return self.compiled.spec
+
+    @property
+    def public_sha256(self) -> str | None:
+        """SHA-256 of the public table's file; None without one."""
+        return None if self.public_table is None else self.public_table.sha256
+
+
+def inputs_of(spec: Spec) -> Inputs:
+    """The config compiled, its strategy, and the plan of them.
+
+    Raises:
+        ConfigError: there is no plan, or no model within the bound holds the public marginals.
+    """
+    strategy, worked_out = strategy_of(spec.structure.method, spec.structure.cliques or ()), compiled(spec)
+    plan = make_plan(worked_out, strategy)
+    _check_model_size(worked_out, plan)
+    return Inputs(worked_out, strategy, plan)
+
+
+def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
+    public = compiled_spec.public_marginals
+    if not public.marginals:
+        return
+    cells = Triangulation.of(compiled_spec.domain, [*public.cliques, *plan.wanted]).cells
+    if cells > plan.max_cells:
+        raise ConfigError(
+            f"The model needs {cells:,} cells for the marginals under known and the pairs of "
+            f"publish.statistics; {plan.max_cells:,} are allowed. State fewer columns together, or raise "
+            "structure.max_model_mb. Nothing was charged."
+        )
+
+
+def with_public_table(inputs: Inputs) -> Inputs:
+    """The inputs with the public table, read by the reader that knows of all that may be wrong with a file.
 
     Raises:
         ConfigError, SourceError: it can't be used.
     """
+    spec, columns = inputs.spec, inputs.compiled.columns
     assert spec.public is not None and spec.public.format is not None
     path, kind = Path(spec.public.path), spec.public.format
     if not path.is_file():
@@ -55,67 +97,34 @@ def read_public(spec: Spec, columns: Sequence[Column]) -> PublicTable:
     if not names:
         raise ConfigError(f"public.path: {path} has none of the columns that the config declares.")
     batches = read_batches(path, names, kind, keep_broken=False, separator=separator)
-    return PublicTable.of(path, batches, columns)
+    return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 
 
-def check_room(plan: Plan, domain: Domain) -> None:
-    """Refuse known marginals that no model within the bound can hold beside the wanted pairs.
-
-    Raises:
-        ConfigError: the model would be too large.
-    """
-    cells = Triangulation.of(domain, [*plan.known.cliques, *plan.wanted]).cells
-    if plan.known.marginals and cells > plan.max_cells:
-        raise ConfigError(
-            f"The model needs {cells:,} cells for the marginals under known and the pairs of "
-            f"publish.statistics; {plan.max_cells:,} are allowed. State fewer columns together, or raise "
-            "structure.max_model_mb. Nothing was charged."
-        )
-
-
-def accept_source(spec: Spec, plan: Plan, occasion: Occasion) -> None:
-    """See whether the table can be read, as far as its beginning tells.
+def accept_source(inputs: Inputs, occasion: Occasion) -> None:
+    """See whether the private table can be read, as far as its beginning tells.
 
     Raises:
         ConfigError, SourceError: it can't.
     """
-    path, kind = _file_of(spec)
-    check_source(path, _read_names(spec, plan, occasion), kind, separator=spec.source.separator)
+    path, kind = file_of(inputs)
+    check_source(path, names_to_read(inputs, occasion), kind, separator=inputs.spec.source.separator)
 
 
-def open_door(spec: Spec, plan: Plan, work: Work) -> Curator | Contributions:
-    """Read the private table, bound each person's rows, and put a curator before it.
-
-    Where the bound is to be found the rows are left as they are, behind a door that tells of their numbers.
-    """
-    path, kind = _file_of(spec)
-    batches = read_batches(
-        path,
-        _read_names(spec, plan, work.occasion),
-        kind,
-        keep_broken=plan.neighbours.person is None,
-        separator=spec.source.separator,
-    )
-    if work.journal.sealed and not plan.neighbours.rows_public:
-        # The journal has every answer.
-        batches = iter(())
-    rows = load_rows(batches, spec.table_columns(), plan.neighbours, work.key, work.occasion.part)
-    terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
-    if plan.rows_price:
-        return Contributions(rows, terms, work.journal, work.key)
-    return Curator(rows.bounded(plan.neighbours.max_rows, work.key), terms, work.journal)
-
-
-def _read_names(spec: Spec, plan: Plan, occasion: Occasion) -> list[str]:
+def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     """The columns that a release is made of, those of the person and of the period included."""
-    person, part = plan.neighbours.person, occasion.part
-    names = [c.name for c in spec.table_columns()]
+    person, part = inputs.plan.neighbours.person, occasion.part
+    names = [c.name for c in inputs.compiled.columns]
     more = [*([person] if person else []), *([] if part is None else [part.column])]
     return list(dict.fromkeys([*names, *more]))
 
 
-def _file_of(spec: Spec) -> tuple[Path, Format]:
-    source = spec.source
+def file_of(inputs: Inputs) -> tuple[Path, Format]:
+    """The private table's path and format.
+
+    Raises:
+        ConfigError: the config names no file.
+    """
+    source = inputs.spec.source
     if source.path is None or source.format is None:
         raise ConfigError("source.path is missing.")
     return Path(source.path), source.format

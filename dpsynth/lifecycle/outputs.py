@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 
 import pyarrow as pa
@@ -15,82 +15,93 @@ import pyarrow as pa
 from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
-from dpsynth.config import Spec
-from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.public_marginals import Known
-from dpsynth.evidence.public_table import PublicUse
-from dpsynth.evidence.reused import Reused
-from dpsynth.lifecycle.release_run import Work
-from dpsynth.model import Expansion, MarkovRandomField
+from dpsynth.lifecycle.generating import FittedModel
+from dpsynth.lifecycle.inputs import Inputs
+from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.rules import ways_of
-from dpsynth.structure.strategy import Selection
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
 
 
-def publication_of(
-    spec: Spec,
-    layout: Layout,
-    plan: Plan,
-    work: Work,
-    table: pa.Table,
-    expansion: Expansion,
-    singles: tuple[Measurement, ...],
-    selection: Selection,
-    reused: Reused | None,
-    use: PublicUse | None,
-    known: Known,
-    model: MarkovRandomField,
-    statistics: tuple[StatisticTable, ...],
-    guarantee: Guarantee,
-) -> Publication:
+@dataclass(frozen=True, eq=False)
+class Synthesis:
+    """What was made of a release's answers.
+
+    Attributes:
+        fitted: the model, and all that it was fitted to.
+        table: the synthetic rows.
+        statistics: tables with error bars.
+        guarantee: composed of the journal's events.
+    """
+
+    fitted: FittedModel
+    table: pa.Table
+    statistics: tuple[StatisticTable, ...]
+    guarantee: Guarantee
+
+
+def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
     """Everything that is handed to the public, in one value."""
-    shares = plan.shares
-    person = {str(plan.neighbours.person): ("max_rows",)} if plan.rows_price else {}
-    sought = dict.fromkeys(search.column for search in plan.searches)
+    fitted, measured = synthesis.fitted, synthesis.fitted.measured
+    answers, selection = measured.answers, measured.selection
     together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
+    use = answers.use_of(inputs.public_table)
     return Publication(
-        release=spec.release,
-        release_id=work.release_id,
-        date=work.date,
-        part=work.occasion.part,
-        layout=layout,
-        synthetic=table,
-        singles=singles,
-        answers=tuple(m for m in selection.answers if m is not None),
-        grouping=expansion.grouping,
+        release=inputs.spec.release,
+        release_id=run.release_id,
+        date=run.date,
+        part=run.occasion.part,
+        layout=fitted.layout,
+        synthetic=synthesis.table,
+        singles=answers.own,
+        answers=tuple(measured.joint),
+        grouping=measured.expansion.grouping,
         merged_below=plan.merged_below,
-        model=model,
-        statistics=statistics,
-        guarantee=guarantee,
-        events=tuple(_described(e.question, e.event) for e in work.journal.entries),
+        model=fitted.model,
+        statistics=synthesis.statistics,
+        guarantee=synthesis.guarantee,
+        events=tuple(_described(e.question, e.event) for e in run.journal.entries),
         structure=plan.structure,
         cliques=selection.cliques,
-        budget={
-            "epsilon": float(plan.epsilon),
-            "delta": float(plan.spent_delta),
-            "noise": plan.noise,
-            "split": {
-                "domain": float(shares.domain),
-                "one_way": float(shares.one_way),
-                "structure": float(shares.structure),
-                "marginals": float(shares.marginals),
-            },
-        },
-        formats=spec.publish.formats,
+        budget=_budget(plan),
+        formats=inputs.spec.publish.formats,
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
         versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
-        reused=None if reused is None else replace(reused, cliques=together),
+        reused=None if answers.reused is None else replace(answers.reused, cliques=together),
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
-        found=person
-        | {c: (*person.get(c, ()), *(s.find for s in plan.searches if s.column == c)) for c in sought},
-        constraints=ways_of(spec.rules(), layout),
-        known=known,
+        found=_found(plan),
+        constraints=ways_of(inputs.compiled.rules, fitted.layout),
+        known=inputs.compiled.public_marginals,
         public=None if use is None else replace(use, cliques=selection.public),
     )
+
+
+def _budget(plan: Plan) -> dict[str, object]:
+    """The budget that the config asked for."""
+    shares = plan.shares
+    return {
+        "epsilon": float(plan.epsilon),
+        "delta": float(plan.spent_delta),
+        "noise": plan.noise,
+        "split": {
+            "domain": float(shares.domain),
+            "one_way": float(shares.one_way),
+            "structure": float(shares.structure),
+            "marginals": float(shares.marginals),
+        },
+    }
+
+
+def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Columns of which something was found with a part of the budget, and what."""
+    found: dict[str, tuple[str, ...]] = {}
+    if plan.rows_price:
+        found[str(plan.neighbours.person)] = ("max_rows",)
+    for search in plan.searches:
+        found[search.column] = (*found.get(search.column, ()), search.find)
+    return found
 
 
 def _version(package: str) -> str:
@@ -125,10 +136,10 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     }
 
 
-def publish(work: Work, publication: Publication) -> None:
+def publish(run: ReleaseRun, publication: Publication) -> None:
     """Write the bundle beside its place and show it whole."""
-    public = work.partial / "public"
+    public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
     write_public(public, publication)
-    commit(work.partial, work.final)
+    commit(run.partial, run.final)

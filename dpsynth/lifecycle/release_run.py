@@ -22,18 +22,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting import events
-from dpsynth.accounting.accountants import amount_of
+from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.config import Spec
+from dpsynth.accounting.rounding import float_up
+from dpsynth.config import CompiledSpec
 from dpsynth.curator.journal import Journal
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError
 from dpsynth.evidence.earlier_releases import earlier_releases
 from dpsynth.evidence.reused import Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
+from dpsynth.lifecycle.inputs import Inputs, accept_source
 from dpsynth.plan.occasion import Occasion, occasion_of
 from dpsynth.plan.plan import Plan
 from dpsynth.plan.reservation import reservation_of
@@ -47,22 +49,29 @@ _UNCHARGED = "Nothing was charged."
 Tell = Callable[[str], None]
 """Takes a public sentence for whoever runs the release."""
 
-Accept = Callable[[Occasion], None]
-"""Raises SourceError unless the table that a release is about can be read."""
-
 
 def silently(sentence: str) -> None:
     """Tell nobody."""
     del sentence
 
 
-def unseen(occasion: Occasion) -> None:
-    """Accept a table without a look."""
-    del occasion
+@dataclass(frozen=True)
+class Request:
+    """A run as it was asked for on the command line.
+
+    Attributes:
+        outputs: folder under which ``<release>/<release id>`` appears.
+        resume: id of a release to finish.
+        period: label of the slice to release; left out: the last one that has ended.
+    """
+
+    outputs: Path
+    resume: str | None = None
+    period: str | None = None
 
 
 @dataclass
-class Work:
+class ReleaseRun:
     """One release under way: where it stands on disk and in the ledger.
 
     Attributes:
@@ -96,7 +105,7 @@ class Work:
         return Reused.from_journal(self.journal.header["reused"])
 
     @property
-    def public(self) -> str | None:
+    def public_sha256(self) -> str | None:
         """SHA-256 of the public table that is evidence; None without one."""
         found = self.journal.header.get("public")
         return None if found is None else str(found)
@@ -111,7 +120,7 @@ class Work:
         """Whether the bundle is whole and in place."""
         return self.final.exists()
 
-    def __enter__(self) -> Work:
+    def __enter__(self) -> ReleaseRun:
         """Itself: what follows is the release."""
         return self
 
@@ -135,31 +144,12 @@ class Work:
             error.args = (f"{error} Release {self.release_id} is not finished. {rest}",)
 
 
-def begin(
-    spec: Spec,
-    plan: Plan,
-    outputs: Path,
-    resume: str | None = None,
-    period: str | None = None,
-    tell: Tell = silently,
-    public: str | None = None,
-    accept: Accept = unseen,
-) -> Work:
+def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
     """Accept the source, start or find the journal, then reserve the whole budget in the ledger.
 
     The journal comes first: a reservation without one means that it was lost, and then
     nobody can say what was drawn. Before both, a new release that the ledger would take has its
     source accepted, so that no charge is ever made for one that is broken.
-
-    Args:
-        spec: the checked config.
-        plan: how it will spend.
-        outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of a release to finish.
-        period: label of the slice to release; left out: the last one that has ended.
-        tell: is told what was found.
-        public: SHA-256 of the public table that is evidence, if there is one.
-        accept: looks whether the table can be read.
 
     Raises:
         ConfigError: the config, the period or the ledger can't be used.
@@ -169,6 +159,7 @@ def begin(
     """
     from dpsynth.ledger.ledger import Ledger
 
+    spec, compiled, plan, resume = inputs.spec, inputs.compiled, inputs.plan, request.resume
     now = datetime.now(UTC)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     account = ledger.balance(spec.ledger.dataset)
@@ -177,36 +168,37 @@ def begin(
             f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
             "dated by the later. Check the clock; periods and schedules go by it."
         )
-    folder = outputs / spec.release
+    folder = request.outputs / spec.release
     if account is not None:
         _tell_of_the_unfinished(account.releases, spec.release, resume, tell)
     if resume is not None:
-        journal = _found(spec, folder, resume)
+        journal = _found(compiled, folder, resume)
         occasion = _recorded(journal)
-        if period is not None and period != occasion.label:
+        if request.period is not None and request.period != occasion.label:
             raise ConfigError(
                 f"Release {resume} is that of {occasion.label or 'the whole table'}, so it can't be finished "
-                f"with --period {period}. Leave out --period."
+                f"with --period {request.period}. Leave out --period."
             )
         release_id = resume
     else:
-        occasion = occasion_of(spec, now, period)
+        occasion = occasion_of(spec, now, request.period)
         release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
-        if ledger.foreseen(reservation_of(spec, plan, occasion, release_id)) is None:
+        if ledger.foreseen(reservation_of(compiled, plan, occasion, release_id)) is None:
             try:
-                accept(occasion)
+                accept_source(inputs, occasion)
             except SourceError as error:
                 raise SourceError(f"{error} {_UNCHARGED}") from None
-        reused = _reused(spec, plan, occasion, account, outputs, tell)
+        reused = _reused(inputs, request, occasion, account, tell)
+        header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
         with _alone_in(folder):
             _clear(folder, ledger, tell)
-            journal = _started(spec, plan, occasion, reused, public, folder, release_id, now, ledger.name)
+            journal = _started(partial_of(folder, release_id), header)
     try:
-        entry = _reserved(ledger, reservation_of(spec, plan, occasion, release_id))
+        entry = _reserved(ledger, reservation_of(compiled, plan, occasion, release_id))
         if entry.release_id != release_id:
             journal.close()
             _discard(partial_of(folder, release_id))
-            journal = _shown_again(spec, folder, entry, tell)
+            journal = _shown_again(compiled, folder, entry, tell)
     except (BudgetRefused, ConfigError):
         journal.close()
         if resume is None:
@@ -214,10 +206,21 @@ def begin(
         raise
     journal.sealed = entry.state == "closed"
     name = entry.release_id
-    return Work(name, occasion, folder / name, partial_of(folder, name), ledger, journal)
+    return ReleaseRun(name, occasion, folder / name, partial_of(folder, name), ledger, journal)
 
 
-def settle(work: Work, plan: Plan, guarantee: Guarantee) -> None:
+def composed(plan: Plan, journal: Journal) -> Guarantee:
+    """The guarantee that the journal's events add up to, checked against the plan."""
+    guarantee = compose((e.event for e in journal.entries), plan.measure, plan.delta, plan.neighbours)
+    if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
+        raise DpsynthError(
+            f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "
+            f"{float(plan.epsilon):g} planned. Nothing is published; please report this."
+        )
+    return guarantee
+
+
+def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
     """Close the release in the ledger at what its journal adds up to.
 
     Raises:
@@ -263,43 +266,35 @@ def spent_by(path: Path, release_id: str) -> tuple[Cost, list[dict[str, object]]
 
 
 def _reused(
-    spec: Spec, plan: Plan, occasion: Occasion, account: Balance | None, outputs: Path, tell: Tell
+    inputs: Inputs, request: Request, occasion: Occasion, account: Balance | None, tell: Tell
 ) -> Reused | None:
     """The earlier releases that serve as evidence, as they are now."""
-    same, earlier = spec.reuse.same_period, spec.reuse.earlier_periods
-    if not (same or earlier):
+    reuse, plan = inputs.spec.reuse, inputs.plan
+    if not (reuse.same_period or reuse.earlier_periods):
         return None
     found, left_out = earlier_releases(
         account,
         Amount(plan.epsilon, plan.spent_delta),
         occasion.part,
-        spec.table_columns(),
-        outputs,
-        same_period=same,
-        earlier_periods=earlier,
+        inputs.compiled.columns,
+        request.outputs,
+        same_period=reuse.same_period,
+        earlier_periods=reuse.earlier_periods,
     )
     for sentence in left_out:
         tell(sentence)
     return found
 
 
-def _started(
-    spec: Spec,
-    plan: Plan,
-    occasion: Occasion,
-    reused: Reused | None,
-    public: str | None,
-    folder: Path,
-    release_id: str,
-    now: datetime,
-    ledger: str,
-) -> Journal:
-    part = occasion.part
-    header: dict[str, object] = {
+def _header(
+    inputs: Inputs, occasion: Occasion, reused: Reused | None, release_id: str, now: datetime
+) -> dict[str, object]:
+    """The first line of a new journal; the ledger's name is added to it."""
+    spec, plan, part = inputs.spec, inputs.plan, occasion.part
+    return {
         "release": spec.release,
         "id": release_id,
-        "ledger": ledger,
-        "spec": spec.fingerprint(),
+        "spec": inputs.compiled.fingerprint,
         "terms": {
             "measure": plan.measure,
             "epsilon": str(plan.epsilon),
@@ -309,11 +304,13 @@ def _started(
         "occasion": occasion.label,
         "part": None if part is None else part.to_json(),
         "reused": None if reused is None else reused.to_journal(),
-        "public": public,
+        "public": inputs.public_sha256,
         "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
         "key": secrets.token_hex(32),
     }
-    partial = partial_of(folder, release_id)
+
+
+def _started(partial: Path, header: dict[str, object]) -> Journal:
     try:
         return Journal.create(partial / _JOURNAL, header)
     except OSError:
@@ -371,7 +368,7 @@ def _clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
         tell(f"{partial} was left by a run that died before it had reserved or asked anything: removed.")
 
 
-def _found(spec: Spec, folder: Path, release_id: str) -> Journal:
+def _found(compiled: CompiledSpec, folder: Path, release_id: str) -> Journal:
     """The journal of a release that was begun, checked against the spec."""
     if not release_id.replace("-", "").isalnum():
         raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
@@ -388,7 +385,7 @@ def _found(spec: Spec, folder: Path, release_id: str) -> Journal:
             f"{path} is the journal of release {journal.header['id']}, and not of {release_id}. Bring its "
             "own back, or resume the other in its own folder."
         )
-    if journal.header["spec"] != spec.fingerprint():
+    if journal.header["spec"] != compiled.fingerprint:
         journal.close()
         raise ConfigError(
             f"The config has changed since release {release_id} began, so its answers can't be used with it. "
@@ -432,11 +429,11 @@ def _reserved(ledger: Ledger, wanted: Reservation) -> ReleaseEntry:
         return known
 
 
-def _shown_again(spec: Spec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
+def _shown_again(compiled: CompiledSpec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
     """The journal of the release that an occasion has had already."""
-    what = f"{entry.occasion} of release '{spec.release}'"
+    what = f"{entry.occasion} of release '{compiled.spec.release}'"
     begun = "was released" if entry.state == "closed" else "was begun"
-    if entry.spec != spec.whole_fingerprint():
+    if entry.spec != compiled.whole_fingerprint:
         raise ConfigError(
             f"{what} {begun} on {entry.created} as {entry.release_id}, with another config, and a period is "
             "released once. Go back to that config; or give this one another name with the key release, and "
@@ -456,7 +453,7 @@ def _shown_again(spec: Spec, folder: Path, entry: ReleaseEntry, tell: Tell) -> J
         tell(f"{what} was released on {entry.created}: its bundle is shown again, and nothing is charged.")
     else:
         tell(f"{what} was begun on {entry.created} as {entry.release_id} and not finished: it goes on.")
-    return _found(spec, folder, entry.release_id)
+    return _found(compiled, folder, entry.release_id)
 
 
 def _tell_of_the_unfinished(

@@ -10,11 +10,12 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from dpsynth.errors import DpsynthError, Interrupted, StepFailed
 from dpsynth.lifecycle.progress import Advance, showing
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _FULL = {
@@ -31,6 +32,24 @@ class RunStep(Protocol):
     def __call__(self, name: str, action: Callable[[], T]) -> T:
         """Run ``action`` under a public name."""
         ...
+
+
+class Steps:
+    """Runs the named steps of a release, each guarded, in the way that it was given."""
+
+    def __init__(self, run_step: RunStep) -> None:
+        """Steps that are run plainly, or as tasks of an orchestrator."""
+        self._run_step = run_step
+
+    def __call__(self, name: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The outcome of an action, run as a step under a public name."""
+        return self._run_step(name, lambda: guarded(name, lambda _: action(*args, **kwargs)))
+
+    def counted(
+        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The outcome of an action that says how far it is, to the function that is its first argument."""
+        return self._run_step(name, lambda: guarded(name, lambda told: action(told, *args, **kwargs)))
 
 
 def guarded(name: str, action: Callable[[Advance], T]) -> T:

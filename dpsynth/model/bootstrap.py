@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.estimation import Fit, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.markov_random_field import MarkovRandomField
 
 
-def _noisy_again(model: MarkovRandomField, measurement: Measurement, rng: np.random.Generator) -> Measurement:
+def _noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.random.Generator) -> Observation:
     if measurement.noise == "none":
         return measurement
     truth, spread = model.marginal(measurement.clique), np.sqrt(measurement.variances)
@@ -34,7 +34,7 @@ def _noisy_again(model: MarkovRandomField, measurement: Measurement, rng: np.ran
 
 def refits(
     fit: Fit,
-    measurements: Sequence[Measurement],
+    measurements: Sequence[Observation],
     replicates: int,
     rng: np.random.Generator,
     expansion: Expansion | None = None,

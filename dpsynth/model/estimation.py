@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.coarsening import coarsened
 from dpsynth.model.dual_path import DualPath
@@ -73,7 +73,7 @@ class Fit:
 
 def estimate(
     domain: Domain,
-    measurements: Sequence[Measurement],
+    measurements: Sequence[Observation],
     *,
     total: float | None = None,
     tolerance: float = 3e-3,

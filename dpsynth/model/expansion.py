@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -45,7 +45,7 @@ class Expansion:
 
     domain: Domain
     grouping: Grouping
-    singles: tuple[Measurement, ...]
+    singles: tuple[Observation, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -71,11 +71,11 @@ class Expansion:
         return self if len(kept) == len(self.grouping.groups) else replace(self, grouping=Grouping(kept))
 
     @cached_property
-    def sums(self) -> tuple[Measurement, ...]:
+    def sums(self) -> tuple[Observation, ...]:
         """The one-way answers over groups: sums of noisy counts, as many times as noisy."""
         return tuple(self._summed(m) for m in self.singles)
 
-    def _summed(self, measurement: Measurement) -> Measurement:
+    def _summed(self, measurement: Observation) -> Observation:
         if not any(c in self.grouping.groups for c in measurement.clique):
             return measurement
         values, summed = measurement.values, measurement.summed
@@ -86,7 +86,7 @@ class Expansion:
                 values, counts = (_added(a, axis, groups, size) for a in (values, counts))
         return replace(measurement, values=values, summed=counts)
 
-    def direct(self, answers: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    def direct(self, answers: Iterable[Observation]) -> tuple[Observation, ...]:
         """What is known of values themselves: the one-way answers, and sums of other answers over groups.
 
         A sum over all groups of a column is a sum over all of its values. So an answer over
@@ -98,7 +98,7 @@ class Expansion:
         """
         return (*self.singles, *(self._without_groups(m) for m in answers))
 
-    def _without_groups(self, measurement: Measurement) -> Measurement:
+    def _without_groups(self, measurement: Observation) -> Observation:
         merged = [i for i, c in enumerate(measurement.clique) if c in self.grouping.groups]
         if not merged or measurement.query is not None:
             return measurement
@@ -106,7 +106,7 @@ class Expansion:
         counts = measurement.summed
         counts = np.ones(measurement.values.shape, dtype=np.int64) if counts is None else counts
         sums = (np.asarray(a.sum(axis=tuple(merged))) for a in (measurement.values, counts))
-        return Measurement(kept, next(sums), measurement.noise, measurement.scale, summed=next(sums))
+        return replace(measurement, clique=kept, values=next(sums), summed=next(sums))
 
     def model(self, of_groups: MarkovRandomField) -> MarkovRandomField:
         """The model of values: each merged column hangs on its groups by a clique of the two.
@@ -178,7 +178,7 @@ def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], si
     return np.moveaxis(found, 0, axis)
 
 
-def _counts(singles: Sequence[Measurement], column: str, size: int) -> tuple[Array, float]:
+def _counts(singles: Sequence[Observation], column: str, size: int) -> tuple[Array, float]:
     """Counts of a column's values, noisy ones by precision and smoothed, and the noise's variance.
 
     0 where there are none.

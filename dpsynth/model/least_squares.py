@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain, subsets
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, spread, sum_to
 
 
@@ -43,7 +43,7 @@ def _centred(values: Array) -> Array:
 class LeastSquares:
     """Estimates of every marginal that lies inside a measured clique."""
 
-    def __init__(self, domain: Domain, measurements: Sequence[Measurement]) -> None:
+    def __init__(self, domain: Domain, measurements: Sequence[Observation]) -> None:
         """Combine full marginals; an exact public count counts as free of error.
 
         Queries are left out, and so are marginals whose values have unlike variances.

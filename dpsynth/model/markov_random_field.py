@@ -71,7 +71,7 @@ class MarkovRandomField:
     def marginals(self, cliques: Iterable[Clique], *, limit: int = CELL_LIMIT) -> dict[Clique, Array]:
         """Expected counts over many cliques, in the tree or not, by clique; float64.
 
-        Work that cliques share is done once: all pairs of d columns take one round of messages
+        ReleaseRun that cliques share is done once: all pairs of d columns take one round of messages
         a column rather than one elimination a pair.
 
         Raises:

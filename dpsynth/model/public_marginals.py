@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import PublicCounts
 from dpsynth.domain.public_marginals import Known, KnownMarginal
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
@@ -32,11 +32,11 @@ _CLOSE = 1e-9
 _TRIES = 8
 
 
-def known_answers(known: Known, rows: float) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
-    """What is known of single columns, and of several together, as measurements of so many rows."""
+def known_answers(known: Known, rows: float) -> tuple[tuple[PublicCounts, ...], tuple[PublicCounts, ...]]:
+    """What is known of single columns, and of several together, as counts of so many rows."""
 
-    def answered(clique: Clique, shares: Array) -> Measurement:
-        return Measurement(clique, np.rint(shares * rows).astype(np.int64), "gaussian", _SCALE)
+    def answered(clique: Clique, shares: Array) -> PublicCounts:
+        return PublicCounts(clique, np.rint(shares * rows).astype(np.int64), "gaussian", _SCALE)
 
     singles = {c: m.summed((c,)) for m in known.marginals for c in m.clique}
     joint = (answered(m.clique, m.shares) for m in known.marginals if len(m.clique) > 1)

@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, sum_to
 
 _LEAST = 1e-6
@@ -41,7 +41,7 @@ class Target:
         return self.query is None and np.ndim(self.variance) == 0
 
 
-def estimated_total(measurements: Sequence[Measurement]) -> float:
+def estimated_total(measurements: Sequence[Observation]) -> float:
     """Number of rows: the public one if there is one, else the minimum-variance estimate.
 
     The variance of a full marginal's sum is the sum of its values' variances. At least 1, so that
@@ -56,7 +56,7 @@ def estimated_total(measurements: Sequence[Measurement]) -> float:
     return max(1.0, float((sums * weights).sum() / weights.sum())) if len(sums) else 1.0
 
 
-def targets(measurements: Sequence[Measurement], order: Mapping[str, int]) -> tuple[Target, ...]:
+def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
     """Combine measurements of the same clique; public counts and the total alone say nothing here.
 
     Args:

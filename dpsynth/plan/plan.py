@@ -14,13 +14,13 @@ from math import sqrt
 from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
 from dpsynth.config.structure import UNCHOSEN
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import noise_variance
-from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Outline, Outlined, Shares
@@ -71,7 +71,6 @@ class Plan:
         searches: what is found out about columns first, and at what price.
         structure: the strategy's name.
         wanted: pairs to measure whatever is chosen.
-        known: what is public of columns together, and not asked.
         outlined: what the strategy will do.
         steps: the spending steps, in order; the last one takes what is left.
         max_cells: most cells that the strategy may let the model's junction tree have.
@@ -91,7 +90,6 @@ class Plan:
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
-    known: Known
     outlined: Outlined
     steps: tuple[PlannedStep, ...]
     max_cells: int
@@ -146,16 +144,17 @@ class Plan:
         }
 
 
-def wanted_pairs(spec: Spec, known: Known = NOTHING_KNOWN) -> tuple[Clique, ...]:
+def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
     """Pairs of columns that a constraint ties or a statistic is about, as far as they make no cycle.
 
     A strategy that measures pairs measures these whatever it chooses, so that which values go together is
     known, and the statistics someone asked for rest on answers of their own. They are named in the config,
     hence public. What is known needs no answer.
     """
+    spec, known = compiled.spec, compiled.public_marginals
     part = {name: i for i, name in enumerate(spec.columns)}
     found: list[Clique] = []
-    pairs = [*spec.rules().pairs, *(request.columns for request in spec.publish.statistics)]
+    pairs = [*compiled.rules.pairs, *(request.columns for request in spec.publish.statistics)]
     for columns in pairs:
         if len(columns) == 2:
             a, b = sorted(columns, key=list(spec.columns).index)
@@ -173,11 +172,11 @@ def neighbours_of(spec: Spec) -> Neighbours:
     return Neighbours(spec.privacy.neighbours)
 
 
-def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
-    """Work out the plan of a release.
+def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = None) -> Plan:
+    """ReleaseRun out the plan of a release.
 
     Args:
-        spec: the checked config.
+        compiled: the config.
         outline: the structure strategy that it names.
         found: what was found since the first plan of the release; without it a column of which something
             is sought has as many places as it may come to at most, and a person as many rows.
@@ -186,14 +185,10 @@ def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
         ConfigError: the model can't be kept as small as it must be, the accountant doesn't
             suit the strategy, or delta and epsilon leave no budget.
     """
+    spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
     near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
-    columns = spec.table_columns()
     domain = domain_of(columns if found is None else found.columns)
-    if found is None:
-        known = spec.known_marginals(columns)
-        wanted = wanted_pairs(spec, known)
-    else:
-        known, wanted = found.plan.known, found.plan.wanted
+    wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
     planned = [
@@ -203,7 +198,7 @@ def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
         for naming in [_for_naming(columns, measure, delta)]
         if (budget := budget_of(measure, epsilon, None if delta is None else delta - naming)) > 0
         for spending in [Spending(budget, measure, near, noise, known)]
-        for shares in [_shares(spec, outlined)]
+        for shares in [_shares(compiled, outlined)]
         for rows in [price_of_rows(columns, budget * shares.domain) * spec.privacy.rows_sought]
         for searches in [planned_searches(columns, budget * shares.domain - rows, naming)]
     ]
@@ -221,12 +216,11 @@ def make_plan(spec: Spec, outline: Outline, found: Found | None = None) -> Plan:
         epsilon=epsilon,
         delta=delta,
         noise=noise,
-        shares=_shares(spec, outlined),
+        shares=_shares(compiled, outlined),
         rows_price=rows,
         searches=searches,
         structure=outline.name,
         wanted=wanted,
-        known=known,
         outlined=outlined,
         steps=steps,
         max_cells=allowed,
@@ -252,10 +246,10 @@ def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | N
     return delta if measure == "pure" else delta / 2
 
 
-def _shares(spec: Spec, outlined: Outlined) -> Shares:
+def _shares(compiled: CompiledSpec, outlined: Outlined) -> Shares:
+    spec, columns = compiled.spec, compiled.columns
     split = spec.privacy.split
     if split is None:
-        columns = spec.table_columns()
         if sought := sum(c.search is not None for c in columns):
             return outlined.shares.after(max(DOMAIN_SHARE * sought / len(columns), LEAST_DOMAIN_SHARE))
         return outlined.shares.after(ROWS_SHARE if spec.privacy.rows_sought else Fraction(0))

@@ -9,14 +9,15 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
-from dpsynth.config.grammar import Spec
+from dpsynth.config.compiled import CompiledSpec
 from dpsynth.ledger.balance import Reservation
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
 
 
-def reservation_of(spec: Spec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
-    """What a release asks of the ledger."""
+def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
+    """The reservation of a release's whole budget."""
+    spec = compiled.spec
     amount = Amount(plan.epsilon, plan.spent_delta)
     return Reservation(
         release_id=release_id,
@@ -28,7 +29,7 @@ def reservation_of(spec: Spec, plan: Plan, occasion: Occasion, release_id: str) 
         suits="sequential" if plan.measure == "pure" else plan.measure,
         cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.naming_delta),
         release=spec.release,
-        spec=spec.whole_fingerprint(),
+        spec=compiled.whole_fingerprint,
         occasion=occasion.label,
         part=occasion.part,
         parallel=spec.period is not None and spec.period.composition == "parallel",

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.evidence.measurement_reading import FORMAT
 from dpsynth.publish.merged_values import group_labels
@@ -51,7 +51,7 @@ class _Cells:
 
 
 def measurement_table(
-    singles: Sequence[Measurement],
+    singles: Sequence[OwnAnswer],
     answers: Sequence[Measurement],
     columns: Sequence[Column],
     grouping: Grouping,
@@ -62,6 +62,11 @@ def measurement_table(
     in the measurement of the total. In ``answers`` a column with merged values is counted by
     group: its code is the group's number, its label says what the group holds.
     """
+    for answer in (*singles, *answers):
+        if not isinstance(answer, Measurement | ExactTotal):
+            raise TypeError(
+                f"{type(answer).__name__} is no answer of this release: it can't be written as one"
+            )
     by_value = {c.name: c.labels for c in columns}
     by_group = {c.name: group_labels(c, grouping) for c in columns if c.name in grouping.groups}
     every = [*by_value.values(), *by_group.values()]
@@ -93,7 +98,7 @@ def measurement_table(
 
 
 def _batch(
-    number: int, measurement: Measurement, cells: Mapping[str, _Cells], all_labels: pa.StringArray
+    number: int, measurement: OwnAnswer, cells: Mapping[str, _Cells], all_labels: pa.StringArray
 ) -> pa.RecordBatch:
     clique, values = measurement.clique, measurement.values.ravel()
     rows, ways = len(values), len(clique)
@@ -123,7 +128,7 @@ def _batch(
 
 def write_measurements(
     path: Path,
-    singles: Sequence[Measurement],
+    singles: Sequence[OwnAnswer],
     answers: Sequence[Measurement],
     columns: Sequence[Column],
     grouping: Grouping,

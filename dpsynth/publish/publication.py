@@ -13,7 +13,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Measurement, OwnAnswer
 from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
 from dpsynth.domain.slices import Slice
 from dpsynth.evidence.public_table import PublicUse
@@ -68,7 +68,7 @@ class Publication:
     part: Slice | None
     layout: Layout
     synthetic: pa.Table
-    singles: tuple[Measurement, ...]
+    singles: tuple[OwnAnswer, ...]
     answers: tuple[Measurement, ...]
     grouping: Grouping
     merged_below: float

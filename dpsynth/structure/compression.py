@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
 from dpsynth.model.smoothing import smoothed
 
@@ -29,10 +29,10 @@ _PLAIN = 2
 
 def rare_groups(
     domain: Domain,
-    singles: Sequence[Measurement],
+    singles: Sequence[Observation],
     least: float,
     keep: Collection[str] = (),
-    evidence: Sequence[Measurement] = (),
+    evidence: Sequence[Observation] = (),
 ) -> Grouping:
     """Put the rare values of each column in groups of neighbours.
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import inf, sqrt
 
-from dpsynth.domain.measurement import Measurement, mean_absolute_error
+from dpsynth.domain.measurement import Observation, mean_absolute_error
 from dpsynth.evidence.evidence import MOST_BEFORE, within
 from dpsynth.model import Fit
 from dpsynth.structure.strategy import Door, Problem
@@ -32,8 +32,8 @@ _MEASURED_A_COLUMN = Fraction(5, 2)
 
 
 def trusted(
-    door: Door, problem: Problem, start: Fit, public: Sequence[Measurement]
-) -> tuple[Problem, tuple[Measurement, ...]]:
+    door: Door, problem: Problem, start: Fit, public: Sequence[Observation]
+) -> tuple[Problem, tuple[Observation, ...]]:
     """The problem with what a public table tells, as far as it is believed, and that.
 
     What the release would measure as precisely itself is left to it. A strategy that chooses nothing has

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import Measurement, Observation
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Fit, estimate
 from dpsynth.plan.outline import Outline
@@ -139,20 +139,20 @@ class Problem:
 
     domain: Domain
     values: Domain
-    singles: tuple[Measurement, ...]
+    singles: tuple[Observation, ...]
     start: Fit
     workload: Workload
     wanted: tuple[Clique, ...]
     structure: Fraction
     max_cells: int
-    earlier: tuple[Measurement, ...] = ()
+    earlier: tuple[Observation, ...] = ()
 
     @property
     def given(self) -> list[Clique]:
         """The cliques of ``earlier``."""
         return [m.clique for m in self.earlier]
 
-    def refit(self, answers: Iterable[Measurement | None], start: Fit, tolerance: float = 3e-3) -> Fit:
+    def refit(self, answers: Iterable[Observation | None], start: Fit, tolerance: float = 3e-3) -> Fit:
         """A fit to all that is known so far, from where another ended.
 
         Args:
@@ -185,7 +185,7 @@ class Selection:
     fit: Fit | None = None
     singles: tuple[Measurement, ...] = ()
     prior: float = 0.0
-    earlier: tuple[Measurement, ...] = ()
+    earlier: tuple[Observation, ...] = ()
     public: tuple[Clique, ...] = ()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.measurement import mean_absolute_error
@@ -114,8 +114,8 @@ def test_the_noise_per_row_is_what_the_plan_foretells_and_does_not_depend_on_the
                 "structure": {"method": method},
             }
         )
-        plan = make_plan(spec, strategy_of(method, ()))
-        found.append(noise_per_row(plan, domain_of(spec.table_columns())))
+        plan = make_plan(compiled(spec), strategy_of(method, ()))
+        found.append(noise_per_row(plan, domain_of(compiled(spec).columns)))
         steps = {step.step: step for step in plan.steps}
         of_a_column = 10 * mean_absolute_error(noise, steps["one_way"].scale_of["a"])
         assert found[-1] == pytest.approx(of_a_column / at_most)

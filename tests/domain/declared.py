@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
@@ -25,7 +25,7 @@ def config(**columns):
 
 def column(**declared):
     """The domain's column that a declaration makes."""
-    return from_mapping(config(x=declared)).table_columns()[0]
+    return compiled(from_mapping(config(x=declared))).columns[0]
 
 
 def declared(declaration):

@@ -16,7 +16,7 @@ from typing import Literal
 import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.assess.profiling import look_at
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import csv_rows, load_table, read_batches, source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
 from dpsynth.ledger.ledger import Ledger
@@ -42,9 +42,9 @@ def read(path: Path, kind: Kind, chance: random.Random) -> None:
     by_person = chance.random() < 0.5
     spec = tables.spec(by_person, kind)
     near = Neighbours("add_remove", "person", 3) if by_person else Neighbours("add_remove")
-    names = [*(c.name for c in spec.table_columns()), *(["person"] if by_person else [])]
+    names = [*(c.name for c in compiled(spec).columns), *(["person"] if by_person else [])]
     batches = read_batches(path, names, kind, keep_broken=not by_person)
-    found = load_table(batches, spec.table_columns(), near, b"k" * 32)
+    found = load_table(batches, compiled(spec).columns, near, b"k" * 32)
     for name, codes in found.codes.items():
         assert len(codes) == found.rows and (codes < found.domain.sizes[name]).all()
 
@@ -61,7 +61,7 @@ def plan(path: Path, kind: Kind, chance: random.Random) -> None:
     """What ``dpsynth plan`` does with a configuration."""
     del kind, chance
     spec = dpsynth.load(path)
-    assert len(spec.fingerprint()) == len(spec.whole_fingerprint()) == 64
+    assert len(compiled(spec).fingerprint) == len(compiled(spec).whole_fingerprint) == 64
     assert all(warning.isprintable() for warning in spec.warnings())
     forecast(spec)
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
 from dpsynth import pipeline
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import inputs as opening
 
@@ -57,5 +57,5 @@ def replay(spec: Spec, neighbour: Spec, record: Transcript, outputs: Path, folde
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(outputs, folder)
-    assert spec.fingerprint() == neighbour.fingerprint()
+    assert compiled(spec).fingerprint == compiled(neighbour).fingerprint
     return observe(neighbour, folder, resume=record.release_id)

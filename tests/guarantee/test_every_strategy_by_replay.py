@@ -15,7 +15,7 @@ from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
 from dpsynth.errors import DpsynthError
@@ -48,7 +48,7 @@ def journal_of(tmp_path: Path) -> Journal:
 
 
 def plan_of(spec: Spec) -> Plan:
-    return make_plan(spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
+    return make_plan(compiled(spec), strategy_of(spec.structure.method, spec.structure.cliques or ()))
 
 
 def findings(spec: Spec, journal: Journal) -> list[str]:

@@ -16,6 +16,7 @@ from guarantee.observed import Transcript, excess
 from guarantee.wild_tables import NOISES, RELATIONS, base_table, neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth import pipeline
+from dpsynth.config import compiled
 from dpsynth.curator import unbounded_door as contributions
 from dpsynth.curator.table import LoadedRows
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
@@ -68,7 +69,7 @@ def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) 
         # As told, any bound does; this one changes with each person.
         most = 1 + len(np.unique(door._persons)) % AT_MOST
         bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
-        return pipeline.plan_again(spec, strategy, bounded, spec.layout()), door.bounded(most)
+        return pipeline.plan_again(spec, strategy, bounded, compiled(spec).layout), door.bounded(most)
 
     monkeypatch.setattr(pipeline, "find_most_rows", nosy)
     assert finds(tmp_path)
@@ -104,12 +105,12 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     assert asked[0] == "rows" and asked.count("rows") == 1
     assert len(record.told[0]) == AT_MOST
     strategy = pipeline.strategy_of(spec.structure.method, ())
-    plan = pipeline.make_plan(spec, strategy)
+    plan = pipeline.make_plan(compiled(spec), strategy)
     # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
     assert 0 < record.asked[0].event.epsilon <= plan.rows_price
     assert record.asked[0].event.epsilon > plan.rows_price * 999 / 1000
     # What comes after is asked with the bound that was found, and not with the most.
-    most = most_rows(np.array(record.told[0]), noise_per_row(plan, domain_of(spec.table_columns())))
+    most = most_rows(np.array(record.told[0]), noise_per_row(plan, domain_of(compiled(spec).columns)))
     assert {a.event.l1 for a in record.asked[1:] if hasattr(a.event, "l1")} == {most}
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.domain import public_schema
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
@@ -245,7 +245,7 @@ def test_the_recipient_is_told_what_each_column_is_made_of(plain: Release) -> No
 
 
 def test_a_table_of_no_rows_has_the_same_columns(plain: Release) -> None:
-    layout = from_mapping({**CONFIG, "columns": COLUMNS}).layout()
+    layout = compiled(from_mapping({**CONFIG, "columns": COLUMNS})).layout
     codes = {column.name: np.array([], dtype=np.int64) for column in layout.columns}
     table = layout.decode(codes, np.random.default_rng(0))
     assert table.schema == plain.table.schema and table.num_rows == 0

@@ -13,6 +13,7 @@ import pytest
 
 import dpsynth
 from dpsynth import pipeline
+from dpsynth.config import compiled
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.evidence.measurement_reading import read_measurements
@@ -101,9 +102,9 @@ def test_tables_that_were_measured_owe_nothing_to_earlier_periods(monthly: Place
     """They are made here once more from this release's own answers."""
     for month in MONTHS:
         last = released(monthly, "monthly", month, earlier_periods=True)
-    columns = dpsynth.load(
-        monthly.folder / "config.yaml", source=str(monthly.folder / "people.csv")
-    ).table_columns()
+    columns = compiled(
+        dpsynth.load(monthly.folder / "config.yaml", source=str(monthly.folder / "people.csv"))
+    ).columns
     own = read_measurements(last.folder / "public" / "measurements.parquet", columns)
     domain = domain_of(columns)
     direct = LeastSquares(domain, Expansion(domain, own.grouping, own.singles).direct(own.answers))

@@ -19,7 +19,7 @@ import pytest
 
 import dpsynth
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.balance import Balance
 
@@ -51,7 +51,7 @@ def cost_of(spec: Spec) -> Fraction:
     from dpsynth.plan.plan import make_plan
     from dpsynth.structure import strategy_of
 
-    plan = make_plan(spec, strategy_of(spec.structure.method, ()))
+    plan = make_plan(compiled(spec), strategy_of(spec.structure.method, ()))
     assert plan.measure == "gdp"
     return plan.budget
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rules import independent as plain
 from rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
 
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.rules import Checks, drawing, obeying
 from dpsynth.rules.grids import OBEYED, VIOLATED
@@ -32,7 +33,7 @@ def cells(texts, name):
 def any_conditions(conditions, seed):
     rules = [plain.written(c) for c in conditions]
     try:
-        layout = spec_of(plain.COLUMNS, rules).layout()
+        layout = compiled(spec_of(plain.COLUMNS, rules)).layout
     except ConfigError:
         assume(False)
     texts = texts_of(layout, rules, 60, seed)
@@ -57,7 +58,7 @@ def test_rows_obey_very_many_conditions(conditions, seed):
 
 
 def grid_says_no_more_than_rows(condition, seed):
-    layout = spec_of(plain.COLUMNS).layout()
+    layout = compiled(spec_of(plain.COLUMNS)).layout
     checks = checks_of(layout, [plain.written(condition)])
     rng = np.random.default_rng(seed)
     codes = any_codes(layout, rng)(80)
@@ -104,7 +105,7 @@ def test_a_grid_that_says_too_much_is_caught(monkeypatch):
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_sums_hold_wherever_all_parts_are_there(rules, seed):
-    layout = spec_of(SUMS, rules).layout()
+    layout = compiled(spec_of(SUMS, rules)).layout
     texts = texts_of(layout, rules, 400, seed)
     number = {n: np.array([np.nan if t in ("", "7", "-1") else float(t) for t in texts[n]]) for n in SUMS}
     number["c"][np.array(texts["c"]) == "3.00"] = np.nan
@@ -149,7 +150,7 @@ def partners_seen(texts, left, right):
 @pytest.mark.parametrize("seed", range(4))
 def test_ties_hold(seed):
     rules = ["a determines b", "c <-> b", "d <-> c", "a determines e", "e < 9 or d > '2020-01-31'"]
-    layout = spec_of(TIES, rules).layout()
+    layout = compiled(spec_of(TIES, rules)).layout
     texts = texts_of(layout, rules, 500, seed)
     for left, right in [("a", "b"), ("c", "b"), ("b", "c"), ("d", "c"), ("c", "d"), ("a", "e")]:
         seen = partners_seen(texts, left, right)
@@ -159,14 +160,14 @@ def test_ties_hold(seed):
 
 def test_a_check_that_passes_everything_is_caught(monkeypatch):
     order = ("<=", ("column", "from"), ("column", "to"))
-    layout = spec_of(plain.COLUMNS, [plain.written(order)]).layout()
+    layout = compiled(spec_of(plain.COLUMNS, [plain.written(order)])).layout
     assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) == 0
     monkeypatch.setattr(Checks, "bad_values", lambda self, codes, summed: np.zeros(len(codes["to"]), bool))
     assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) > 0
 
 
 def test_a_tie_that_is_forgotten_is_caught(monkeypatch):
-    layout = spec_of(TIES, ["a determines c"]).layout()
+    layout = compiled(spec_of(TIES, ["a determines c"])).layout
     monkeypatch.setattr(
         drawing._Drawing, "_tied", lambda self, codes: (codes, np.zeros(len(codes["a"]), dtype=bool))
     )
@@ -177,7 +178,7 @@ def test_a_tie_that_is_forgotten_is_caught(monkeypatch):
 def test_rows_that_never_come_out_right_are_copies_of_those_that_did():
     column = {"type": "integer", "min": 0, "max": 999, "bins": 1000, "missing": False}
     columns, rules = {"a": column, "b": column}, ["a + b == 1001 and a >= 500"]
-    layout = spec_of(columns, rules).layout()
+    layout = compiled(spec_of(columns, rules)).layout
     calls = []
 
     def draw(rows):
@@ -202,7 +203,7 @@ def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
         "twice": {"type": "derived", "formula": "a * 2"},
     }
     rules = ["twice == 14 and day > '2020-06-10' and size == 'M'"]
-    layout = spec_of(columns, rules).layout()
+    layout = compiled(spec_of(columns, rules)).layout
     rng = np.random.default_rng(0)
 
     def draw(rows):
@@ -218,14 +219,14 @@ def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
 @pytest.mark.parametrize("rows", [0, 1])
 def test_few_rows_are_as_good_as_many(rows):
     rules = ["n <= m", "c <-> e"]
-    layout = spec_of(plain.COLUMNS, rules).layout()
+    layout = compiled(spec_of(plain.COLUMNS, rules)).layout
     assert len(texts_of(layout, rules, rows)["n"]) == rows
 
 
 def test_rows_given_the_rules_follow_the_model():
     # a, b evenly on 0..3, given a <= b: each of the ten pairs alike.
     columns = {name: {"type": "integer", "min": 0, "max": 3, "missing": False} for name in "ab"}
-    layout = spec_of(columns, ["a <= b"]).layout()
+    layout = compiled(spec_of(columns, ["a <= b"])).layout
     texts = texts_of(layout, ["a <= b"], 20_000)
     pairs, counts = np.unique(np.array([texts["a"], texts["b"]]), axis=1, return_counts=True)
     assert pairs.shape[1] == 10
@@ -235,7 +236,7 @@ def test_rows_given_the_rules_follow_the_model():
 def test_values_are_drawn_again_before_places_are():
     # Each place of one is as likely with each place of the other; within a place, half of all pairs violate.
     columns = {name: {"type": "integer", "min": 0, "max": 199, "bins": 2, "missing": False} for name in "ab"}
-    layout = spec_of(columns, ["a <= b"]).layout()
+    layout = compiled(spec_of(columns, ["a <= b"])).layout
     texts = texts_of(layout, ["a <= b"], 30_000)
     place = np.array([[int(t) // 100 for t in texts[name]] for name in "ab"])
     same = (place[0] == place[1]).mean()
@@ -255,7 +256,7 @@ def test_a_value_without_partner_has_none():
 
 
 def test_marginals_are_asked_of_ties_alone():
-    layout = spec_of(plain.COLUMNS, ["n <= m"]).layout()
+    layout = compiled(spec_of(plain.COLUMNS, ["n <= m"])).layout
     rng = np.random.default_rng(0)
     rules = checks_of(layout, ["n <= m"]).rules
     obeying(rules, layout, 10, any_codes(layout, rng), None, rng)

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from dpsynth.config import load
+from dpsynth.config import compiled, load
 
 SMALL = """\
 source: {path: data/table.csv}
@@ -49,6 +49,6 @@ def load_column(load_text):
 
     def loaded(declared):
         text = f"source: {{path: t.csv}}\nprivacy: {{epsilon: 1}}\ncolumns:\n  x: {declared}\n"
-        return load_text(text).table_columns()[0]
+        return compiled(load_text(text)).columns[0]
 
     return loaded

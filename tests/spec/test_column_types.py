@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.domain.column import Column
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.errors import ConfigError
@@ -233,10 +233,10 @@ def test_only_what_is_read_is_modelled_and_the_table_has_what_is_declared():
         age=AGE,
         older={"type": "derived", "formula": "age + 1"},
     )
-    assert [c.name for c in spec.table_columns()] == ["age"]
-    assert [part.name for part in spec.layout().parts] == ["key", "age", "older"]
-    assert spec.workload().columns == ("age",)
-    schema = public_schema(spec.layout())
+    assert [c.name for c in compiled(spec).columns] == ["age"]
+    assert [part.name for part in compiled(spec).layout.parts] == ["key", "age", "older"]
+    assert compiled(spec).workload.columns == ("age",)
+    schema = public_schema(compiled(spec).layout)
     assert schema[0] == {"name": "key", "type": "integer", "made_up_from": "1"}
     assert schema[2] == {
         "name": "older", "type": "integer", "computed_from": "age + 1", "missing_is_written": "",
@@ -246,8 +246,10 @@ def test_only_what_is_read_is_modelled_and_the_table_has_what_is_declared():
 def test_what_is_not_read_changes_no_question_and_so_no_fingerprint():
     plain = spec_of(age=AGE)
     more = spec_of(id={"type": "identifier"}, age=AGE, older={"type": "derived", "formula": "age + 1"})
-    assert plain.fingerprint() == more.fingerprint()
-    assert plain.fingerprint() != spec_of(age={**AGE, "missing": {"apart": ["?"]}}).fingerprint()
+    assert compiled(plain).fingerprint == compiled(more).fingerprint
+    assert (
+        compiled(plain).fingerprint != compiled(spec_of(age={**AGE, "missing": {"apart": ["?"]}})).fingerprint
+    )
 
 
 def test_a_table_of_nothing_that_is_read_is_refused():
@@ -293,7 +295,7 @@ def test_the_public_schema_says_what_each_type_needs_to_be_read():
         "z": ({"type": "text", "pattern": "[01]{2}", "keep": 1}, {"type": "text", "pattern": "[01]{2}"}),
         "n": ({**AGE, "format": {"width": 3}}, {"type": "integer", "format": {"width": 3}}),
     }  # fmt: skip
-    layout = spec_of(**{name: declared for name, (declared, _) in facts.items()}).layout()
+    layout = compiled(spec_of(**{name: declared for name, (declared, _) in facts.items()})).layout
     schema = {column["name"]: column for column in public_schema(layout)}
     for name, (_, expected) in facts.items():
         assert expected.items() <= schema[name].items()
@@ -301,6 +303,6 @@ def test_the_public_schema_says_what_each_type_needs_to_be_read():
 
 def test_columns_that_are_equal_in_the_config_are_equal_values():
     one, two = (
-        spec_of(d={"type": "date", "min": "2020-01-01", "max": "2020-12-31"}).table_columns() for _ in "12"
+        compiled(spec_of(d={"type": "date", "min": "2020-01-01", "max": "2020-12-31"})).columns for _ in "12"
     )
     assert one == two and isinstance(one[0], Column)

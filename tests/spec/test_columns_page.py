@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import from_mapping
+from dpsynth.config import compiled, from_mapping
 from dpsynth.config.columns import KINDS
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.domain.column import Column
@@ -24,14 +24,16 @@ BLOCKS = [parse_yaml(text, "columns.md").values for text in re.findall(r"```yaml
 
 def layout_of(columns):
     anything = {"anything": {"type": "boolean"}}
-    return from_mapping(
-        {
-            "release": "r",
-            "source": {"path": "t.csv"},
-            "privacy": {"epsilon": 1},
-            "columns": columns | anything,
-        }
-    ).layout()
+    return compiled(
+        from_mapping(
+            {
+                "release": "r",
+                "source": {"path": "t.csv"},
+                "privacy": {"epsilon": 1},
+                "columns": columns | anything,
+            }
+        )
+    ).layout
 
 
 @pytest.mark.parametrize("columns", BLOCKS, ids=lambda block: next(iter(block)))

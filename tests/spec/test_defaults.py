@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from pydantic import ValidationError
 
-from dpsynth.config import Crosstab, Mean, Period, Person, Reuse, Row, Schedule, Spec, from_mapping
+from dpsynth.config import Crosstab, Mean, Period, Person, Reuse, Row, Schedule, Spec, compiled, from_mapping
 from dpsynth.domain.workload import Workload
 
 SPLIT = "epsilon: 1.0, delta: 1.0e-9, split: {one_way: 0.1, structure: 0.2, marginals: 0.7}"
@@ -105,10 +105,10 @@ def test_a_workload_is_what_was_written_with_the_stated_defaults(load_with):
     names = ("age", "sex", "income", "member")
 
     def workload(text):
-        return load_with(f"structure: {{workload: {text}}}\n").workload()
+        return compiled(load_with(f"structure: {{workload: {text}}}\n")).workload
 
-    assert load_with().workload() == workload("{}") == Workload(names)
-    assert load_with().workload().widest == 3
+    assert compiled(load_with()).workload == workload("{}") == Workload(names)
+    assert compiled(load_with()).workload.widest == 3
     assert workload("{ways: 2}") == Workload(names, 2)
     listed = workload("{marginals: [{columns: [age, sex]}, {columns: [sex, age, income], weight: 0.5}]}")
     pair, triple = (("age", "sex"), 1), (("sex", "age", "income"), Fraction(1, 2))
@@ -123,7 +123,7 @@ def test_a_workload_is_what_was_written_with_the_stated_defaults(load_with):
 
 def test_a_table_of_one_column_has_a_workload_of_it(load_text):
     spec = load_text("source: {path: t.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: boolean}\n")
-    assert spec.workload().widest == 1
+    assert compiled(spec).workload.widest == 1
 
 
 def test_the_source_can_be_replaced(load_with):
@@ -185,7 +185,7 @@ def test_epsilon_ten_is_no_warning(load_with):
     ],
 )
 def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace, added):
-    assert load_with(added, replace).fingerprint() == load_with().fingerprint()
+    assert compiled(load_with(added, replace)).fingerprint == compiled(load_with()).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace,
     ],
 )
 def test_the_fingerprint_tells_other_questions_apart(load_with, replace, added):
-    assert load_with(added, replace).fingerprint() != load_with().fingerprint()
+    assert compiled(load_with(added, replace)).fingerprint != compiled(load_with()).fingerprint
 
 
 def test_the_fingerprints_tell_periods_and_what_is_reused_apart(load_with):
@@ -241,7 +241,7 @@ def test_the_fingerprints_tell_periods_and_what_is_reused_apart(load_with):
     ],
 )
 def test_the_whole_fingerprint_ignores_what_leaves_the_bundle_as_it_is(load_with, replace, added):
-    assert load_with(added, replace).whole_fingerprint() == load_with().whole_fingerprint()
+    assert compiled(load_with(added, replace)).whole_fingerprint == compiled(load_with()).whole_fingerprint
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_the_whole_fingerprint_ignores_what_leaves_the_bundle_as_it_is(load_with
     ],
 )
 def test_the_whole_fingerprint_tells_other_bundles_apart(load_with, replace, added):
-    assert load_with(added, replace).whole_fingerprint() != load_with().whole_fingerprint()
+    assert compiled(load_with(added, replace)).whole_fingerprint != compiled(load_with()).whole_fingerprint
 
 
 def test_no_section_is_left_out_of_the_whole_fingerprint_unnoticed():
@@ -273,7 +273,7 @@ def test_no_section_is_left_out_of_the_whole_fingerprint_unnoticed():
 
 def test_the_fingerprint_tells_listed_cliques_apart(load_with):
     texts = ["[[age, sex]]", "[[age, income]]", "[[age, sex], [age, income]]"]
-    prints = [load_with(f"structure: {{method: fixed, cliques: {t}}}\n").fingerprint() for t in texts]
+    prints = [compiled(load_with(f"structure: {{method: fixed, cliques: {t}}}\n")).fingerprint for t in texts]
     assert len(set(prints)) == 3
 
 
@@ -281,5 +281,5 @@ def test_the_order_of_columns_is_part_of_the_fingerprint():
     columns = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
     base = {"source": {"path": "a.csv"}, "privacy": {"epsilon": 1}}
     swapped = dict(reversed(columns.items()))
-    prints = {from_mapping({**base, "columns": c}).fingerprint() for c in (columns, swapped)}
+    prints = {compiled(from_mapping({**base, "columns": c})).fingerprint for c in (columns, swapped)}
     assert len(prints) == 2

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 
 SEX = "known: [{columns: [sex], counts: {F: 40, M: 60}}]\n"
 
 
 def numbers(spec):
-    known = spec.known_marginals(spec.table_columns())
+    known = spec.known_marginals(compiled(spec).columns)
     return {m.clique: m.numbers.tolist() for m in known.marginals}
 
 
@@ -26,7 +27,7 @@ def test_numbers_fall_into_the_bins_that_hold_them(load_with):
     spec = load_with(f"known: [{{columns: [age], counts: {{{ages}}}}}]\n")
     (found,) = numbers(spec).values()
     assert sum(found) == sum(range(111)) and found[-1] == 0
-    labels = spec.table_columns()[0].places.labels
+    labels = compiled(spec).columns[0].places.labels
     assert len(found) == len(labels) + 1
 
 
@@ -44,10 +45,10 @@ def test_a_file_has_cells_of_several_columns_in_any_order(load_with, tmp_path, o
 def test_the_fingerprint_tells_other_totals_apart(load_with, tmp_path):
     path = tmp_path / "totals.csv"
     added = f"known: [{{columns: [sex], file: {path}}}]\n"
-    prints = {load_with().fingerprint(), load_with(SEX).fingerprint()}
+    prints = {compiled(load_with()).fingerprint, compiled(load_with(SEX)).fingerprint}
     for text in ("sex,count\nF,1\nM,2\n", "sex,count\nF,1\nM,3\n", "sex,share\nF,1\nM,3\n"):
         path.write_text(text)
-        prints.add(load_with(added).fingerprint())
+        prints.add(compiled(load_with(added)).fingerprint)
     assert len(prints) == 5
 
 
@@ -55,7 +56,7 @@ def test_what_is_known_is_not_asked_and_leaves_its_part_to_the_others(load_with)
     from dpsynth.plan.plan import make_plan
     from dpsynth.structure import strategy_of
 
-    plain, with_known = (make_plan(load_with(t), strategy_of("auto")) for t in ("", SEX))
+    plain, with_known = (make_plan(compiled(compiled(load_with(t))), strategy_of("auto")) for t in ("", SEX))
     asked, left = (p.steps[0].scale_of for p in (plain, with_known))
     assert set(asked) - set(left) == {"sex", "(total)"}
     assert all(left[c] < asked[c] for c in left)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dpsynth.accounting.events import gaussian_within, laplace_within
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import ROWS_SHARE, Found, make_plan
@@ -86,7 +87,7 @@ def test_the_question_costs_what_the_plan_says_and_the_rest_is_for_the_answers(l
     unit = f"{EPSILON}, neighbours: {relation}, unit: {{column: id, max_rows: private, at_most: 9}}"
     text = f"privacy: {{{EPSILON}, delta: 1.0e-9}}"
     spec = load_with(replace=(text, f"privacy: {{{unit}{'' if delta is None else f', delta: {delta}'}}}"))
-    plan = make_plan(spec, AUTO)
+    plan = make_plan(compiled(spec), AUTO)
     first, *others = plan.steps
     assert plan.rows_price == plan.budget * ROWS_SHARE and not plan.searches
     assert (first.step, first.questions) == ("domain: max_rows", 1)
@@ -102,9 +103,9 @@ def test_the_question_costs_what_the_plan_says_and_the_rest_is_for_the_answers(l
 
 def test_the_plan_made_again_has_the_same_budget_and_the_noise_of_the_bound_that_was_found(load_unit):
     spec = load_unit("{column: id, max_rows: private, at_most: 10}")
-    plan = make_plan(spec, AUTO)
+    plan = make_plan(compiled(spec), AUTO)
     bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=2))
-    again = make_plan(spec, AUTO, Found(bounded, spec.table_columns()))
+    again = make_plan(compiled(spec), AUTO, Found(bounded, compiled(spec).columns))
     assert (again.budget, again.measure, again.rows_price) == (plan.budget, plan.measure, plan.rows_price)
     assert again.neighbours.max_rows == 2
     for step in ("one_way", "marginals"):
@@ -115,7 +116,7 @@ def test_the_plan_made_again_has_the_same_budget_and_the_noise_of_the_bound_that
 def test_beside_searches_of_columns_it_has_a_part_of_the_share(load_with):
     found = "  pay: {type: number, bounds: private, bins: 8, decimals: 0}\n"
     unit = (EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: private}}")
-    plan = make_plan(load_with(found, replace=unit), AUTO)
+    plan = make_plan(compiled(compiled(load_with(found, replace=unit))), AUTO)
     prices = [plan.rows_price, *(search.price for search in plan.searches)]
     assert sum(prices) == plan.budget * plan.shares.domain and min(prices) > 0
     assert plan.shares.domain > ROWS_SHARE
@@ -123,7 +124,7 @@ def test_beside_searches_of_columns_it_has_a_part_of_the_share(load_with):
 
 def test_the_ledger_is_told_of_the_most_rows_whatever_comes_out(load_unit):
     spec = load_unit("{column: id, max_rows: private, at_most: 10}")
-    entry = reservation_of(spec, make_plan(spec, AUTO), Occasion(None, None), "r1")
+    entry = reservation_of(compiled(spec), make_plan(compiled(spec), AUTO), Occasion(None, None), "r1")
     assert entry.unit == "one person: all rows with the same id, at most 10"
 
 
@@ -134,4 +135,4 @@ def test_a_release_that_is_resumed_keeps_to_its_rule_for_rows_without_an_id(load
         "max_rows: private",
         "max_rows: private, at_most: 9",
     )
-    assert len({load_unit(f"{{column: id, {unit}}}").fingerprint() for unit in units}) == len(units)
+    assert len({compiled(load_unit(f"{{column: id, {unit}}}")).fingerprint for unit in units}) == len(units)

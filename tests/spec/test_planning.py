@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle.forecast import describe, forecast
 from dpsynth.plan.plan import make_plan
@@ -32,7 +33,7 @@ def test_planning_reads_no_table_and_makes_no_file(load_with, tmp_path, monkeypa
     assert sorted(p.name for p in tmp_path.rglob("*")) == before
     assert facts["ledger"]["allowed"]
     assert json.loads(json.dumps(facts, allow_nan=False)) == facts
-    plan = make_plan(spec, STRATEGIES[spec.structure.method])
+    plan = make_plan(compiled(spec), STRATEGIES[spec.structure.method])
     assert {key: facts[key] for key in plan.to_json()} == plan.to_json()
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.events import cost, selection_within, threshold_within
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
@@ -36,7 +36,7 @@ def spec(load_text) -> Spec:
 
 
 def test_a_column_knows_what_is_sought_of_it(spec: Spec) -> None:
-    searches = {c.name: c.search for c in spec.table_columns()}
+    searches = {c.name: c.search for c in compiled(spec).columns}
     assert searches == {
         "city": ValueSearch(("Oslo",), 100, "other"),
         "job": ValueSearch((), 100, "other"),
@@ -48,14 +48,14 @@ def test_a_column_knows_what_is_sought_of_it(spec: Spec) -> None:
 
 
 def test_what_stands_in_for_places_is_as_many_as_there_may_be_and_codes_nothing(spec: Spec) -> None:
-    sizes = {c.name: len(c.places.labels) for c in spec.table_columns()}
+    sizes = {c.name: len(c.places.labels) for c in compiled(spec).columns}
     assert sizes == {"city": 101, "job": 101, "cost": 32, "age": 20, "post": 1000, "sex": 2}
     with pytest.raises(ValueError, match="still to be found"):
-        spec.table_columns()[0].encode([])  # type: ignore[arg-type]
+        compiled(spec).columns[0].encode([])  # type: ignore[arg-type]
 
 
 def test_searches_cost_their_share_and_what_names_values_half_of_delta(spec: Spec) -> None:
-    plan = make_plan(spec, AUTO)
+    plan = make_plan(compiled(spec), AUTO)
     # Something is sought of five columns of six.
     share = DOMAIN_SHARE * 5 / 6
     assert plan.shares.domain == share
@@ -80,22 +80,22 @@ def test_searches_cost_their_share_and_what_names_values_half_of_delta(spec: Spe
 def test_few_searches_get_the_least_share(load_text) -> None:
     columns = "\n".join(f"  c{i}: {{type: boolean}}" for i in range(30))
     text = OPEN[: OPEN.index("columns:")] + f"columns:\n  city: {{type: category, open: true}}\n{columns}\n"
-    assert make_plan(load_text(text), AUTO).shares.domain == LEAST_DOMAIN_SHARE
+    assert make_plan(compiled(compiled(load_text(text))), AUTO).shares.domain == LEAST_DOMAIN_SHARE
 
 
 def test_naming_values_takes_all_of_delta_where_nothing_else_needs_it(load_text) -> None:
     pure = OPEN.replace("delta: 1.0e-9", "delta: 1.0e-9, noise: laplace, accountant: sequential")
-    plan = make_plan(load_text(pure), AUTO)
+    plan = make_plan(compiled(compiled(load_text(pure))), AUTO)
     assert plan.measure == "pure" and plan.spent_delta == plan.delta == Fraction(1, 10**9)
     event = selection_within(plan.searches[0].price, plan.searches[0].delta, "pure", 1)
     assert event.epsilon <= plan.searches[0].price
 
 
 def test_the_plan_made_again_keeps_measure_budget_and_searches(spec: Spec) -> None:
-    plan = make_plan(spec, AUTO)
+    plan = make_plan(compiled(spec), AUTO)
     places = NumericPlaces((0.0, 1.0, 9.5), 0, integer=True)
-    found = [Column(c.name, places) for c in spec.table_columns()]
-    again = make_plan(spec, AUTO, Found(plan, found))
+    found = [Column(c.name, places) for c in compiled(spec).columns]
+    again = make_plan(compiled(spec), AUTO, Found(plan, found))
     assert (again.measure, again.budget, again.searches) == (plan.measure, plan.budget, plan.searches)
     assert again.model_cells < plan.model_cells
     assert again.steps[: len(plan.searches) - 2] == plan.steps[: len(plan.searches) - 2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.config import Spec
+from dpsynth.config import Spec, compiled
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
@@ -49,17 +49,17 @@ def told_again(layout: Layout, folder: Path) -> Layout:
     values = parse_yaml(text, "again.yaml").values
     values["source"] = {"path": "t.csv"}
     values.pop("review", None)
-    return Spec.model_validate(values).layout()
+    return compiled(Spec.model_validate(values)).layout
 
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_each_kind_of_column_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
-    layout = spec_of(f"  {name}: {DECLARED[name]}\n  other one: {{type: boolean}}").layout()
+    layout = compiled(spec_of(f"  {name}: {DECLARED[name]}\n  other one: {{type: boolean}}")).layout
     assert told_again(layout, tmp_path).parts == layout.parts
 
 
 def test_a_last_bin_of_one_whole_number_gets_the_next_one_too(tmp_path: Path) -> None:
-    (column,) = spec_of("  gain: {type: integer, bins: [0, 1, 10, 100]}").layout().columns
+    (column,) = compiled(spec_of("  gain: {type: integer, bins: [0, 1, 10, 100]}")).layout.columns
     places = column.places
     edges = (0.0, 1.0, 10.0, 99.0, 99.5)
     layout = Layout((Column("gain", type(places)(edges, 0, integer=True)),))  # type: ignore[call-arg]

@@ -11,6 +11,7 @@ import pytest
 from starting import described
 from starting.reviewing import filled, loaded, taken_over, to_review, without_list
 
+from dpsynth.config import compiled
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.starter import FORMATS, draft_of, starter_text
@@ -72,7 +73,7 @@ def test_a_complete_description_loads_as_it_is_when_its_list_was_gone_through(st
     complete = {k: v for k, v in json.loads(described.MBI_DOMAIN).items() if k != "zip"}
     text = started(json.dumps(complete)).replace("path: null", "path: t.csv")
     assert to_review(text) == ["privacy", "source.path", "columns"]
-    assert [column.size for column in loaded(without_list(text), tmp_path).table_columns()] == [85, 2, 200]
+    assert [column.size for column in compiled(loaded(without_list(text), tmp_path)).columns] == [85, 2, 200]
 
 
 @pytest.mark.parametrize("name", ["adult", "nltcs", "titanic"])
@@ -83,7 +84,7 @@ def test_the_domain_files_of_real_tables_load_in_the_order_of_their_headers(name
     draft = draft_of(DATA / f"{name}-domain.json", table=table)
     spec = loaded(without_list(starter_text(draft, name, "schemas", "dpsynth init")), tmp_path)
     header = table.open().readline().strip().split(",")
-    assert [(c.name, c.size) for c in spec.table_columns()] == [(c, sizes[c]) for c in header]
+    assert [(c.name, c.size) for c in compiled(spec).columns] == [(c, sizes[c]) for c in header]
     assert spec.source.path == str(table)
 
 

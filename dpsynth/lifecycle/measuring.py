@@ -1,0 +1,211 @@
+"""The steps that ask the private table: domains, one-way marginals, structure, marginals.
+
+Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are read only here, by
+``open_door``, after the reservation, and stay behind the door.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from dpsynth.curator import Contributions, Curator, Terms, load_rows, read_batches
+from dpsynth.discovery import discover
+from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
+from dpsynth.domain.column import domain_of
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.measurement import ExactTotal, OwnAnswer
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.evidence.discount import doubted
+from dpsynth.evidence.earlier_releases import answers_of, weighed
+from dpsynth.evidence.evidence import Answered, within
+from dpsynth.lifecycle.answers import Answers, Measured
+from dpsynth.lifecycle.inputs import Inputs, file_of, names_to_read
+from dpsynth.lifecycle.release_run import ReleaseRun
+from dpsynth.model import Expansion, estimate, estimated_total, known_answers
+from dpsynth.model.estimation import Fit
+from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.steps import one_way_weights
+from dpsynth.rules import refuse_unobeyed
+from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.public_relations import trusted
+from dpsynth.structure.strategy import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Unbounded:
+    """The door while it is not known how many rows of a person enter the table."""
+
+    door: Contributions
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What may be asked from here on.
+
+    Attributes:
+        curator: the door to the private table.
+        plan: of the steps to come; measure and budget are those of the first plan.
+        layout: the table's columns, with the domains found so far.
+    """
+
+    curator: Curator
+    plan: Plan
+    layout: Layout
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the table's columns."""
+        return domain_of(self.layout.columns)
+
+
+def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
+    """The answers of the earlier releases that serve as evidence.
+
+    Raises:
+        ConfigError: they, or the public table, are not what they were when the release began.
+    """
+    if run.public_sha256 != inputs.public_sha256:
+        raise ConfigError(
+            "This release began with another public table as evidence, or with none, and can't go "
+            "on with this one. Put back the file that public.path named, or a copy of it: its SHA-256 is "
+            f"{run.public_sha256}."
+        )
+    return answers_of(run.reused, inputs.compiled.columns, outputs)
+
+
+def open_door(inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
+    """Read the private table and put a curator before it, each person's rows bounded.
+
+    Where the bound is to be found the rows are left as they are, behind a door that tells of their numbers.
+    """
+    (path, kind), plan = file_of(inputs), inputs.plan
+    batches = read_batches(
+        path,
+        names_to_read(inputs, run.occasion),
+        kind,
+        keep_broken=plan.neighbours.person is None,
+        separator=inputs.spec.source.separator,
+    )
+    if run.journal.sealed and not plan.neighbours.rows_public:
+        # The journal has every answer.
+        batches = iter(())
+    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part)
+    terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
+    if plan.rows_price:
+        return Unbounded(Contributions(rows, terms, run.journal, run.key))
+    curator = Curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
+    return Stage(curator, plan, inputs.compiled.layout)
+
+
+def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
+    """The stage with as many rows of a person as are worth their noise, found privately."""
+    plan, door = inputs.plan, unbounded.door
+    numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.rows_price)
+    most = most_rows(numbers, noise_per_row(plan, inputs.compiled.domain))
+    bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
+    layout = inputs.compiled.layout
+    return Stage(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
+
+
+def find_domains(inputs: Inputs, stage: Stage) -> Stage:
+    """The stage with the domains of columns that the plan's searches find.
+
+    Raises:
+        DpsynthError: no row of them was found that obeys the constraints.
+    """
+    columns, searches = inputs.compiled.columns, stage.plan.searches
+    layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
+    refuse_unobeyed(inputs.compiled.rules, layout)
+    return Stage(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
+
+
+def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
+    """The plan of the steps to come, once more is known; measure and budget stay."""
+    return make_plan(inputs.compiled, inputs.strategy, Found(plan, layout.columns))
+
+
+def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
+    """The total and the marginal of every column, beside what is public of them and the evidence."""
+    public, table = inputs.compiled.public_marginals, inputs.public_table
+    first = _one_way(inputs, stage)
+    one_way, joint = known_answers(public, estimated_total(first))
+    columns = stage.layout.columns
+    counts = None if table is None else table.answered(columns)
+    evidence, reused = weighed(run.reused, earlier, columns, (*first, *one_way), counts)
+    return Answers(first, one_way, joint, evidence, reused)
+
+
+def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
+    """The total and the marginal of every column, as far as they are not public."""
+    curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
+    weights = one_way_weights(stage.domain, plan.neighbours, public)
+    last = plan.steps[-1].step == "one_way"
+    allowance = curator.remaining if last else plan.budget * plan.shares.one_way
+    total: list[OwnAnswer | None] = []
+    if public.rows is not None:
+        total = [ExactTotal.of(public.rows)]
+    elif plan.neighbours.rows_public:
+        total = [curator.count(allowance)]
+    answers = [*total, *curator.marginals(list(weights), allowance, list(weights.values()))]
+    measured = tuple(m for m in answers if m is not None)
+    if len(measured) < len(answers):
+        raise BudgetRefused(
+            "Interruptions used up the budget of this release before its columns were measured."
+        )
+    return measured
+
+
+def compress(stage: Stage, answers: Answers) -> Expansion:
+    """Domain compression: rare values of a column that count as one with other columns.
+
+    Columns that a requested statistic pairs with another, or that are public together, keep all of their
+    values. Where nothing is measured but single columns, there is nothing to merge for. Groups stand beside
+    values in the model that comes out: they may take half of its cells.
+    """
+    plan, columns = stage.plan, stage.layout.columns
+    paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
+    earlier = doubted(answers.evidence.columns, answers.one_way)
+    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier)
+    numbers = {c.name: len(c.places.labels) for c in columns if isinstance(c.places, NumericPlaces)}
+    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers)
+    return whole.within(plan.max_cells // 2)
+
+
+def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
+    """The strategy's choices, measured: marginals over groups, where values were merged."""
+    grouping, room = expansion.grouping, stage.plan.max_cells - expansion.cells
+    independent = estimate(expansion.coarse, expansion.sums)
+    problem = _problem(inputs, stage, answers, expansion, independent)
+    door = stage.curator.grouped(grouping) if grouping.groups else stage.curator
+    public = answers.evidence.public_joint(expansion, independent.model)
+    problem, believed = trusted(door, problem, independent, public)
+    selection = inputs.strategy.select(door, problem)
+    measured = [m for m in selection.answers if m is not None]
+    held = [m.clique for m in (*measured, *answers.public_joint)]
+    earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], room)
+    cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
+    selection = replace(selection, earlier=doubted(earlier, measured), public=cliques)
+    return Measured.of(answers, expansion, selection)
+
+
+def _problem(
+    inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion, independent: Fit
+) -> Problem:
+    plan, room = stage.plan, stage.plan.max_cells - expansion.cells
+    asks = plan.outlined.choices + plan.outlined.errors > 0
+    problem = Problem(
+        domain=expansion.coarse,
+        values=expansion.domain,
+        singles=expansion.sums,
+        start=independent,
+        workload=inputs.compiled.workload,
+        wanted=plan.wanted,
+        structure=plan.budget * plan.shares.structure if asks else Fraction(0),
+        max_cells=room,
+        earlier=(*answers.public_joint, *answers.evidence.joint(expansion, independent.model, room)),
+    )
+    return replace(problem, start=problem.refit((), independent)) if problem.earlier else problem
