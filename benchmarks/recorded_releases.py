@@ -17,8 +17,8 @@ it compares:
 - the manifest and the metadata of Parquet files key by key; differences are listed, and are no failure.
 
 It exits with 1 if a release failed or differs. Where a later version has another name for a key of the
-config, of the manifest or of a column, write it into ``RENAMED_YAML`` and ``RENAMED_KEYS``; where the first line of a
-journal holds other things, into ``translated``.
+config, of the manifest or of a column, write it into ``RENAMED_YAML`` and ``RENAMED_KEYS``; where the first
+line of a journal holds other things, into ``translated``.
 
 Noise comes from the operating system, so two recordings differ; replays don't.
 """
