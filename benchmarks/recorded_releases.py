@@ -44,6 +44,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import dpsynth
+from dpsynth.config import Spec, compiled
 
 RENAMED_YAML: Mapping[str, str] = {}
 """Pieces of a recorded config, and what they are called now: ``{"within: sloped": "within: ..."}``."""
@@ -450,13 +451,13 @@ def cut(bundle: Path) -> None:
 # ---- replaying ----
 
 
-def translated(header: Mapping[str, object], spec: object, outputs: Path) -> dict[str, object]:
+def translated(header: Mapping[str, object], spec: Spec, outputs: Path) -> dict[str, object]:
     """A recorded journal's first line, as the code at hand would have written it.
 
     The digest of the config is that of today's reading of it. Releases that serve as evidence have been
     replayed before, and compared; their files may hold other metadata, so their digests are taken anew.
     """
-    found = {**header, "spec": spec.fingerprint()}  # type: ignore[attr-defined]
+    found = {**header, "spec": compiled(spec).fingerprint}
     if found.get("reused"):
         reused = json.loads(json.dumps(found["reused"]))
         for release in reused["releases"]:

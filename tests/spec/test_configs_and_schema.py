@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dpsynth.config import Person, load
+from dpsynth.config import Person, compiled, load
 from dpsynth.config.json_schema import schema_text
 from dpsynth.config.yaml_reader import parse_yaml, read_yaml
 

@@ -116,7 +116,7 @@ def test_the_plan_made_again_has_the_same_budget_and_the_noise_of_the_bound_that
 def test_beside_searches_of_columns_it_has_a_part_of_the_share(load_with):
     found = "  pay: {type: number, bounds: private, bins: 8, decimals: 0}\n"
     unit = (EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: private}}")
-    plan = make_plan(compiled(compiled(load_with(found, replace=unit))), AUTO)
+    plan = make_plan(compiled(load_with(found, replace=unit)), AUTO)
     prices = [plan.rows_price, *(search.price for search in plan.searches)]
     assert sum(prices) == plan.budget * plan.shares.domain and min(prices) > 0
     assert plan.shares.domain > ROWS_SHARE

@@ -304,20 +304,16 @@ ALONE = 8 * 3001
 
 
 def test_a_strategy_that_chooses_keeps_a_wide_table_within_the_bound(load_text):
-    plan = make_plan(compiled(compiled(load_text(HEAD))), Outline())
+    plan = make_plan(compiled(load_text(HEAD)), Outline())
     assert plan.outlined.cells == 3001 * 7 * 3001
     assert plan.max_cells == plan.model_cells == Outline.max_cells
-    assert (
-        make_plan(compiled(compiled(load_text(HEAD))), Outline(max_cells=10**9)).model_cells
-        == plan.outlined.cells
-    )
+    assert make_plan(compiled(load_text(HEAD)), Outline(max_cells=10**9)).model_cells == plan.outlined.cells
 
 
 @pytest.mark.parametrize(("megabytes", "cells"), [("1", 125_000), ("0.2", 25_000), ("1000", 63_042_007)])
 def test_a_bound_in_megabytes_replaces_the_strategys_own(load_text, megabytes, cells):
     plan = make_plan(
-        compiled(compiled(load_text(HEAD + f"structure: {{method: mst, max_model_mb: {megabytes}}}\n"))),
-        Outline(),
+        compiled(load_text(HEAD + f"structure: {{method: mst, max_model_mb: {megabytes}}}\n")), Outline()
     )
     assert plan.model_cells == cells <= plan.max_cells
     assert plan.max_cells == int(float(megabytes) * 1e6 / 8)
@@ -327,32 +323,32 @@ def test_a_bound_in_megabytes_replaces_the_strategys_own(load_text, megabytes, c
 def test_a_bound_that_not_even_the_single_columns_fit_in_is_refused(load_text):
     tight = "structure: {method: mst, max_model_mb: 0.19}\n"
     with pytest.raises(ConfigError, match=r"needs 24,008 cells \(0\.2 MB\).*23,750 are allowed"):
-        make_plan(compiled(compiled(load_text(HEAD + tight))), Outline())
+        make_plan(compiled(load_text(HEAD + tight)), Outline())
 
 
 def test_requested_pairs_that_do_not_fit_in_the_bound_are_refused_and_never_left_out(load_text):
     asked = "publish: {statistics: [{crosstab: [c0, c1]}]}\n"
     both = 3001 * 3001 + 6 * 3001
     with pytest.raises(ConfigError, match=rf"needs {both:,} cells"):
-        make_plan(compiled(compiled(load_text(HEAD + asked))), Outline(max_cells=both - 1))
-    assert make_plan(compiled(compiled(load_text(HEAD + asked))), Outline(max_cells=both)).model_cells == both
+        make_plan(compiled(load_text(HEAD + asked)), Outline(max_cells=both - 1))
+    assert make_plan(compiled(load_text(HEAD + asked)), Outline(max_cells=both)).model_cells == both
 
 
 def test_what_measures_no_pairs_needs_no_room_for_requested_ones(load_text):
     asked = "publish: {statistics: [{crosstab: [c0, c1]}]}\nstructure: independent\n"
-    plan = make_plan(compiled(compiled(load_text(HEAD + asked))), Alone(max_cells=ALONE))
+    plan = make_plan(compiled(load_text(HEAD + asked)), Alone(max_cells=ALONE))
     assert plan.model_cells == ALONE
 
 
 def test_listed_cliques_that_do_not_fit_in_the_bound_are_refused(load_text):
     fixed = HEAD + "structure: {method: fixed, cliques: [[c0, c1]], max_model_mb: 80}\n"
     with pytest.raises(ConfigError, match=r"structure\.cliques; 10,000,000 are allowed"):
-        make_plan(compiled(compiled(load_text(fixed))), Outline(name="fixed", manner="none"))
+        make_plan(compiled(load_text(fixed)), Outline(name="fixed", manner="none"))
 
 
 def test_a_hint_of_seconds_keeps_the_model_small_but_never_below_what_is_needed(load_text):
     def planned(text, **options):
-        return make_plan(compiled(compiled(load_text(HEAD + text))), Outline(**options))
+        return make_plan(compiled(load_text(HEAD + text)), Outline(**options))
 
     long = planned("structure: {method: mst, max_seconds: 100000}\n")
     assert long.max_cells == Outline.max_cells

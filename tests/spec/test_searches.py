@@ -80,12 +80,12 @@ def test_searches_cost_their_share_and_what_names_values_half_of_delta(spec: Spe
 def test_few_searches_get_the_least_share(load_text) -> None:
     columns = "\n".join(f"  c{i}: {{type: boolean}}" for i in range(30))
     text = OPEN[: OPEN.index("columns:")] + f"columns:\n  city: {{type: category, open: true}}\n{columns}\n"
-    assert make_plan(compiled(compiled(load_text(text))), AUTO).shares.domain == LEAST_DOMAIN_SHARE
+    assert make_plan(compiled(load_text(text)), AUTO).shares.domain == LEAST_DOMAIN_SHARE
 
 
 def test_naming_values_takes_all_of_delta_where_nothing_else_needs_it(load_text) -> None:
     pure = OPEN.replace("delta: 1.0e-9", "delta: 1.0e-9, noise: laplace, accountant: sequential")
-    plan = make_plan(compiled(compiled(load_text(pure))), AUTO)
+    plan = make_plan(compiled(load_text(pure)), AUTO)
     assert plan.measure == "pure" and plan.spent_delta == plan.delta == Fraction(1, 10**9)
     event = selection_within(plan.searches[0].price, plan.searches[0].delta, "pure", 1)
     assert event.epsilon <= plan.searches[0].price
