@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from monthly import EVENTS, Months
 
 from dpsynth import cli
 from dpsynth.accounting.amount import Amount
@@ -25,6 +24,7 @@ from dpsynth.accounting.events import cost
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
+from tests.monthly import EVENTS, Months
 
 DOCS = Path(__file__).parents[1] / "docs" / "ledger.md"
 

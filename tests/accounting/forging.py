@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accounting.reservations import EVENTS, asking, cost
 from sqlalchemy import delete, insert, update
 
 from dpsynth.accounting import ledger_tables as tables
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.chain import FIRST, Row, chained
 from dpsynth.accounting.ledger import Ledger
+from tests.accounting.reservations import EVENTS, asking, cost
 
 Rows = list[Row]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accounting.reservations import ASK, EVENTS, USES, account, asking, cost
-from databases import Postgres
 
 from dpsynth.accounting import head_file, ledger_tables
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.chain import FIRST
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import ConfigError, DpsynthError
+from tests.accounting.reservations import ASK, EVENTS, USES, account, asking, cost
+from tests.databases import Postgres
 
 
 @pytest.fixture

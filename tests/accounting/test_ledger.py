@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
 
 from dpsynth.accounting import ledger_tables
 from dpsynth.accounting.amount import Amount, digits
@@ -18,6 +17,7 @@ from dpsynth.accounting.balance import Reservation
 from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from tests.accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
 
 
 @pytest.fixture

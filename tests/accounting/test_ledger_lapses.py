@@ -7,19 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from accounting.forging import chained_anew, store
-from accounting.reservations import (
-    EVENTS,
-    HALF,
-    LARGE_CAP,
-    NONE,
-    TENTH,
-    account,
-    asking,
-    seeking,
-    sought_cost,
-)
-from accounting.test_ledger_forgeries import with_cost, with_facts
 from sqlalchemy import text
 
 from dpsynth.accounting import ledger_tables as tables
@@ -32,6 +19,19 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.refusals import check_counted
 from dpsynth.accounting.selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
+from tests.accounting.forging import chained_anew, store
+from tests.accounting.reservations import (
+    EVENTS,
+    HALF,
+    LARGE_CAP,
+    NONE,
+    TENTH,
+    account,
+    asking,
+    seeking,
+    sought_cost,
+)
+from tests.accounting.test_ledger_forgeries import with_cost, with_facts
 
 
 @pytest.fixture

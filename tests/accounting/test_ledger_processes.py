@@ -23,14 +23,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from accounting.reservations import EVENTS, USES, account, asking, cost
-from databases import Postgres
 from sqlalchemy import event
 
 from dpsynth.accounting import ledger as ledger_module
 from dpsynth.accounting import ledger_store, ledger_tables, refusals
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from tests.accounting.reservations import EVENTS, USES, account, asking, cost
+from tests.databases import Postgres
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

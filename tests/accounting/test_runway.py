@@ -8,13 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from monthly import Months
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.balance import CapChange, Filter
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.runway import FARTHEST, runway
 from dpsynth.errors import BudgetRefused
+from tests.monthly import Months
 
 
 @pytest.fixture

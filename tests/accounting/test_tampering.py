@@ -18,8 +18,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from accounting.forging import chained_anew
-from accounting.reservations import EVENTS, asking, cost, month
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.book import problems_of
@@ -29,6 +27,8 @@ from dpsynth.accounting.ledger import Ledger
 from dpsynth.accounting.ledger_store import _prepare_sqlite
 from dpsynth.accounting.ledger_tables import FORMATS
 from dpsynth.errors import ConfigError
+from tests.accounting.forging import chained_anew
+from tests.accounting.reservations import EVENTS, asking, cost, month
 
 ROWS = 100
 FIELDS = [field.name for field in fields(Row)]

@@ -22,8 +22,7 @@ from dpsynth.guessing import look_at
 from dpsynth.planning import forecast
 from dpsynth.spec import from_mapping
 from dpsynth.starting import draft_of, guessed, starter_text
-
-from . import csvs, parquets, tables, yamls
+from tests.fuzz import csvs, parquets, tables, yamls
 
 Make = Callable[[random.Random], bytes]
 Kind = Literal["csv", "parquet"]

@@ -13,11 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
-
 from dpsynth import opening, pipeline
 from dpsynth.errors import DpsynthError
 from dpsynth.spec import Spec
+from tests.guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
 T = TypeVar("T")
 

@@ -14,7 +14,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from guarantee.wild_tables import (
+
+from dpsynth import opening, pipeline
+from dpsynth.spec import Spec
+from tests.guarantee.wild_tables import (
     RELATIONS,
     SOUGHT,
     UNITS,
@@ -23,9 +26,6 @@ from guarantee.wild_tables import (
     recorded,
     write,
 )
-
-from dpsynth import opening, pipeline
-from dpsynth.spec import Spec
 
 EVERY_TYPE: Mapping[str, object] = {
     "id": {"type": "identifier", "surrogates": "P001"},

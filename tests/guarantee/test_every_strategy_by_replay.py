@@ -10,8 +10,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from guarantee.observed import excess
-from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
@@ -21,6 +19,8 @@ from dpsynth.errors import DpsynthError
 from dpsynth.spec import Spec
 from dpsynth.spec.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
+from tests.guarantee.observed import excess
+from tests.guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 METHODS = [*sorted(STRATEGIES), "fixed"]
 TERMS = {

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from databases import Postgres
 
-from . import canaries
-from .keeper import Keeper
-from .killed import FEW_COLUMNS
-from .place import BY_PERSON, Ended, Place, people
+from tests.databases import Postgres
+from tests.release import canaries
+from tests.release.keeper import Keeper
+from tests.release.killed import FEW_COLUMNS
+from tests.release.place import BY_PERSON, Ended, Place, people
 
 
 @pytest.fixture

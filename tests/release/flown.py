@@ -1,4 +1,4 @@
-"""Runs flows in one process, each with a fault planted; started as a script.
+"""Runs flows in one process, each with a fault planted; started as ``python -m tests.release.flown``.
 
 Arguments: the names of faults, in order. Each runs ``dpsynth run config.yaml`` in the
 working directory through Prefect; a line on stdout tells its exit code.

@@ -1,7 +1,7 @@
 """Runs ``dpsynth`` in forked children that a signal, or another misfortune, meets at a chosen place.
 
-Started as a script by ``keeper.Keeper``: a job a line on stdin, an exit code a line on
-stdout. The product has no hooks for this. The places are made here, around its steps, file
+Started as ``python -m tests.release.mortal`` by ``keeper.Keeper``: a job a line on stdin, an exit code
+a line on stdout. The product has no hooks for this. The places are made here, around its steps, file
 operations, journal lines, draws and ledger entries; each has a name and is counted.
 """
 

@@ -15,9 +15,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from . import evidence
-from .keeper import Keeper
-from .place import BY_PERSON, HEADER, Ended, Place, people
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, HEADER, Ended, Place, people
 
 ROWS = people(300)
 

@@ -20,8 +20,7 @@ from dpsynth.domain.places import Codes
 from dpsynth.publish import public_schema
 from dpsynth.released import Release
 from dpsynth.spec import from_mapping
-
-from . import evidence
+from tests.release import evidence
 
 COLUMNS: Mapping[str, Mapping[str, object]] = {
     "id": {"type": "identifier", "surrogates": "P00001"},

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from . import evidence
-from .keeper import Keeper, Stop
-from .killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
-from .place import Place
+from tests.release import evidence
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
+from tests.release.place import Place
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

@@ -18,8 +18,7 @@ from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
 from dpsynth.example import write_example
 from dpsynth.spec import Spec, from_mapping
-
-from .place import people
+from tests.release.place import people
 
 T = TypeVar("T")
 HEADER = ("person", "age", "sex", "income", "city", "smoker", "note")

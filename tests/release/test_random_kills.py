@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from .keeper import Keeper
-from .killed import DIED, WITH_HEAD, Watch
-from .place import HEADER, Ended, Place, people
+from tests.release.keeper import Keeper
+from tests.release.killed import DIED, WITH_HEAD, Watch
+from tests.release.place import HEADER, Ended, Place, people
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 

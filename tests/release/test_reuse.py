@@ -18,8 +18,7 @@ from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.model import Expansion, LeastSquares
 from dpsynth.publish.measurement_reading import read_measurements
 from dpsynth.released import Release
-
-from .place import HEADER, Place, people
+from tests.release.place import HEADER, Place, people
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 

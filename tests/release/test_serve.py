@@ -22,11 +22,10 @@ from dpsynth.accounting.balance import Balance
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 from dpsynth.errors import DpsynthError
 from dpsynth.spec import Spec
-
-from . import canaries, clock
-from .clock import Clock
-from .place import HEADER, Place
-from .served import Api, Json, Served, until
+from tests.release import canaries, clock
+from tests.release.clock import Clock
+from tests.release.place import HEADER, Place
+from tests.release.served import Api, Json, Served, until
 
 needs_clock = pytest.mark.skipif(bool(clock.reason_without()), reason=clock.reason_without() or "")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from . import clock
-from .clock import Clock
-from .place import Place
-from .served import Served, until
-from .test_serve import account, furnish, released
+from tests.release import clock
+from tests.release.clock import Clock
+from tests.release.place import Place
+from tests.release.served import Served, until
+from tests.release.test_serve import account, furnish, released
 
 pytestmark = [
     pytest.mark.slow,

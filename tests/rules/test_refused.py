@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from rules.tables import spec_of
 
 from dpsynth.errors import ConfigError
 from dpsynth.spec import from_mapping
+from tests.rules.tables import spec_of
 
 COLUMNS = {
     "age": {"type": "integer", "min": 0, "max": 110},

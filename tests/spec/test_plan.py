@@ -5,7 +5,6 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from spec.outlines import Alone, Outline
 
 from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.events import (
@@ -25,6 +24,7 @@ from dpsynth.spec.forecast import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.spec.outline import Outlined, Shares
 from dpsynth.spec.plan import make_plan, neighbours_of, wanted_pairs
 from dpsynth.spec.steps import Spending, one_way_weights
+from tests.spec.outlines import Alone, Outline
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
 PRIVACIES = [

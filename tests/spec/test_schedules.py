@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.errors import ConfigError
@@ -13,6 +13,7 @@ from dpsynth.spec import Schedule
 from dpsynth.spec import schedule as schedule_module
 from dpsynth.spec.occasion import latest_tick, next_ticks
 from dpsynth.spec.schedule import ticks
+from tests.examples import examples
 
 # Clocks go by an hour, by half of one, at midnight, and by a whole day.
 CHANGES = [
@@ -132,7 +133,7 @@ MONTHS = st.sampled_from(["*", "2", "feb,mar", "3,10", "*/5"])
 WEEKDAYS = st.sampled_from(["*", "sun", "1-5", "mon#1", "L5", "7"])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.tuples(MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS),
     st.sampled_from(sorted({zone for zone, _ in CHANGES})),

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from starting import described
-from starting.reviewing import taken_over, to_review
 
 from dpsynth import cli, guessing
 from dpsynth.curator.looking import FEWEST_ROWS
 from dpsynth.errors import StepFailed
 from dpsynth.starting import FORMATS, Draft, draft_of
 from dpsynth.starting.sketch import DESCRIBED, LOOKED
+from tests.starting import described
+from tests.starting.reviewing import taken_over, to_review
 
 CANARY = "K4N4RY"
 
