@@ -1,4 +1,4 @@
-"""The databases that a ledger can stand in, for every suite that promises something of both."""
+"""How much is tried of each property, and the databases that a ledger can stand in, for every suite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from databases import Postgres, reason_without
+from hypothesis import settings
+
+from tests.databases import Postgres, reason_without
+from tests.examples import LEAST, PART
+
+settings.register_profile("full", deadline=None, max_examples=100)
+settings.register_profile("quick", deadline=None, max_examples=max(LEAST, 100 // PART), derandomize=True)
+# --hypothesis-profile=full is read later than this, and earlier than the tests.
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from monthly import EVENTS, Months
 
 from dpsynth import cli
 from dpsynth.accounting.amount import Amount
@@ -25,6 +24,7 @@ from dpsynth.accounting.events import cost
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
+from tests.monthly import EVENTS, Months
 
 DOCS = Path(__file__).parents[1] / "docs" / "ledger.md"
 
@@ -437,6 +437,6 @@ def test_a_password_in_the_ledgers_url_is_not_shown(here: Here) -> None:
 
 def test_the_command_line_starts_without_what_only_the_ledger_needs() -> None:
     heavy = ("sqlalchemy", "rich", "jinja2", "pydantic", "numpy")
-    code = f"import sys, dpsynth.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, dpsynth.cli; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr

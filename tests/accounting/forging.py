@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from accounting.reservations import EVENTS, asking, cost
 from sqlalchemy import delete, insert, update
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.ledger import tables
 from dpsynth.ledger.chain import FIRST, Row, chained
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.reservations import EVENTS, asking, cost
 
 Rows = list[Row]
 

@@ -1,7 +1,7 @@
 """Processes that all ask one ledger at the same instant, as often as wanted.
 
-Started as a script by ``test_ledger_races``: a job as its argument, the outcomes on stdout.
-They are forked from one process that has imported everything, and wait for each other
+Started as ``python -m tests.accounting.racers`` by ``test_ledger_races``: a job as its argument, the
+outcomes on stdout. They are forked from one process that has imported everything, and wait for each other
 before every round.
 """
 

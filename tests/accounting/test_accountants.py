@@ -5,7 +5,7 @@ from math import inf, log, nextafter, sqrt
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting import accountants
@@ -28,6 +28,7 @@ from dpsynth.accounting.events import (
 )
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
+from tests.examples import examples
 
 NEAR = Neighbours("add_remove", "id", 4)
 RHO, DELTA = Fraction(5, 100), Fraction(1, 10**6)
@@ -36,7 +37,7 @@ EXACT_GAUSSIAN, TEXTBOOK = 1.3676, 1.7123
 RHOS = st.floats(1e-9, 1e4).map(Fraction)
 DELTAS = st.floats(-280, -0.3).map(lambda e: Fraction(10**e))
 EPSILONS = st.floats(1e-3, 1e3).map(Fraction)
-SLOW = settings(max_examples=60, deadline=None)
+SLOW = examples(60)
 
 
 def true_epsilon(rho, delta):
@@ -112,7 +113,7 @@ def spent_in_parts(measure, epsilon, delta, parts):
 
 
 @given(EPSILONS, DELTAS, st.integers(1, 9), st.sampled_from(["zcdp", "gdp"]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_release_that_spends_its_whole_budget_reports_no_more_than_was_asked(
     epsilon, delta, parts, measure
 ):
@@ -244,7 +245,7 @@ def test_each_measure_has_its_budget_and_its_epsilon():
 
 
 @given(st.fractions(Fraction(1, 10**9), 10**9))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_rounding_goes_the_stated_way_by_at_most_one_step(value):
     up, down = float_up(value), float_down(value)
     assert Fraction(down) <= value <= Fraction(up)

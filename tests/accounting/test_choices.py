@@ -6,8 +6,7 @@ from math import nextafter, pi, sqrt
 import mpmath
 import numpy as np
 import pytest
-from accounting.laws import both, branching, least_mu, run, two_points, understated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting import events
@@ -21,6 +20,8 @@ from dpsynth.accounting.events import (
 )
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
+from tests.accounting.laws import both, branching, least_mu, run, two_points, understated
+from tests.examples import examples
 
 ROUNDING = 1 + 1e-12
 
@@ -47,7 +48,7 @@ MECHANISMS = st.integers(2, 7).flatmap(
 
 
 @given(MECHANISMS)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_no_mechanism_on_neighbours_that_move_scores_either_way_tells_more_than_its_charge(mechanism):
     scores, moves, sensitivity, scale = mechanism
     moved = np.array(scores) + np.round(np.array(moves) * sensitivity)
@@ -179,7 +180,7 @@ PRICES = st.floats(-12, 6).map(lambda e: Fraction(10**e)) | st.fractions(Fractio
 
 
 @given(PRICES, st.integers(1, 20_000))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_price_buys_the_sharpest_choice_that_it_pays_for(price, sensitivity):
     event = exponential_within(price, "gdp", sensitivity)
     assert cost(event, "gdp") <= price
@@ -187,7 +188,7 @@ def test_a_price_buys_the_sharpest_choice_that_it_pays_for(price, sensitivity):
 
 
 @given(PRICES, st.integers(1, 20_000), st.sampled_from(["pure", "zcdp", "gdp"]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_scale_is_found_within_a_few_steps_under_every_measure(price, sensitivity, measure):
     steps = []
     with pytest.MonkeyPatch.context() as patch:

@@ -7,11 +7,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 import pytest
-from accounting.exact import exact_epsilon, optimal_epsilon
-from accounting.laws import both, laplace, run, two_points
-from accounting.releases import OWN_DELTA, all_events, gaussian, mixed, pure, release
-from accounting.releases import laplace as by_rho
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting import comparison, numerical
@@ -22,6 +18,11 @@ from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
+from tests.accounting.exact import exact_epsilon, optimal_epsilon
+from tests.accounting.laws import both, laplace, run, two_points
+from tests.accounting.releases import OWN_DELTA, all_events, gaussian, mixed, pure, release
+from tests.accounting.releases import laplace as by_rho
+from tests.examples import examples
 
 DELTA = Fraction(1, 10**6)
 ROUNDING = 1 - 1e-9
@@ -222,7 +223,7 @@ def test_the_example_of_dwork_and_roth():
 
 
 @given(st.lists(st.floats(-6, 2), min_size=1, max_size=30), st.floats(-30, -1))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_advanced_composition_is_never_above_the_sum_nor_the_theorem_of_dwork_and_roth(logs, log_delta):
     parts, delta = [Fraction(10**e) for e in logs], Fraction(10**log_delta)
     found = advanced_epsilon([Amount(e) for e in parts], delta)
@@ -267,7 +268,7 @@ def branches(epsilon, depth, middles):
 
 
 @given(st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.sampled_from([0.1, 1.0, 3.0]))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_choices_among_questions_that_depend_on_earlier_ones_tell_no_more_than_is_said(middles, epsilon):
     laws = branches(epsilon, 6, middles)
     known = Known({ExponentialEvent(2 / epsilon, 1): 6}, {})

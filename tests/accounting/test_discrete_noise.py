@@ -6,13 +6,13 @@ from math import exp, pi
 import mpmath
 import numpy as np
 import pytest
-from accounting.laws import both, branching, run, understated
 
 from dpsynth.accounting import gaussian_dp
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import GaussianEvent, cost, gaussian_within
 from dpsynth.accounting.gaussian_dp import continuous_variance, gdp_epsilon
 from dpsynth.accounting.neighbours import Neighbours
+from tests.accounting.laws import both, branching, run, understated
 
 GROWTH = 3e-4
 

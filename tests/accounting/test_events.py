@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import nextafter, sqrt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.events import (
@@ -21,8 +21,9 @@ from dpsynth.accounting.events import (
     to_json,
 )
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from tests.examples import examples
 
-SETTING = settings(max_examples=300, deadline=None)
+SETTING = examples(300)
 PRICES = st.one_of(
     st.fractions(Fraction(1, 10**9), 100),
     st.floats(-200, 6).map(lambda e: Fraction(10**e)),
@@ -65,7 +66,7 @@ def test_a_price_is_never_exceeded_and_missed_by_at_most_its_twelfth_digit(kind,
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(whole=PRICES, parts=st.integers(1, 200), measure=MEASURES, sensitivity=st.integers(1, 50))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_parts_of_a_split_sum_to_no_more_than_the_whole(kind, whole, parts, measure, sensitivity):
     _, each = priced(kind, whole / parts, measure, sensitivity)
     steep = 1 + whole / parts / sensitivity if kind == "gaussian run" else 1

@@ -14,8 +14,7 @@ from itertools import product
 from math import inf
 
 import pytest
-from accounting.reservations import ASK, asking, month
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.accountants import budget_of, epsilon_of
@@ -35,6 +34,8 @@ from dpsynth.ledger.privacy_filter import (
     together,
     total_of,
 )
+from tests.accounting.reservations import ASK, asking, month
+from tests.examples import examples
 
 DAY = timedelta(days=1)
 START = date(2026, 2, 25)
@@ -90,13 +91,13 @@ def counted(parts: st.SearchStrategy[Slice]) -> st.SearchStrategy[list[Counted]]
     return st.lists(st.builds(Counted, costs, st.one_of(st.none(), parts)), max_size=7)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(FILTERS), st.one_of(counted(by_day), counted(by_value)))
 def test_the_total_is_that_of_the_person_with_most(by: Filter, releases: list[Counted]) -> None:
     assert total_of(by, releases) == most_of_any(by, releases)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(FILTERS), counted(by_either))
 def test_days_and_values_of_one_column_are_never_taken_to_be_apart(
     by: Filter, releases: list[Counted]
@@ -105,7 +106,7 @@ def test_days_and_values_of_one_column_are_never_taken_to_be_apart(
     assert filters.within(most_of_any(by, releases), total_of(by, releases))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.one_of(counted(by_day), counted(by_value)))
 def test_every_person_is_in_one_of_the_sets_and_every_set_has_a_person(releases: list[Counted]) -> None:
     parts = [r.part for r in releases]

@@ -5,19 +5,20 @@ from fractions import Fraction
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting import gaussian_dp, normal_tail
 from dpsynth.accounting.accountants import float_up, zcdp_budget, zcdp_epsilon
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
 from dpsynth.accounting.normal_tail import TAIL_ERROR, density, mills_ratio
+from tests.examples import examples
 
 HALF, DELTA = Fraction(5, 100), Fraction(1, 10**6)
 TOTALS = st.floats(-9, 4).map(lambda e: Fraction(10**e))
 DELTAS = st.floats(-280, -0.1).map(lambda e: Fraction(10**e))
 EPSILONS = st.floats(-6, 4).map(lambda e: Fraction(10**e))
-SLOW = settings(max_examples=60, deadline=None)
+SLOW = examples(60)
 DIGITS = 200
 
 

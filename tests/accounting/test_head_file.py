@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accounting.reservations import ASK, EVENTS, USES, account, asking, cost
-from databases import Postgres
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError, DpsynthError
@@ -20,6 +18,8 @@ from dpsynth.ledger import head_file
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.reservations import ASK, EVENTS, USES, account, asking, cost
+from tests.databases import Postgres
 
 
 @pytest.fixture

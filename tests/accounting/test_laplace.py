@@ -6,8 +6,7 @@ from math import exp, nextafter
 import mpmath
 import numpy as np
 import pytest
-from accounting.laws import both, laplace, least_mu, repeated, run, two_points, understated
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.amount import Amount
@@ -20,6 +19,8 @@ from dpsynth.accounting.events import (
     cost,
     laplace_within,
 )
+from tests.accounting.laws import both, laplace, least_mu, repeated, run, two_points, understated
+from tests.examples import examples
 
 ROUNDING = 1 + 1e-12
 EPSILONS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0]
@@ -46,7 +47,7 @@ def test_no_answer_tells_more_than_its_charge_and_a_small_one_of_l1_one_nearly_a
 
 
 @given(st.floats(-3, 2.4).map(lambda e: 10**e), st.integers(1, 300))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_epsilon_and_sensitivity_tells_more_than_its_charge(epsilon, l1):
     assert share(l1 / epsilon, l1) <= ROUNDING
 
@@ -54,7 +55,7 @@ def test_no_epsilon_and_sensitivity_tells_more_than_its_charge(epsilon, l1):
 @given(
     st.lists(st.floats(0.001, 1), min_size=2, max_size=9), st.floats(-2, 1.5).map(lambda e: 10**e), st.data()
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_mechanism_that_is_epsilon_dp_tells_more_than_randomised_response_is_charged(
     weights, epsilon, data
 ):
@@ -132,7 +133,7 @@ def test_a_release_known_to_be_epsilon_dp_is_charged_no_less_than_its_answers_in
 
 
 @given(st.floats(-12, 6).map(lambda e: Fraction(10**e)), st.integers(1, 20_000))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_price_buys_the_least_noise_that_it_pays_for(price, l1):
     event = laplace_within(price, "gdp", l1)
     assert cost(event, "gdp") <= price < cost(LaplaceEvent(nextafter(event.scale, 0), l1), "gdp")

@@ -8,15 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from accounting.reservations import (
-    ASK,
-    HALF,
-    LARGE_CAP,
-    NONE,
-    TENTH,
-    sought_cost,
-)
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
@@ -29,6 +21,15 @@ from dpsynth.ledger import balance as accounts
 from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, first_balance, first_entry
 from dpsynth.ledger.privacy_filter import FILTERS, Filter, bound
+from tests.accounting.reservations import (
+    ASK,
+    HALF,
+    LARGE_CAP,
+    NONE,
+    TENTH,
+    sought_cost,
+)
+from tests.examples import examples
 
 TODAY = date(2026, 11, 21)
 
@@ -118,7 +119,7 @@ def beyond(found: Balance) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(FILTERS), st.lists(asks, min_size=1, max_size=12))
 def test_no_sequence_with_lapses_comes_to_more_than_the_cap(by: Filter, costs: list[Cost]) -> None:
     found = account_after(by, costs)

@@ -6,18 +6,18 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from accounting.exact import exact_epsilon
-from accounting.reservations import (
-    HALF,
-    NONE,
-    sought_cost,
-)
 
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import spent
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, Measure, RecordedEvent
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from tests.accounting.exact import exact_epsilon
+from tests.accounting.reservations import (
+    HALF,
+    NONE,
+    sought_cost,
+)
 
 SOUGHT = SelectionEvent(0.2, 2e-9, 1)
 DELTA = Fraction(1, 10**6)

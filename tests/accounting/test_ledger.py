@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import NOTHING, Cost, planned
@@ -18,6 +17,7 @@ from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
 
 
 @pytest.fixture

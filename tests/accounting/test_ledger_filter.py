@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accounting.reservations import ASK, account, month
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,8 @@ from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, Reservation, first_entry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import FILTERS, Figures, Filter, bound, figures, within
+from tests.accounting.reservations import ASK, account, month
+from tests.examples import examples
 
 CAP = Amount(Fraction(4), Fraction(1, 10**4))
 LABELS = (None, "2026-01", "2026-02", "2026-03", "2026-Q1", "2026-W05", "2026")
@@ -90,7 +91,7 @@ def keep_to_the_cap(by: Filter, actions: Sequence[tuple[Any, ...]]) -> None:
             assert r.cost.within(r.reserved)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.sampled_from(FILTERS), st.lists(st.one_of(asks, asks, ends, caps), max_size=9))
 def test_no_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
     by: Filter, actions: list[tuple[Any, ...]]
@@ -99,7 +100,7 @@ def test_no_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.sampled_from(FILTERS), st.lists(st.one_of(asks, asks, ends, caps), max_size=25))
 def test_no_long_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
     by: Filter, actions: list[tuple[Any, ...]]

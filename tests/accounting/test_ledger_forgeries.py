@@ -9,13 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from accounting.forging import Rows, chained_anew, seven_rows, store
-from accounting.reservations import USES, account, asking, cost, month
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.chain import Row
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.forging import Rows, chained_anew, seven_rows, store
+from tests.accounting.reservations import USES, account, asking, cost, month
 
 Forgery = Callable[[Rows], Rows]
 

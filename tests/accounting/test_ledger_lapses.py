@@ -7,19 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from accounting.forging import chained_anew, store
-from accounting.reservations import (
-    EVENTS,
-    HALF,
-    LARGE_CAP,
-    NONE,
-    TENTH,
-    account,
-    asking,
-    seeking,
-    sought_cost,
-)
-from accounting.test_ledger_forgeries import with_cost, with_facts
 from sqlalchemy import text
 
 from dpsynth.accounting.accountants import amount_of
@@ -32,6 +19,19 @@ from dpsynth.ledger import tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.refusals import check_counted
+from tests.accounting.forging import chained_anew, store
+from tests.accounting.reservations import (
+    EVENTS,
+    HALF,
+    LARGE_CAP,
+    NONE,
+    TENTH,
+    account,
+    asking,
+    seeking,
+    sought_cost,
+)
+from tests.accounting.test_ledger_forgeries import with_cost, with_facts
 
 
 @pytest.fixture

@@ -23,8 +23,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from accounting.reservations import EVENTS, USES, account, asking, cost
-from databases import Postgres
 from sqlalchemy import event
 
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
@@ -33,6 +31,8 @@ from dpsynth.ledger import refusals
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.reservations import EVENTS, USES, account, asking, cost
+from tests.databases import Postgres
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

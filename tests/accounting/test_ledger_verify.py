@@ -6,15 +6,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from accounting.forging import Rows, seven_rows, store
-from accounting.reservations import ASK, USES, account, asking, cost
-from databases import Postgres
 from sqlalchemy import text, update
 
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
+from tests.accounting.forging import Rows, seven_rows, store
+from tests.accounting.reservations import ASK, USES, account, asking, cost
+from tests.databases import Postgres
 
 CHANGED = "it was changed after it was written"
 FOLLOWS = "it does not follow the row before, so one of them was exchanged"

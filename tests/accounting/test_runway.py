@@ -8,13 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from monthly import Months
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.balance import CapChange, Filter
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.runway import FARTHEST, runway
+from tests.monthly import Months
 
 
 @pytest.fixture

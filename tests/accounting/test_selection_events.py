@@ -12,9 +12,7 @@ from math import comb, exp
 import mpmath
 import numpy as np
 import pytest
-from accounting.exact import optimal_epsilon
-from accounting.laws import Laws, both, noise
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting import partition_selection as selection
@@ -33,6 +31,9 @@ from dpsynth.accounting.events import (
 )
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent, tail_above
+from tests.accounting.exact import optimal_epsilon
+from tests.accounting.laws import Laws, both, noise
+from tests.examples import examples
 
 NEAR = Neighbours("add_remove")
 SIGMAS = [0.1, 0.3, 0.5, 0.8, 1.0, 1.7, 2.5, 6.0, 19.3, 100.0]
@@ -100,7 +101,7 @@ def test_a_tail_beyond_all_doubles_is_the_least_of_them() -> None:
     assert ThresholdEvent(1e300, 5, 3).delta == 3
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.floats(-6, 2).map(lambda e: Fraction(10**e)),
     st.floats(-15, -0.1).map(lambda e: Fraction(10**e)),
@@ -118,7 +119,7 @@ def test_the_threshold_is_the_least_whole_one_that_keeps_to_delta(
     assert event.half_mu_squared == GaussianEvent(event.sigma, partitions).half_mu_squared
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.floats(-9, 3).map(lambda e: Fraction(10**e)),
     st.floats(-15, -0.1).map(lambda e: Fraction(10**e)),

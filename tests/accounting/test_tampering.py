@@ -18,8 +18,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from accounting.forging import chained_anew
-from accounting.reservations import EVENTS, asking, cost, month
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError
@@ -29,6 +27,8 @@ from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.store import _prepare_sqlite
 from dpsynth.ledger.tables import FORMATS
+from tests.accounting.forging import chained_anew
+from tests.accounting.reservations import EVENTS, asking, cost, month
 
 ROWS = 100
 FIELDS = [field.name for field in fields(Row)]

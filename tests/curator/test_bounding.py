@@ -6,10 +6,11 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.curator.bounding import person_codes, rows_kept
+from tests.examples import examples
 
 KEY = bytes(range(32))
 VARIANTS = [
@@ -98,7 +99,7 @@ IDS = st.one_of(
 
 
 @given(st.lists(IDS, max_size=60), st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_at_most_k_rows_of_each_person_are_kept_and_all_where_there_are_no_more(ids, max_rows):
     persons = codes_of(ids)
     kept = rows_kept(persons, max_rows, KEY)
@@ -107,7 +108,7 @@ def test_at_most_k_rows_of_each_person_are_kept_and_all_where_there_are_no_more(
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 40), st.integers(1, 8), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_adding_removing_or_changing_a_person_leaves_everybody_elses_rows_as_they_were(
     others, place, times, max_rows
 ):

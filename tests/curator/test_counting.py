@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.curator import counting
@@ -12,6 +12,7 @@ from dpsynth.curator.counting import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
+from tests.examples import examples
 
 NAMES = "abcdef"
 
@@ -45,7 +46,7 @@ CLIQUES = st.lists(st.permutations(NAMES).flatmap(lambda p: st.integers(0, 4).ma
 
 
 @given(st.integers(0, 2**20), st.integers(0, 700), CLIQUES, st.sampled_from([0, 40, 1 << 20]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_counts_are_numpys_whatever_was_counted_together_and_whatever_room_there_is(
     seed, rows, cliques, room
 ):

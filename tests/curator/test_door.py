@@ -5,7 +5,7 @@ from math import pi
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.events import ExponentialEvent, cost
@@ -17,6 +17,7 @@ from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from tests.examples import examples
 
 DOMAIN = Domain({"a": 3, "b": 2})
 TABLE = PrivateTable(
@@ -90,7 +91,7 @@ STEPS = st.lists(
 
 
 @given(KINDS, st.sampled_from(NEAR), PRICES, STEPS, st.lists(st.booleans(), max_size=40))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost(
     kind, near, budget, steps, losses
 ):
@@ -113,7 +114,7 @@ def test_the_budget_is_never_exceeded_whatever_is_asked_and_whatever_is_lost(
 
 
 @given(KINDS, st.integers(1, 5), st.integers(1, 12), st.integers(0, 2**20))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_answers_lost_one_after_another_are_asked_again_or_given_up_within_the_budget(kind, n, share, seed):
     losses = (np.random.default_rng(seed).random(60) < share / 12).tolist()
     journal = Losing(losses)
@@ -140,7 +141,7 @@ def test_a_choice_that_is_lost_again_and_again_is_refused_when_nothing_is_left()
 
 
 @given(KINDS, st.sampled_from(NEAR), PRICES, st.integers(1, 5))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_an_allowance_is_shared_evenly_and_spent_to_the_last_twelve_digits(kind, near, allowance, n):
     journal = Losing()
     curator, measure = opened(journal, allowance * 3, near, kind)
@@ -347,7 +348,7 @@ class Turns:
 
 
 @given(KINDS, st.integers(-1, 7), st.integers(0, 7), st.sets(st.integers(0, 4)))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(kind, most, until, barred):
     journal = Losing()
     curator, measure = opened(journal, 10, NEAR[1], kind)
@@ -434,7 +435,7 @@ def test_noise_that_a_measure_cannot_count_is_refused_before_the_door_opens(meas
 
 
 @given(KINDS, st.sampled_from(NEAR), st.fractions(Fraction(1, 1000), 1), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_noisy_errors_cost_their_price_whatever_the_number_of_candidates(kind, near, price, number):
     journal = Losing()
     curator, measure = opened(journal, 10, near, kind)

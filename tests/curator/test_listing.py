@@ -1,10 +1,11 @@
 """Two lists of candidates have one name only if they are the same list."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.curator.clique_lists import Listing, selected
+from tests.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "a\tb", "a\nb", 'a", "b', "é", ""])
 LISTS = st.lists(st.tuples(st.lists(NAMES, max_size=3).map(tuple), st.integers(-1, 1), st.integers(0, 2)))
@@ -17,14 +18,14 @@ def named(listing, rows):
 
 
 @given(LISTS, LISTS)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_names_are_equal_only_if_cliques_and_numbers_are(one, two):
     listing = Listing()
     assert (named(listing, one) == named(listing, two)) == (one == two)
 
 
 @given(LISTS)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_name_does_not_depend_on_what_was_named_before(rows):
     used = Listing()
     named(used, [(("b", "a"), 0, 0), *rows[::-1]])
@@ -32,7 +33,7 @@ def test_a_name_does_not_depend_on_what_was_named_before(rows):
 
 
 @given(st.lists(st.integers(0, 9), max_size=4), st.lists(st.integers(0, 9), max_size=4), LISTS, LISTS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_parts_are_named_alike_only_if_they_are_the_same_part_of_the_same_list(at, other, one, two):
     listing = Listing()
     names = [

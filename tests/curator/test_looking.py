@@ -6,16 +6,17 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from starting.reviewing import filled
 
-from dpsynth.config.columns import ColumnSpec
 from dpsynth.curator import profiling as looking
 from dpsynth.curator.profiling import guesses
-from dpsynth.starter import Draft, Sketch, guessed
-from dpsynth.starter.writing import values_of
+from dpsynth.spec.columns import ColumnSpec
+from dpsynth.starting import Draft, Sketch, guessed
+from dpsynth.starting.writing import values_of
+from tests.examples import examples
+from tests.starting.reviewing import filled
 
 GRAMMAR = TypeAdapter(ColumnSpec)
 
@@ -129,7 +130,7 @@ CELLS = st.lists(
 
 
 @given(cells=CELLS, times=st.sampled_from([1, 10]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_whatever_cells_hold_they_end_in_a_starter_that_loads_once_filled(cells, times):
     stub = Draft((), (Sketch("a", {"type": None}), Sketch("b", {"type": "boolean"})))
     columns = values_of(guessed(stub, {"a": guess(*cells, times=times)}))

@@ -3,22 +3,23 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.curator.person_ids import NOBODY, canonical_id
+from tests.examples import examples
 
 UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u202a\u202e\ufe0f\u034f\x00\x07"
 
 
 @given(st.text(max_size=12))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_reading_an_id_twice_changes_nothing(cell):
     assert canonical_id(canonical_id(cell)) == canonical_id(cell)
 
 
 @given(st.text(max_size=12), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_case_and_composition_make_no_other_person(cell, form):
     for variant in (cell.upper(), cell.lower(), cell.casefold(), unicodedata.normalize(form, cell)):
         assert canonical_id(variant) == canonical_id(cell)
@@ -36,7 +37,7 @@ def test_no_sign_of_unicode_is_read_two_ways():
     st.text("abc79 -", min_size=1, max_size=8),
     st.lists(st.tuples(st.integers(0, 8), st.sampled_from(UNSEEN))),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_signs_that_cannot_be_seen_make_no_other_person(plain, signs):
     spoilt = plain
     for place, sign in signs:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.events import cost
@@ -28,6 +28,7 @@ from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.errors import BudgetRefused
+from tests.examples import examples
 
 KEY = b"k" * 32
 ROWS, PEOPLE = Neighbours("add_remove"), Neighbours("add_remove", "who", 2)
@@ -168,7 +169,7 @@ def test_each_distinct_number_is_read_once(monkeypatch, quiet):
 # Medians.
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     values=st.lists(st.integers(-3, 12), max_size=30),
     ends=st.lists(st.integers(0, 9), min_size=2, max_size=5, unique=True),

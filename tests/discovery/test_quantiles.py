@@ -4,19 +4,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discovery.fake_door import FakeDoor, number_search, sought
-from discovery.real_columns import COLUMNS
 
 from dpsynth.discovery import quantiles
 from dpsynth.discovery.quantiles import quantile_cuts
 from dpsynth.discovery.steps import places_of
+from tests.discovery.real_columns import COLUMNS
+from tests.fake_curator import FakeCurator, number_search, sought
 
 PRICE = Fraction(1, 2000)
 
 
 def found(values, ends, bins=16, decimals=0, **more):
     search = number_search("quantiles", bins, decimals=decimals)
-    door = FakeDoor(values, np.random.default_rng(more.pop("seed", 0)), **more)
+    door = FakeCurator.of_column(values, np.random.default_rng(more.pop("seed", 0)), **more)
     cuts = quantile_cuts(door, sought(search), search, ends, more.pop("price", PRICE))
     return places_of(search, cuts), door
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from discovery.fake_door import FakeDoor, number_search, sought
-from discovery.real_columns import distance
 
 from dpsynth.discovery import discover
 from dpsynth.discovery.steps import even, places_of
-from dpsynth.plan.searches import planned_searches
+from dpsynth.spec.searches import planned_searches
 from dpsynth.starter.examples import write_example
+from tests.discovery.real_columns import distance
+from tests.fake_curator import FakeCurator, number_search, sought
 
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 PRICE = Fraction(1, 5000)  # of a column of rows; each count has some 100 rows of noise
@@ -29,7 +29,8 @@ def distances(values, decimals, edges="tree"):
     column = sought(search)
     plan = planned_searches([column], PRICE, Fraction(0))
     found = [
-        discover(FakeDoor(values, np.random.default_rng(seed)), [column], plan)["x"] for seed in range(5)
+        discover(FakeCurator.of_column(values, np.random.default_rng(seed)), [column], plan)["x"]
+        for seed in range(5)
     ]
     ends = int(np.floor(values.min())) * unit, int(np.ceil(values.max())) * unit
     declared = places_of(search, even(*ends, 32))

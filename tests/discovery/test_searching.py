@@ -5,15 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from discovery.fake_door import FakeDoor, number_search, sought
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.discovery import discover, searching
 from dpsynth.domain.codec import NOWHERE
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_patterns import alphabets, texts_of
-from dpsynth.plan.searches import planned_searches
+from dpsynth.spec.searches import planned_searches
+from tests.examples import examples
+from tests.fake_curator import FakeCurator, number_search, sought
 
 ALLOWANCE = Fraction(1, 1000)
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -81,10 +82,10 @@ def wild_answers(kind, seed):
 KINDS = ["none", "least", "most", "extremes", "anything", "small", "last", "first"]
 
 
-def ran(search, kind="small", seed=0, named=(), door_class=FakeDoor, **more):
+def ran(search, kind="small", seed=0, named=(), make=FakeCurator.of_column, **more):
     column = sought(search, apart=("refused",))
-    door = door_class(
-        np.zeros(0), np.random.default_rng(seed), wild=wild_answers(kind, seed), named=named, **more
+    door = make(
+        np.zeros(0), np.random.default_rng(seed), wild_answers=wild_answers(kind, seed), named=named, **more
     )
     searches = planned_searches([column], ALLOWANCE, Fraction(1, 10**9))
     found = discover(door, [column], searches)
@@ -93,7 +94,7 @@ def ran(search, kind="small", seed=0, named=(), door_class=FakeDoor, **more):
     return found["x"], door, column
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SEARCHES, st.sampled_from(KINDS), st.booleans(), TEXTS, st.integers(0, 99))
 def test_no_answer_breaks_a_search_and_its_places_take_every_value(search, kind, exact, named, seed):
     places, _, column = ran(search, kind, seed, named, exact=exact)
@@ -152,7 +153,9 @@ def test_the_searches_of_several_columns_stay_apart():
     ]
     columns = [type(c)(name, c.places, search=c.search) for name, c in zip("abc", columns, strict=True)]
     searches = planned_searches(columns, ALLOWANCE, Fraction(1, 10**9))
-    door = FakeDoor(np.zeros(0), np.random.default_rng(0), wild=wild_answers("last", 0), named=("u", "v"))
+    door = FakeCurator.of_column(
+        np.zeros(0), np.random.default_rng(0), wild_answers=wild_answers("last", 0), named=("u", "v")
+    )
     found = discover(door, columns, searches)
     assert set(found) == {"a", "b", "c"} and door.spent <= ALLOWANCE
     assert found["c"].labels == ("u", "v", "other")

@@ -4,7 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from discovery.fake_door import number_search
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dpsynth.discovery.steps import (
     round_cuts,
     within,
 )
+from tests.fake_curator import number_search
 
 STEPS = st.one_of(st.integers(-200, 200), st.integers(-LARGEST, LARGEST))
 

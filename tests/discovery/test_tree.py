@@ -4,20 +4,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discovery.fake_door import FakeDoor, number_search, sought
-from discovery.real_columns import COLUMNS, DECIMALS, distance
 
 from dpsynth.discovery import discover, tree
 from dpsynth.discovery.counted import Counted, averaged
 from dpsynth.discovery.steps import even, places_of
 from dpsynth.discovery.tree import tree_cuts
-from dpsynth.plan.searches import planned_searches
+from dpsynth.spec.searches import planned_searches
+from tests.discovery.real_columns import COLUMNS, DECIMALS, distance
+from tests.fake_curator import FakeCurator, number_search, sought
 
 PRICE = Fraction(1, 2000)
 
 
 def places(values, search, seed=0, price=PRICE, **more):
-    door = FakeDoor(values, np.random.default_rng(seed), **more)
+    door = FakeCurator.of_column(values, np.random.default_rng(seed), **more)
     column = sought(search)
     return discover(door, [column], planned_searches([column], price, Fraction(0)))["x"]
 
@@ -87,7 +87,7 @@ def test_a_gap_beside_a_spike_stays_empty():
 
 def test_one_value_a_bin_where_there_are_no_more_values_than_bins():
     values = np.random.default_rng(0).integers(1, 17, 20_000).astype(float)
-    door = FakeDoor(values, np.random.default_rng(0))
+    door = FakeCurator.of_column(values, np.random.default_rng(0))
     search = number_search("tree", 32, (1.0, 16.0))
     cuts = tree_cuts(door, sought(search), search, (1, 16), (), PRICE)
     assert set(np.diff(cuts).tolist()) == {1}

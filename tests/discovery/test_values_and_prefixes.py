@@ -4,19 +4,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discovery.fake_door import FakeDoor, sought
 
 from dpsynth.discovery import prefixes
 from dpsynth.discovery.partitions import values_found
 from dpsynth.discovery.prefixes import prefixes_found
 from dpsynth.domain.search import PrefixSearch, ValueSearch
+from tests.fake_curator import FakeCurator, sought
 
 PRICE = Fraction(1, 100)
 RNG = np.random.default_rng(0)
 
 
 def values(search, named, texts=(), **more):
-    door = FakeDoor(list(texts), np.random.default_rng(0), named=named, exact=True)
+    door = FakeCurator.of_column(list(texts), np.random.default_rng(0), named=named, exact=True)
     return values_found(door, sought(search, **more), search, PRICE, Fraction(1, 10**9)), door
 
 
@@ -58,7 +58,7 @@ def towns(rows=20_000):
 
 def beginnings(texts, most=300, levels=(1, 3, 5), **more):
     search = PrefixSearch(r"\d{5}", levels, most)
-    door = FakeDoor(texts, np.random.default_rng(0), **more)
+    door = FakeCurator.of_column(texts, np.random.default_rng(0), **more)
     return prefixes_found(door, sought(search), search, PRICE).prefixes, door
 
 

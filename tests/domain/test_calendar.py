@@ -6,16 +6,16 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpsynth.domain.calendar_codec import CalendarPlaces, unit_number
 from dpsynth.domain.column import Column
 from dpsynth.domain.moment_formats import ISO, MomentFormat
+from tests.domain.declared import DATE_FORMATS, TIME_FORMATS, column
+from tests.examples import examples
 
-from .declared import DATE_FORMATS, TIME_FORMATS, column
-
-QUICK = settings(max_examples=400, deadline=None)
+QUICK = examples(400)
 MINUTES = "%Y-%m-%d %H:%M"
 DATETIME_FORMATS = [f"{day} {clock}" for day in DATE_FORMATS if "d" in day for clock in TIME_FORMATS]
 

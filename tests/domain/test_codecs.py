@@ -5,16 +5,16 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import MISSING_LABEL, Column
 from dpsynth.domain.numeric_codec import NumericPlaces
+from tests.domain.declared import COLUMNS, WILD, declared
+from tests.examples import examples
 
-from .declared import COLUMNS, WILD, declared
-
-QUICK = settings(max_examples=400, deadline=None)
+QUICK = examples(400)
 
 
 @given(COLUMNS, st.lists(WILD, max_size=8))

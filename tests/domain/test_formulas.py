@@ -6,15 +6,16 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Call, Literal, Reference, parse, references
 from dpsynth.domain.formula_kinds import Kind, kind_of, kind_of_type
 from dpsynth.domain.formulas import Operand, value_of
+from tests.examples import examples
 
-QUICK = settings(max_examples=400, deadline=None)
+QUICK = examples(400)
 
 DAYS = [dt.date(2020, 1, 31), dt.date(2019, 12, 29), None]
 MOMENTS = [dt.datetime(2020, 1, 31, 23, 59), dt.datetime(2020, 2, 1, 0, 1), None]

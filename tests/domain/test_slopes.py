@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dpsynth.domain import bin_density as module
@@ -11,8 +11,9 @@ from dpsynth.domain.bin_density import drawn, means, slopes
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.numeric_codec import NumericPlaces
+from tests.examples import examples
 
-QUICK = settings(max_examples=200, deadline=None)
+QUICK = examples(200)
 
 
 @st.composite

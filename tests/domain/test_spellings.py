@@ -3,17 +3,17 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.duration_codec import read_durations
 from dpsynth.domain.number_texts import NumberFormat, fixed_texts
 from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.domain.text_patterns import alphabets, regex_of, texts_of
+from tests.domain.declared import FORMATS, column
+from tests.examples import examples
 
-from .declared import FORMATS, column
-
-QUICK = settings(max_examples=300, deadline=None)
+QUICK = examples(300)
 
 
 @given(FORMATS, st.integers(-(10**12), 10**12), st.integers(0, 6))

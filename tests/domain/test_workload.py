@@ -7,10 +7,11 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.workload import TARGET_WEIGHT, Workload
+from tests.examples import examples
 
 LETTERS = "abcdefg"
 
@@ -72,7 +73,7 @@ def workloads(draw):
 
 
 @given(workloads())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_every_weight_is_the_sum_over_all_marginals_that_hold_the_clique(case):
     workload, ways = case
     expected = brute_force(workload, ways)
@@ -82,7 +83,7 @@ def test_every_weight_is_the_sum_over_all_marginals_that_hold_the_clique(case):
 
 
 @given(workloads())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_pair_weights_are_those_of_pairs_and_single_columns_and_average_one(case):
     workload, _ = case
     found = workload.pair_weights()
@@ -95,7 +96,7 @@ def test_pair_weights_are_those_of_pairs_and_single_columns_and_average_one(case
 
 
 @given(workloads())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_the_largest_marginal_is_as_wide_as_it_is(case):
     workload, ways = case
     assert workload.widest == max(len(m) for m, _ in listed(workload, ways))

@@ -7,7 +7,7 @@ import io
 import random
 from collections.abc import Callable, Mapping
 
-from .tables import CANARY, HEADER, rows
+from tests.fuzz.tables import CANARY, HEADER, rows
 
 CELLS = (
     "", " ", "NA", "nan", "NaN", "-nan", "inf", "-Infinity", "1e999", "-1e999", "1e-999", "-0", "0x1f",

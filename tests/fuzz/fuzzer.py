@@ -1,7 +1,8 @@
-"""Makes many attempts in a process of its own, which a fault may kill: ``fuzzer.py FOLDER FIRST COUNTS``.
+"""Makes many attempts in a process of its own, which a fault may kill.
 
-COUNTS is JSON: how many inputs of each kind there are, by what is done with them. Prints how many were
-accepted and refused, and the most memory it had, as JSON. The attempt under way stands in ``FOLDER/now``.
+Started as ``python -m tests.fuzz.fuzzer FOLDER FIRST COUNTS``. COUNTS is JSON: how many inputs of each kind
+there are, by what is done with them. Prints how many were accepted and refused, and the most memory it had,
+as JSON. The attempt under way stands in ``FOLDER/now``.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from fuzz.attempts import FUZZ, narrow, peak_megabytes
+from tests.fuzz.attempts import FUZZ, narrow, peak_megabytes
 
 _MEMORY = 6 << 30
 """Bytes of address space: what asks for more fails, and does not take the machine with it."""

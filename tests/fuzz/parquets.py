@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .tables import CANARY, HEADER, rows
+from tests.fuzz.tables import CANARY, HEADER, rows
 
 _CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
 _FAR = (0, 1, -1, 2**63 - 1, -(2**63), 10**18, -(10**15), 253_402_300_800)

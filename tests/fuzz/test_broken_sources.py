@@ -16,13 +16,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from release.keeper import Keeper
-from release.place import HEADER, Ended, Place, environment, people
 
 from dpsynth import pipeline
 from dpsynth.accounting.amount import Amount
-
-from . import csvs, parquets, tables, yamls
+from tests.fuzz import csvs, parquets, tables, yamls
+from tests.release.keeper import Keeper
+from tests.release.place import HEADER, Ended, Place, environment, people
 
 ROWS = people(300)
 HALF = 200_000
@@ -150,9 +149,8 @@ def test_what_was_released_is_shown_again_without_its_table(keeper: Keeper, plac
 def test_a_release_that_reserves_before_its_table_is_accepted_is_caught(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from release.place import release
-
     from dpsynth.errors import SourceError
+    from tests.release.place import release
 
     begin = pipeline.begin
     monkeypatch.setattr(pipeline, "begin", lambda *arguments: begin(*arguments[:7]))

@@ -12,12 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
 from dpsynth.ledger.ledger import Ledger
-
-from . import attempts
-from .attempts import FUZZ
+from dpsynth.spec import yaml_reader
+from tests.fuzz import attempts
+from tests.fuzz.attempts import FUZZ
 
 QUICK = {
     "read csv": 40, "read parquet": 90, "plan": 60, "init csv": 8, "init parquet": 20, "release csv": 1,
@@ -33,7 +32,7 @@ MEGABYTES = 700
 
 def fuzzed(counts: dict[str, int], first: int, folder: Path) -> Counter[str]:
     """Outcomes of many inputs, attempted in a process of their own."""
-    program = [sys.executable, "-X", "faulthandler", str(Path(__file__).with_name("fuzzer.py"))]
+    program = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.fuzzer"]
     done = subprocess.run(
         [*program, str(folder), str(first), json.dumps(counts)], capture_output=True, text=True, timeout=7200
     )

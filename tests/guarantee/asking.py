@@ -6,13 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from guarantee.observed import ObservedCurator, Transcript
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique, Domain
+from tests.guarantee.observed import ObservedCurator, Transcript
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 PAIRS: list[Clique] = [("a", "b"), ("a", "c"), ("b", "c")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from accounting.laws import least_mu
+
+from tests.accounting.laws import least_mu
 
 ALPHAS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0, 500.0)
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
-
 from dpsynth import pipeline
-from dpsynth.config import Spec, compiled
+from dpsynth.config import compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import inputs as opening
+from dpsynth.spec import Spec
+from tests.guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
 T = TypeVar("T")
 

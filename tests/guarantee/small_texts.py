@@ -11,13 +11,13 @@ from functools import cache
 from itertools import combinations_with_replacement
 
 import pyarrow as pa
-from guarantee.small_tables import Notes
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch
+from tests.guarantee.small_tables import Notes
 
 VALUES = ("0", "1", "2", "3", "4", "5")
 _OF_PERSONS = VALUES[1:5]

@@ -10,10 +10,10 @@ from math import ceil, inf, nan
 
 import numpy as np
 import pytest
-from guarantee.exact_noise import KINDS, SCALES, cumulative
 from scipy.stats import chi2
 
 from dpsynth.curator import bulk_noise, noise
+from tests.guarantee.exact_noise import KINDS, SCALES, cumulative
 
 SIGNIFICANCE = 1e-6
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from guarantee.exact_noise import KINDS, SCALES, cumulative, decided
 
 from dpsynth.curator import bulk_noise
+from tests.guarantee.exact_noise import KINDS, SCALES, cumulative, decided
 
 
 def misplaced(table: bulk_noise._Table, digits: int = 60) -> int:

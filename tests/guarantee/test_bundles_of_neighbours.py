@@ -14,7 +14,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from guarantee.wild_tables import (
+
+from dpsynth import pipeline
+from dpsynth.lifecycle import inputs as opening
+from dpsynth.spec import Spec
+from tests.guarantee.wild_tables import (
     RELATIONS,
     SOUGHT,
     UNITS,
@@ -23,10 +27,6 @@ from guarantee.wild_tables import (
     recorded,
     write,
 )
-
-from dpsynth import pipeline
-from dpsynth.config import Spec
-from dpsynth.lifecycle import inputs as opening
 
 EVERY_TYPE: Mapping[str, object] = {
     "id": {"type": "identifier", "surrogates": "P001"},

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from guarantee.observed import watched_draws
-from guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 from dpsynth import pipeline
-from dpsynth.config import from_mapping
 from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
+from dpsynth.spec import from_mapping
+from tests.guarantee.observed import watched_draws
+from tests.guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 
 def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:

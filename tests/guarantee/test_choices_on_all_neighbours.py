@@ -11,8 +11,12 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from guarantee.losses import LOSS, log_distribution
-from guarantee.small_tables import (
+
+from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import choosing, noise
+from tests.guarantee.losses import LOSS, log_distribution
+from tests.guarantee.small_tables import (
     LEVEL,
     LOPSIDED,
     NEIGHBOURS,
@@ -23,10 +27,6 @@ from guarantee.small_tables import (
     neighbours_of,
     tables,
 )
-
-from dpsynth.accounting.events import ExponentialEvent
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import choosing, noise
 
 NOISE = {"pure": "laplace", "zcdp": "laplace", "gdp": "gaussian"}
 CANDIDATES = [("a",), ("b",), ("a", "b")]

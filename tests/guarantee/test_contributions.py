@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
-from guarantee.small_tables import Notes, drawn_upon
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.neighbours import Neighbours
@@ -16,6 +15,7 @@ from dpsynth.curator import Contributions, Curator, Terms, load_rows, load_table
 from dpsynth.curator import unbounded_door as module
 from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
+from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32
 COLUMNS = [Column("a", CategoryPlaces(("x", "y")))]

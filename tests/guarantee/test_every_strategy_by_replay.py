@@ -10,17 +10,18 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from guarantee.observed import excess
-from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
-from dpsynth.config import Spec, compiled
+from dpsynth.config import compiled
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
 from dpsynth.errors import DpsynthError
-from dpsynth.plan.plan import Plan, make_plan, neighbours_of
+from dpsynth.spec import Spec
+from dpsynth.spec.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
+from tests.guarantee.observed import excess
+from tests.guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 METHODS = [*sorted(STRATEGIES), "fixed"]
 TERMS = {

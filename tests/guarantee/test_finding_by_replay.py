@@ -11,8 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guarantee.observed import excess
-from guarantee.wild_tables import (
+
+from dpsynth import pipeline
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator.texts import Texts
+from dpsynth.errors import DpsynthError
+from tests.guarantee.observed import excess
+from tests.guarantee.wild_tables import (
     NOISES,
     RELATIONS,
     SOUGHT,
@@ -22,11 +27,6 @@ from guarantee.wild_tables import (
     privacy_of,
     recorded,
 )
-
-from dpsynth import pipeline
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.texts import Texts
-from dpsynth.errors import DpsynthError
 
 NEIGHBOURS_A_KIND = 10
 

@@ -14,10 +14,6 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 import pytest
-from guarantee.exact_noise import cumulative
-from guarantee.losses import LOSS, excess_delta, log_distribution
-from guarantee.small_tables import NEIGHBOURS, Notes
-from guarantee.small_texts import COLUMN, VALUES, curator_on, neighbours_of, tables
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent
@@ -28,6 +24,10 @@ from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator import partition_selection as naming
 from dpsynth.curator.terms import Terms
 from dpsynth.curator.texts import Texts
+from tests.guarantee.exact_noise import cumulative
+from tests.guarantee.losses import LOSS, excess_delta, log_distribution
+from tests.guarantee.small_tables import NEIGHBOURS, Notes
+from tests.guarantee.small_texts import COLUMN, VALUES, curator_on, neighbours_of, tables
 
 KINDS = [("pure", "laplace"), ("zcdp", "laplace"), ("zcdp", "gaussian"), ("gdp", "gaussian")]
 SLOW = pytest.mark.slow

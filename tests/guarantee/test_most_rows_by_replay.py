@@ -12,8 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from guarantee.observed import Transcript, excess
-from guarantee.wild_tables import NOISES, RELATIONS, base_table, neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth import pipeline
 from dpsynth.config import compiled
@@ -22,6 +20,16 @@ from dpsynth.curator.table import LoadedRows
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import DpsynthError
+from tests.guarantee.observed import Transcript, excess
+from tests.guarantee.wild_tables import (
+    NOISES,
+    RELATIONS,
+    base_table,
+    neighbour,
+    on_neighbour,
+    privacy_of,
+    recorded,
+)
 
 AT_MOST = 12
 NEIGHBOURS_A_KIND = 14

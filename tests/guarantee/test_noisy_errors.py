@@ -6,7 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from guarantee.small_tables import (
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Terms, noise
+from dpsynth.domain.domain import Clique
+from tests.guarantee.small_tables import (
     LEVEL,
     LOPSIDED,
     NEIGHBOURS,
@@ -16,10 +20,6 @@ from guarantee.small_tables import (
     neighbours_of,
     tables,
 )
-
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Terms, noise
-from dpsynth.domain.domain import Clique
 
 CANDIDATES: list[Clique] = [("a",), ("b",), ("a", "b"), ("b",)]
 KINDS = [("zcdp", "gaussian"), ("gdp", "gaussian"), ("pure", "laplace"), ("zcdp", "laplace")]

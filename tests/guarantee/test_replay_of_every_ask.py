@@ -15,9 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guarantee import asking
-from guarantee.asking import Rows, observed
-from guarantee.observed import Transcript, excess, watched_draws
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, cost
@@ -25,6 +22,9 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, distances
 from dpsynth.curator.counting import ExactCounts
 from dpsynth.errors import DpsynthError
+from tests.guarantee import asking
+from tests.guarantee.asking import Rows, observed
+from tests.guarantee.observed import Transcript, excess, watched_draws
 
 CELLS = list(product(range(3), range(2), range(4)))
 KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]

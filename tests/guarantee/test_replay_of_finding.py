@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
 from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
@@ -29,6 +28,7 @@ from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.errors import DpsynthError
+from tests.guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
 KEY = b"k" * 32
 KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]

@@ -13,8 +13,14 @@ from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
-from guarantee.observed import excess, sensitivities
-from guarantee.wild_tables import (
+
+import dpsynth.curator.table as table_module
+from dpsynth import pipeline
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle import inputs as opening
+from tests.guarantee.observed import excess, sensitivities
+from tests.guarantee.wild_tables import (
     MAX_ROWS,
     NOISES,
     RELATIONS,
@@ -24,12 +30,6 @@ from guarantee.wild_tables import (
     privacy_of,
     recorded,
 )
-
-import dpsynth.curator.table as table_module
-from dpsynth import pipeline
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import inputs as opening
 
 KINDS = list(product(RELATIONS, UNITS, NOISES))
 NEIGHBOURS_A_KIND = 38

@@ -8,11 +8,11 @@ from math import log
 
 import numpy as np
 import pytest
-from accounting.laws import least_mu
 from scipy.stats import chisquare
 
 from dpsynth.accounting.events import ExponentialEvent, exponential_within
 from dpsynth.curator import noise
+from tests.accounting.laws import least_mu
 
 DRAWS = 40_000
 SCORES = np.array([0, 3, 5, 6, 11], dtype=np.int64)

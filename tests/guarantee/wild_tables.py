@@ -7,10 +7,9 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from guarantee.observed import Transcript
-from guarantee.replay import observe, replay
-
-from dpsynth.config import Spec, from_mapping
+from dpsynth.spec import Spec, from_mapping
+from tests.guarantee.observed import Transcript
+from tests.guarantee.replay import observe, replay
 
 HEADER = ("who", "age", "pay", "city", "well", "note")
 MORE = tuple(f"more{i}" for i in range(6))

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from model.calibrated import marginals
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import views
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
+from tests.model.calibrated import marginals
 
 
 @pytest.fixture(autouse=True, params=[0, 1 << 16], ids=["summed by axes", "one matrix"])

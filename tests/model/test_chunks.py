@@ -5,7 +5,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from model.rounded_rows import counts, worst_rounding
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, chunks
@@ -13,6 +12,7 @@ from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.sampling import sample
+from tests.model.rounded_rows import counts, worst_rounding
 
 METHODS = ("rounding", "independent")
 

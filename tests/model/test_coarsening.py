@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from model.calibrated import marginals
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.coarsening import coarsened
 from dpsynth.model.junction_tree import junction_tree
+from tests.model.calibrated import marginals
 
 
 @pytest.mark.parametrize("worth", [-1, 0, 3, 40, 10_000])

@@ -4,13 +4,13 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from model.least_loss import codes
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import consistency
 from dpsynth.model.consistency import Consistency
 from dpsynth.model.factor import sum_to
 from dpsynth.model.targets import Target
+from tests.model.least_loss import codes
 
 
 def random_targets(rng):

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.compression import Grouping
@@ -16,6 +16,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.evidence.drift import Change
 from dpsynth.evidence.evidence import MOST_AFTER, Answered, Evidence, within
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
+from tests.examples import examples
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})
 NONE = Grouping({})
@@ -76,7 +77,7 @@ GROUPINGS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(
 
 
 @given(GROUPINGS, st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_groups_that_lie_in_groups_of_now_are_summed_exactly(fine, values):
     """Fine groups merged further, or values: no share is guessed."""
     coarser = Grouping({"a": np.minimum(fine.groups["a"], 1)})
@@ -92,7 +93,7 @@ def test_groups_that_lie_in_groups_of_now_are_summed_exactly(fine, values):
 
 
 @given(GROUPINGS, GROUPINGS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_groups_are_spread_by_the_single_columns_and_keep_their_rows(then, now):
     table, rng = drawn(1), np.random.default_rng(0)
     told = answered(table, rng, 1e-3, then)
@@ -198,7 +199,7 @@ def test_no_earlier_release_says_nothing():
 
 
 @given(st.integers(2, 9), st.integers(1, 40), st.integers(0, 2**32))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_evidence_takes_what_room_is_left_and_never_that_of_what_was_measured(columns, factor, seed):
     rng = np.random.default_rng(seed)
     domain = Domain({f"c{i}": int(rng.integers(2, 6)) for i in range(columns)})

@@ -4,8 +4,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from model.calibrated import marginals
-from model.least_loss import least_loss
 
 from dpsynth.domain import measurement
 from dpsynth.domain.domain import Domain
@@ -15,6 +13,8 @@ from dpsynth.model import estimate
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
 from dpsynth.model.targets import estimated_total, targets
+from tests.model.calibrated import marginals
+from tests.model.least_loss import least_loss
 
 
 def solvable(problems, most=800):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from model.least_loss import least_loss
 
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
@@ -12,6 +11,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Expansion, LeastSquares, estimate, load, refits, sample, save
 from dpsynth.model.smoothing import smoothed
 from dpsynth.model.targets import on_simplex
+from tests.model.least_loss import least_loss
 
 DOMAIN = Domain({"age": 6, "sex": 2, "city": 5, "job": 3})
 GROUPING = Grouping({"age": np.array([0, 1, 1, 2, 1, 3]), "city": np.array([0, 1, 1, 0, 2])})

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from model.least_loss import codes
 from scipy.optimize import minimize
 
 from dpsynth.domain.domain import Domain
@@ -10,6 +9,7 @@ from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.model.likelihood import Likelihood
 from dpsynth.model.targets import Target
+from tests.model.least_loss import codes
 
 ROWS = 70.0
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from model.least_loss import codes, design, least_loss
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import estimate
+from tests.model.least_loss import codes, design, least_loss
 
 ROWS = 250.0
 

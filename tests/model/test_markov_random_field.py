@@ -5,13 +5,13 @@ from math import log
 
 import numpy as np
 import pytest
-from model.calibrated import marginals
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField
 from dpsynth.model.conditioning import ImpossibleEvidence, restricted
 from dpsynth.model.factor import spread, sum_in_order, sum_to
 from dpsynth.model.junction_tree import Edge, JunctionTree
+from tests.model.calibrated import marginals
 
 
 @pytest.fixture(scope="module")

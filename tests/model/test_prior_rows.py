@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from model.least_loss import combined_alone, design, penalised
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import estimate
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
+from tests.model.least_loss import combined_alone, design, penalised
 
 
 def solvable(problems, most):

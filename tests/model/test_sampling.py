@@ -6,9 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from model.rounded_rows import counts, worst_rounding
 from scipy.stats import chi2
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
@@ -17,6 +15,8 @@ from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.storage import load, save
 from dpsynth.structure import STRATEGIES, strategy_of
+from tests.fake_curator import FakeCurator, problem_of
+from tests.model.rounded_rows import counts, worst_rounding
 
 METHODS = ("rounding", "independent")
 
@@ -169,7 +169,7 @@ def measured_by(name):
     for column, source in (("b", "a"), ("c", "a"), ("d", "b"), ("e", "c"), ("f", "c")):
         noise = rng.integers(0, domain.sizes[column], 9000)
         rows[column] = np.where(rng.random(9000) < 0.7, rows[source] % domain.sizes[column], noise)
-    door = FakeDoor(domain, rows, Fraction(2), rng, measure="gdp")
+    door = FakeCurator(domain, rows, Fraction(2), rng, measure="gdp")
     problem = problem_of(door, one_way=Fraction(1, 2), structure=Fraction(1, 2), max_cells=110)
     selection = strategy_of(name).select(door, problem)
     return estimate(domain, [*problem.singles, *(m for m in selection.answers if m is not None)]).model

@@ -4,10 +4,11 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.model.smoothing import NOBODY, STEP, outside, smoothed
+from tests.examples import examples
 
 
 def cost(counts, cuts, variance, step):
@@ -31,7 +32,7 @@ COUNTS = st.lists(st.integers(-50, 300), min_size=1, max_size=9)
 
 
 @given(COUNTS, st.floats(0.5, 5000), st.floats(0.1, 20))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_no_other_cut_into_steps_explains_the_counts_at_less(counts, variance, step):
     found = smoothed(np.array(counts, dtype=float), variance, step)
     cuts = cuts_of(counts, found)
@@ -42,7 +43,6 @@ def test_no_other_cut_into_steps_explains_the_counts_at_less(counts, variance, s
 
 
 @given(st.lists(st.integers(-1000, 10**6), min_size=1, max_size=60), st.floats(0.01, 1e6))
-@settings(deadline=None)
 def test_rows_are_moved_between_values_and_none_are_made_or_lost(counts, variance):
     found = smoothed(np.array(counts, dtype=float), variance)
     assert found.sum() == pytest.approx(sum(counts), rel=1e-9, abs=1e-4)

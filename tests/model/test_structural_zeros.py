@@ -4,7 +4,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from model.least_loss import least_loss, penalised, possible
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
@@ -12,6 +11,7 @@ from dpsynth.model import estimate, refits
 from dpsynth.model.factor import sum_to
 from dpsynth.model.sampling import sample
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
+from tests.model.least_loss import least_loss, penalised, possible
 
 
 def solvable(problems, most=300):

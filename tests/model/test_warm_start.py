@@ -1,10 +1,10 @@
 """A fit that starts from an earlier one ends where a cold start ends, after fewer steps."""
 
 import pytest
-from model.least_loss import least_loss
 
 from dpsynth.model import estimate
 from dpsynth.model.targets import estimated_total
+from tests.model.least_loss import least_loss
 
 
 def solvable(problems):

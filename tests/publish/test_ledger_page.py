@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from monthly import Months
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.ledger.balance import Balance, CapChange, Filter
@@ -21,6 +20,7 @@ from dpsynth.ledger.chart import as_of, chart
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.page import Chain, ledger_html, unbroken
 from dpsynth.ledger.views import account_view, figure, share_in_words
+from tests.monthly import Months
 
 CHAIN = Chain("sqlite:///ledger.db", 7, "ab" * 32, (), head_file=True)
 WILD = '<script>alert("1")</script>&amp;{{ 7*191 }}\'"><img src=x onerror=y>'

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from .place import Row, people
+from tests.release.place import Row, people
 
 TEXTS: Mapping[str, str] = {
     "person id": "canary-person-zq7731",

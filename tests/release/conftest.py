@@ -7,27 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from databases import Postgres
 
-from . import canaries
-from .keeper import Keeper
-from .killed import FEW_COLUMNS
-from .place import BY_PERSON, Ended, Place, people
+from tests.databases import Postgres
+from tests.release import canaries
+from tests.release.keeper import Keeper
+from tests.release.killed import FEW_COLUMNS
+from tests.release.place import BY_PERSON, Ended, Place, furnished
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     """An empty folder with a good table of 300 rows and the usual config."""
-    return _furnished(tmp_path)
-
-
-def _furnished(folder: Path, database: str | None = None) -> Place:
-    work = folder / "work"
-    work.mkdir(parents=True)
-    made = Place(work, folder, database)
-    made.table(people(300))
-    made.configure()
-    return made
+    return furnished(tmp_path)
 
 
 @pytest.fixture
@@ -48,7 +39,7 @@ def places(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> Iterato
             databases.append(server.make())
             if len(databases) > 3:
                 server.empty(databases.pop(0))
-        return _furnished(tmp_path / f"place{next(numbers)}", databases[-1] if databases else None)
+        return furnished(tmp_path / f"place{next(numbers)}", databases[-1] if databases else None)
 
     yield make
     for database in databases:
@@ -77,7 +68,7 @@ def small(makers: Callable[[], Place]) -> Place:
 @pytest.fixture(scope="session")
 def flown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
     """A table with canaries, and how a release of it through Prefect ended, in a home new to Prefect."""
-    place = _furnished(tmp_path_factory.mktemp("flown"))
+    place = furnished(tmp_path_factory.mktemp("flown"))
     place.table(canaries.table())
     place.configure(privacy=BY_PERSON)
     return place, place.run()

@@ -1,4 +1,4 @@
-"""Runs flows in one process, each with a fault planted; started as a script.
+"""Runs flows in one process, each with a fault planted; started as ``python -m tests.release.flown``.
 
 Arguments: the names of faults, in order. Each runs ``dpsynth run config.yaml`` in the
 working directory through Prefect; a line on stdout tells its exit code.
@@ -18,7 +18,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-import dpsynth.cli.app
+import dpsynth.cli
 import dpsynth.pipeline
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import DpsynthError
@@ -120,13 +120,13 @@ def _published() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
-    announce = dpsynth.cli.app._announce
+    announce = dpsynth.cli._announce
 
     def told(bundle: Any) -> None:
         print(CANARIES["formula"])
         announce(bundle)
 
-    with mock.patch("dpsynth.cli.app._announce", told):
+    with mock.patch("dpsynth.cli._announce", told):
         yield
 
 
@@ -159,7 +159,7 @@ def main() -> None:
         code: object = 0
         try:
             with FAULTS[name]():
-                dpsynth.cli.app.main()
+                dpsynth.cli.main()
         except SystemExit as stop:
             code = stop.code
         except BaseException:

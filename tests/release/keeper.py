@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from .place import Ended, Place, environment
+from tests.release.place import Ended, Place, environment
 
 Stop = tuple[str, int]
 Misfortune = signal.Signals | Literal["a full disk", "an answer lost"]
@@ -37,7 +37,7 @@ class Keeper:
             disk: a folder over which it mounts a small file system that nobody else sees.
             more: of its environment.
         """
-        program = [sys.executable, str(Path(__file__).with_name("mortal.py"))]
+        program = [sys.executable, "-m", "tests.release.mortal"]
         self._process = subprocess.Popen(
             program if disk is None else [*on_a_small_disk(disk), *program],
             stdin=subprocess.PIPE,

@@ -11,9 +11,9 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from . import evidence
-from .keeper import Keeper, Stop
-from .place import Ended, Place
+from tests.release import evidence
+from tests.release.keeper import Keeper, Stop
+from tests.release.place import Ended, Place
 
 EPSILON, DELTA = 1, "1e-6"
 BY_ROW = evidence.Protection()

@@ -1,7 +1,7 @@
 """Runs ``dpsynth`` in forked children that a signal, or another misfortune, meets at a chosen place.
 
-Started as a script by ``keeper.Keeper``: a job a line on stdin, an exit code a line on
-stdout. The product has no hooks for this. The places are made here, around its steps, file
+Started as ``python -m tests.release.mortal`` by ``keeper.Keeper``: a job a line on stdin, an exit code
+a line on stdout. The product has no hooks for this. The places are made here, around its steps, file
 operations, journal lines, draws and ledger entries; each has a name and is counted.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy.engine.default import DefaultDialect
 
-import dpsynth.cli.app
+import dpsynth.cli
 import dpsynth.ledger.ledger
 import dpsynth.lifecycle.release_run
 import dpsynth.lifecycle.steps
@@ -188,7 +188,7 @@ def _child(job: Job, begun: int) -> int:
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
-        dpsynth.cli.app.main()
+        dpsynth.cli.main()
     except SystemExit as stop:
         code = stop.code
     except BaseException:

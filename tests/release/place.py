@@ -173,6 +173,16 @@ class Place:
         return {p.relative_to(outputs).as_posix() for p in outputs.rglob("*") if not p.is_dir()}
 
 
+def furnished(folder: Path, database: str | None = None) -> Place:
+    """A place in a folder: a good table of 300 rows and the usual config."""
+    work = folder / "work"
+    work.mkdir(parents=True)
+    made = Place(work, folder, database)
+    made.table(people(300))
+    made.configure()
+    return made
+
+
 def release(place: Place, *, resume: str | None = None) -> Release:
     """A release through the Python interface, in this process."""
     config = json.loads((place.folder / "config.yaml").read_text())

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
-from .clock import Clock
-from .place import Place, environment
+from tests.release.clock import Clock
+from tests.release.place import Place, environment
 
 SIGN_IN = "test:secret"
 OVER = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}

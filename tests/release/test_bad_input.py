@@ -7,26 +7,36 @@ import io
 import json
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from . import evidence
-from .keeper import Keeper
-from .place import BY_PERSON, HEADER, Ended, Place, people
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, HEADER, Ended, Place, furnished, people
 
 ROWS = people(300)
 
 
+@pytest.fixture(scope="module")
+def released_once(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A place where one release has been made, to be copied and not to be used."""
+    made = furnished(tmp_path_factory.mktemp("once"))
+    assert keeper.run(made).code == 0
+    return made
+
+
 @pytest.fixture
-def spent(keeper: Keeper, place: Place) -> Place:
+def spent(released_once: Place, tmp_path: Path) -> Place:
     """A place where one release has been made, so that there is a balance to lose."""
-    assert keeper.run(place).code == 0
-    return place
+    shutil.copytree(released_once.home, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tmp"))
+    return Place(tmp_path / "work", tmp_path)
 
 
 def assert_refused(ended: Ended, code: int, *words: str) -> None:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from .canaries import CANARIES, found_in, left_behind
-from .place import Ended, Place, environment
+from tests.release.canaries import CANARIES, found_in, left_behind
+from tests.release.place import Ended, Place, environment
 
 FAULTS = (
     "a cast fails",
@@ -39,7 +39,7 @@ Flown = tuple[Place, Ended]
 
 def driver(place: Place, *faults: str) -> list[str]:
     """A command that runs a flow for each fault, in one process."""
-    return [sys.executable, str(Path(__file__).with_name("flown.py")), *faults]
+    return [sys.executable, "-m", "tests.release.flown", *faults]
 
 
 def kept(place: Place, ended: Ended, name: str) -> Ended:

@@ -11,10 +11,10 @@ from datetime import datetime
 
 import pytest
 
-from .clock import Clock, reason_without
-from .keeper import Keeper
-from .killed import Watch
-from .place import HEADER, Ended, Place, people
+from tests.release.clock import Clock, reason_without
+from tests.release.keeper import Keeper
+from tests.release.killed import Watch
+from tests.release.place import HEADER, Ended, Place, people
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

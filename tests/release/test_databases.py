@@ -13,15 +13,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from databases import Postgres
 
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import store as ledger_store
-
-from . import evidence
-from .keeper import Keeper, Stop
-from .killed import DIED, LEDGER, Watch, finished, passed
-from .place import HEADER, Ended, Place, people
+from tests.databases import Postgres
+from tests.release import evidence
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, LEDGER, Watch, finished, passed
+from tests.release.place import HEADER, Ended, Place, people
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

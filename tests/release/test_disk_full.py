@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from .keeper import Keeper, Stop, on_a_small_disk
-from .killed import Watch, apart, finished, passed
-from .place import Ended, Place, people
+from tests.release.keeper import Keeper, Stop, on_a_small_disk
+from tests.release.killed import Watch, apart, finished, passed
+from tests.release.place import Ended, Place, people
 
 MakePlace = Callable[[], Place]
 FULL = re.compile(r"\bdisk\b.* is full")

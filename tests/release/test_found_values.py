@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from . import evidence
-from .keeper import Keeper
-from .place import BY_PERSON, HEADER, Place, people
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, HEADER, Place, people
 
 PRIVACY = {
     "gaussian": {"noise": "gaussian", "accountant": "gdp"},

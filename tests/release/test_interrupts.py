@@ -9,15 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from . import evidence
-from .canaries import CANARIES
-from .keeper import Keeper
-from .killed import Watch, finished, passed
-from .place import Ended, Place, environment
+from tests.release import evidence
+from tests.release.canaries import CANARIES
+from tests.release.keeper import Keeper
+from tests.release.killed import Watch, finished, passed
+from tests.release.place import Ended, Place, environment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -73,7 +72,7 @@ def test_a_flow_that_is_terminated_says_how_to_finish_it(flown: tuple[Place, End
     """Prefect has a handler of its own for SIGTERM; the release can be finished without Prefect."""
     place, _ = flown
     with subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("flown.py")), "a hang"],
+        [sys.executable, "-m", "tests.release.flown", "a hang"],
         cwd=place.folder,
         env=environment(place.home, CANARIES=json.dumps(CANARIES)),
         stdout=subprocess.PIPE,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
-from . import evidence
-from .keeper import Keeper, Stop
-from .killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
-from .place import Place
+from tests.release import evidence
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
+from tests.release.place import Place
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -72,24 +72,37 @@ def killed_at(keeper: Keeper, makers: MakePlace, stop: Stop) -> int:
     return sum(after.values()) - 8
 
 
-def test_a_release_killed_at_any_place_is_finished_by_one_resumption(
-    keeper: Keeper, makers: MakePlace
-) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at each of a hundred places."""
+def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, every: int) -> None:
+    """Kill a release at each of some places of these names, or of all names, and finish it."""
     stops = apart(passed(keeper, with_head(makers)))
     assert len(stops) >= 90
-    lost = sum(killed_at(keeper, makers, stop) for stop in stops)
-    assert lost, "no kill made a question be asked again: the sweep missed the draws"
+    wanted = [stop for stop in stops if names is None or stop[0].partition(" ")[2] in names]
+    lost = sum(killed_at(keeper, makers, stop) for stop in wanted[::every])
+    assert lost or names is not None, "no kill made a question be asked again: the sweep missed the draws"
+
+
+def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
+    keeper: Keeper, makers: MakePlace
+) -> None:
+    """Hazards 16, 28, 30, 39: SIGKILL at every fourth of a hundred places."""
+    swept(keeper, makers, None, every=4)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
-def test_a_release_killed_at_its_entries_in_postgresql_is_finished_by_one_resumption(
+def test_a_release_killed_at_some_entries_in_postgresql_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """As above, where the ledger has a part in it."""
-    stops = apart(passed(keeper, with_head(makers)))
-    for stop in [stop for stop in stops if stop[0].partition(" ")[2] in LEDGER]:
-        killed_at(keeper, makers, stop)
+    swept(keeper, makers, LEDGER, every=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "names"), [("sqlite", None), ("postgresql", LEDGER)])
+def test_a_release_killed_at_any_place_is_finished_by_one_resumption(
+    keeper: Keeper, makers: MakePlace, names: Collection[str] | None
+) -> None:
+    """As above, at each place."""
+    swept(keeper, makers, names, every=1)
 
 
 @pytest.mark.parametrize("stop", [("end sync charge", 3), ("begin draw", 3), ("end draw", 3)])

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dpsynth.lifecycle.result import Release
-
-from .place import Place, people, release
+from tests.release.place import Place, people, release
 
 ROWS = people(300)
 SEX = Counter(row[2] for row in ROWS)

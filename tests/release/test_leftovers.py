@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from . import evidence
-from .keeper import Keeper
-from .killed import DIED, FEW_COLUMNS, Watch, finished
-from .place import Place
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.killed import DIED, FEW_COLUMNS, Watch, finished
+from tests.release.place import Place
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

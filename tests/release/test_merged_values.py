@@ -17,9 +17,8 @@ from dpsynth.lifecycle.result import Release
 from dpsynth.model import load
 from dpsynth.structure import STRATEGIES
 from dpsynth.structure.compression import rare_groups
-
-from . import evidence
-from .place import Place, people, release
+from tests.release import evidence
+from tests.release.place import Place, people, release
 
 COLUMNS = {"age": {"bins": 90}, "income": {"bins": 50}}
 

@@ -10,10 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.errors import ConfigError
-
-from .keeper import Keeper
-from .killed import DIED
-from .place import Ended, Place, people, release
+from tests.release.keeper import Keeper
+from tests.release.killed import DIED
+from tests.release.place import Ended, Place, people, release
 
 MONTHLY: dict[str, object] = {"period": {"column": "notes", "every": "month"}}
 

@@ -13,13 +13,12 @@ import yaml
 
 import dpsynth
 from dpsynth import pipeline
-from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.spec import Spec, from_mapping
 from dpsynth.starter.examples import write_example
-
-from .place import people
+from tests.release.place import people
 
 T = TypeVar("T")
 HEADER = ("person", "age", "sex", "income", "city", "smoker", "note")

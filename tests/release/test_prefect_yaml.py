@@ -15,9 +15,8 @@ import yaml
 from dpsynth import load
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.starter.examples import write_example
-
-from .place import PACKAGES, environment
-from .served import Api, free_port, until
+from tests.release.place import PACKAGES, environment
+from tests.release.served import Api, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 

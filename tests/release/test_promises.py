@@ -17,10 +17,9 @@ from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import inputs as opening
 from dpsynth.model import load
-
-from . import evidence
-from .keeper import Keeper
-from .place import BY_PERSON, Place, people, release
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, Place, people, release
 
 PRIVACY = {
     "gaussian": {"noise": "gaussian", "delta": 1e-6},

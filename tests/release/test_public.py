@@ -14,8 +14,7 @@ import pytest
 from dpsynth import pipeline
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.lifecycle.result import Release
-
-from .place import HEADER, Place, people, release
+from tests.release.place import HEADER, Place, people, release
 
 
 def write(place: Place, rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> None:

@@ -20,10 +20,9 @@ import pytest
 import dpsynth
 from dpsynth.curator import noise
 from dpsynth.errors import DpsynthError
-
-from . import evidence
-from .keeper import Keeper
-from .place import BY_PERSON, HEADER, Ended, Place, people, release
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, HEADER, Ended, Place, people, release
 
 DECLARED = HEADER[1:6]
 

@@ -19,8 +19,7 @@ from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.evidence.measurement_reading import read_measurements
 from dpsynth.lifecycle.result import Release
 from dpsynth.model import Expansion, LeastSquares
-
-from .place import HEADER, Place, people
+from tests.release.place import HEADER, Place, people
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 

@@ -15,10 +15,9 @@ import pytest
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.model import load
 from dpsynth.structure import STRATEGIES
-
-from . import evidence
-from .keeper import Keeper
-from .place import Place, Row, people, release
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.place import Place, Row, people, release
 
 COLUMNS: dict[str, object] = {
     "band": {"type": "derived", "formula": "if(age < 40, 'young', 'old')"},

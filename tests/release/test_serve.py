@@ -19,14 +19,14 @@ import pytest
 
 import dpsynth
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.config import Spec, compiled
+from dpsynth.config import compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.balance import Balance
-
-from . import canaries, clock
-from .clock import Clock
-from .place import HEADER, Place
-from .served import Api, Json, Served, until
+from dpsynth.spec import Spec
+from tests.release import canaries, clock
+from tests.release.clock import Clock
+from tests.release.place import HEADER, Place
+from tests.release.served import Api, Json, Served, until
 
 needs_clock = pytest.mark.skipif(bool(clock.reason_without()), reason=clock.reason_without() or "")
 
@@ -48,7 +48,7 @@ def furnish(place: Place, **changes: Any) -> None:
 
 def cost_of(spec: Spec) -> Fraction:
     """mu^2/2 of one release as it is planned."""
-    from dpsynth.plan.plan import make_plan
+    from dpsynth.spec.plan import make_plan
     from dpsynth.structure import strategy_of
 
     plan = make_plan(compiled(spec), strategy_of(spec.structure.method, ()))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from . import clock
-from .clock import Clock
-from .place import Place
-from .served import Served, until
-from .test_serve import account, furnish, released
+from tests.release import clock
+from tests.release.clock import Clock
+from tests.release.place import Place
+from tests.release.served import Served, until
+from tests.release.test_serve import account, furnish, released
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,7 +29,7 @@ FAULTY = '''
 """dpsynth with faults planted: run as a script it serves, and runs of releases import it."""
 import sys
 
-import dpsynth.cli.app
+import dpsynth.cli
 import dpsynth.lifecycle.release_run
 import flows.release
 import flows.schedule
@@ -59,7 +59,7 @@ def deployment(*arguments):
 
 if __name__ == "__main__":
     flows.schedule._deployment = deployment
-    dpsynth.cli.app.main()
+    dpsynth.cli.main()
 '''
 
 

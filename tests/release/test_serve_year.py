@@ -13,12 +13,11 @@ from dpsynth import load
 from dpsynth.accounting.accountants import float_up
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.starter.examples import write_example
-
-from . import clock
-from .clock import Clock
-from .place import Place
-from .served import Served, until
-from .test_serve import cost_of, released
+from tests.release import clock
+from tests.release.clock import Clock
+from tests.release.place import Place
+from tests.release.served import Served, until
+from tests.release.test_serve import cost_of, released
 
 CONFIG = "configs/randhie-monthly.yaml"
 

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from rules import independent as plain
-from rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
 
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.rules import Checks, drawing, obeying
 from dpsynth.rules.grids import OBEYED, VIOLATED
 from dpsynth.rules.partners import NONE
+from tests.examples import examples
+from tests.rules import independent as plain
+from tests.rules.tables import any_codes, any_marginal, checks_of, spec_of, texts_of
 
-SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = examples(30, suppress_health_check=list(HealthCheck))
 MANY = settings(SOME, max_examples=1500)
 
 SUMS = {

@@ -4,7 +4,8 @@ import textwrap
 
 import pytest
 
-from dpsynth.config import compiled, load
+from dpsynth.config import compiled
+from dpsynth.spec import load
 
 SMALL = """\
 source: {path: data/table.csv}

@@ -5,15 +5,16 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config.growing_bins import growing_edges
 from dpsynth.errors import ConfigError
+from dpsynth.spec.growing_bins import growing_edges
+from tests.examples import examples
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**15), st.integers(3, 200), st.sampled_from([1, 100, 10**6]))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_edges_rise_from_the_least_value_to_the_largest_and_are_no_more_than_asked_for(low, more, bins, one):
     edges = growing_edges(low, low + more, bins, one)
     assert edges[0] == low and edges[-1] == low + more

@@ -5,14 +5,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config import Schedule
-from dpsynth.config import schedule as schedule_module
-from dpsynth.config.schedule import ticks
 from dpsynth.errors import ConfigError
-from dpsynth.plan.occasion import latest_tick, next_ticks
+from dpsynth.spec import Schedule
+from dpsynth.spec import schedule as schedule_module
+from dpsynth.spec.occasion import latest_tick, next_ticks
+from dpsynth.spec.schedule import ticks
+from tests.examples import examples
 
 # Clocks go by an hour, by half of one, at midnight, and by a whole day.
 CHANGES = [
@@ -132,7 +133,7 @@ MONTHS = st.sampled_from(["*", "2", "feb,mar", "3,10", "*/5"])
 WEEKDAYS = st.sampled_from(["*", "sun", "1-5", "mon#1", "L5", "7"])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.tuples(MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS),
     st.sampled_from(sorted({zone for zone, _ in CHANGES})),
@@ -179,6 +180,6 @@ def test_a_leap_day_has_a_latest_tick_years_later():
 
 
 def test_a_cron_that_had_no_tick_in_living_memory_is_an_error_and_no_endless_search(monkeypatch):
-    monkeypatch.setattr("dpsynth.plan.occasion._LOOK_BACK", (timedelta(days=1),))
+    monkeypatch.setattr("dpsynth.spec.occasion._LOOK_BACK", (timedelta(days=1),))
     with pytest.raises(ConfigError, match=r"schedule\.cron has had no tick"):
         latest_tick(scheduled("0 3 29 2 *"), datetime(2026, 5, 5, tzinfo=UTC))

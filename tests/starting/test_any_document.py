@@ -8,15 +8,16 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from starting import described
-from starting.reviewing import filled
 
-from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.starter import FORMATS, draft_of, fitting, starter_text
-from dpsynth.starter.writing import values_of
+from dpsynth.spec.yaml_reader import parse_yaml
+from dpsynth.starting import FORMATS, draft_of, fitting, starter_text
+from dpsynth.starting.writing import values_of
+from tests.examples import examples
+from tests.starting import described
+from tests.starting.reviewing import filled
 
 QUICK, MANY = 100, 1_000
 WEIRD = [
@@ -127,7 +128,7 @@ def test_a_description_with_broken_bytes_never_ends_in_a_traceback(name, times, 
         max_leaves=12,
     )
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_document_read_as_any_format_ends_well(tmp_path_factory, document):
     path = tmp_path_factory.mktemp("any") / "d.json"
     path.write_text(json.dumps(document))

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from starting import described
-from starting.reviewing import taken_over, to_review
 
 from dpsynth import cli
 from dpsynth.assess import profiling as guessing
 from dpsynth.curator.profiling import FEWEST_ROWS
 from dpsynth.errors import StepFailed
-from dpsynth.starter import FORMATS, Draft, draft_of
-from dpsynth.starter.sketch import DESCRIBED, LOOKED
+from dpsynth.starting import FORMATS, Draft, draft_of
+from dpsynth.starting.sketch import DESCRIBED, LOOKED
+from tests.starting import described
+from tests.starting.reviewing import taken_over, to_review
 
 CANARY = "K4N4RY"
 

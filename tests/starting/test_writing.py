@@ -6,15 +6,16 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from starting.reviewing import loaded, taken_over, to_review, without_list
 
-from dpsynth.config import from_mapping
-from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.starter import Draft, Sketch, guessed, starter_text, writing
-from dpsynth.starter.fitting import fitted
+from dpsynth.spec import from_mapping
+from dpsynth.spec.yaml_reader import parse_yaml
+from dpsynth.starting import Draft, Sketch, guessed, starter_text, writing
+from dpsynth.starting.fitting import fitted
+from tests.examples import examples
+from tests.starting.reviewing import loaded, taken_over, to_review, without_list
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
 CELL = st.one_of(
@@ -35,7 +36,7 @@ def text_of(*sketches, **facts):
 
 
 @given(name=ANY_TEXT, values=st.lists(CELL, min_size=2, max_size=5), note=ANY_TEXT, low=NUMBER)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_any_name_value_and_note_is_read_back_as_it_was(name, values, note, low):
     sketches = [
         fitted(Sketch(name, {"type": "category", "values": list(values)}, (note,))),

@@ -6,13 +6,13 @@ from math import pi, sqrt
 
 import numpy as np
 import pytest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES
 from dpsynth.structure.rounds import Run
+from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
 
@@ -33,7 +33,7 @@ def run(
     codes = {c: rng.integers(0, n, 2000) for c, n in DOMAIN.sizes.items()}
     codes["b"] = np.minimum(codes["a"] + (rng.random(2000) < 0.1), 2)
     codes["e"] = codes["a"] ^ codes["c"]
-    door = FakeDoor(DOMAIN, codes, budget, rng, measure, noise, thrift=thrift)
+    door = FakeCurator(DOMAIN, codes, budget, rng, measure, noise, thrift=thrift)
     problem = problem_of(
         door, one_way=one_way * budget, structure=budget / 10, max_cells=max_cells, workload=workload
     )
@@ -150,7 +150,7 @@ def test_with_gaussian_noise_only_a_few_distances_are_asked_in_a_round_and_the_b
 
 
 def test_a_distance_is_foretold_from_how_far_the_model_moved_since_it_was_told():
-    class Exact(FakeDoor):
+    class Exact(FakeCurator):
         """Tells distances without noise, from a wrong table at first."""
 
         def errors(self, candidates, estimates, price):

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.structure import strategy_of
 from dpsynth.structure.allocation import burden, error_power, importance, parts_of
+from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 7, "d": 20})
 CLIQUES = [("a", "b"), ("b", "d"), ("c", "d"), ("a", "b", "c")]
@@ -19,7 +19,7 @@ TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp",
 def door_on(measure, noise, budget=Fraction(1)):
     rng = np.random.default_rng(0)
     codes = {c: rng.integers(0, n, 500) for c, n in DOMAIN.sizes.items()}
-    return FakeDoor(DOMAIN, codes, budget, rng, measure, noise)
+    return FakeCurator(DOMAIN, codes, budget, rng, measure, noise)
 
 
 @pytest.mark.parametrize(("measure", "noise"), TERMS)

@@ -8,10 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from structure.drawn_pairs import forest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
@@ -19,6 +17,9 @@ from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.structure import STRATEGIES, auto
+from tests.examples import examples
+from tests.fake_curator import FakeCurator, problem_of
+from tests.structure.drawn_pairs import forest
 
 AUTO = STRATEGIES["auto"]
 TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
@@ -76,7 +77,7 @@ def ready(domain, rows, seed, measure="zcdp", noise="gaussian", budget=None, **t
     """A door on a table of independent uniform columns."""
     rng = np.random.default_rng(seed)
     codes = {c: rng.integers(0, size, rows) for c, size in domain.sizes.items()}
-    return FakeDoor(domain, codes, budget or BUDGET[measure], rng, measure, noise, **terms)
+    return FakeCurator(domain, codes, budget or BUDGET[measure], rng, measure, noise, **terms)
 
 
 def keeps_its_word(door, problem, found, before):
@@ -118,7 +119,7 @@ def posed(door, bound, wanted, workload):
 
 
 @given(situations(), st.booleans())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_all_is_spent_and_no_more(situation, wild):
     domain, wanted, bound, workload, (measure, noise, budget), seed, _ = situation
     # Real prices are rounded, and choices cost a little less than was offered: here a lot less.
@@ -141,7 +142,7 @@ def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_all_is_spent_and_n
 
 
 @given(situations(largest=6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_answers_that_are_lost_are_none_and_all_others_come(situation):
     domain, wanted, bound, workload, (measure, noise, budget), seed, lost = situation
     door = ready(domain, 60, seed, measure, noise, budget)
@@ -188,7 +189,7 @@ def test_columns_that_alone_have_more_cells_than_the_noise_allows_to_tell_of_kee
     codes = wide | {"x": two, "y": two}
     domain = Domain(dict.fromkeys(wide, 700) | {"x": 2, "y": 2})
     for budget, expected in ((Fraction(4), {("x", "y")}), (Fraction(1, 10**6), set())):
-        door = FakeDoor(domain, codes, budget, rng)
+        door = FakeCurator(domain, codes, budget, rng)
         problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
         found = AUTO.select(door, problem)
         assert set(found.cliques) & {("x", "y")} == expected
@@ -202,7 +203,7 @@ def test_a_pair_for_which_there_is_no_room_keeps_no_smaller_one_out():
     codes |= {"x": x, "y": (x + (rng.random(5000) < 0.4)) % 3, "z": (x + (rng.random(5000) < 0.4)) % 3}
     domain = Domain({c: 20 if c in "abc" else 3 for c in codes})
     # Two pairs of large columns, with a third they would have 8000 cells; and a clique of small ones.
-    door = FakeDoor(domain, codes, Fraction(1), rng)
+    door = FakeCurator(domain, codes, Fraction(1), rng)
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=1900)
     found = AUTO.select(door, problem)
     large = {p for p in together(found) if p <= set("abc")}
@@ -241,7 +242,7 @@ def test_a_table_of_one_column_has_it_measured_again():
 
 
 def test_columns_that_get_alike_little_because_they_are_many_are_measured_again_all_the_same():
-    class Asked(FakeDoor):
+    class Asked(FakeCurator):
         def singles(self, columns, allowance, weights=()):
             assert allowance == self.remaining and len(weights) == len(columns)
             self.asked.append(("marginal", tuple((c,) for c in columns), allowance))
@@ -257,7 +258,7 @@ def test_columns_that_get_alike_little_because_they_are_many_are_measured_again_
 @pytest.mark.parametrize(("measure", "noise"), TERMS)
 def test_where_there_is_next_to_no_noise_everything_is_still_shared_out(measure, noise):
     domain, codes = planted(500, np.random.default_rng(1), columns=5)
-    door = FakeDoor(domain, codes, Fraction(10**6), np.random.default_rng(2), measure, noise)
+    door = FakeCurator(domain, codes, Fraction(10**6), np.random.default_rng(2), measure, noise)
     problem = problem_of(door, one_way=Fraction(10), structure=door.budget / 10)
     before = len(door.asked)
     found = AUTO.select(door, problem)
@@ -270,7 +271,7 @@ def test_the_outline_holds_where_a_config_allows_a_larger_model_than_the_default
     rng = np.random.default_rng(5)
     base = rng.integers(0, 20, 40_000)
     codes = {c: np.where(rng.random(40_000) < 0.5, base, rng.integers(0, 20, 40_000)) for c in "abcde"}
-    door = FakeDoor(domain, codes, Fraction(1000), rng)
+    door = FakeCurator(domain, codes, Fraction(1000), rng)
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=10**7)
     cells = Triangulation.of(domain, AUTO.select(door, problem).cliques).cells
     assert AUTO.max_cells < cells <= AUTO.outline(domain.sizes, (), "zcdp", "gaussian").cells
@@ -306,7 +307,7 @@ def test_at_a_high_budget_planted_pairs_are_found_among_those_that_say_nothing(m
     for seed in range(3):
         rng = np.random.default_rng(seed)
         domain, codes = planted(5000, rng)
-        door = FakeDoor(domain, codes, 20 * BUDGET[measure], rng, measure, noise)
+        door = FakeCurator(domain, codes, 20 * BUDGET[measure], rng, measure, noise)
         problem = problem_of(door, one_way=door.budget / 10, structure=door.budget / 10)
         found = together(AUTO.select(door, problem))
         due = {frozenset((f"c{i:02}", f"copy{i}")) for i in range(3)}
@@ -334,7 +335,7 @@ def test_at_a_low_budget_most_goes_to_columns_of_many_places_and_at_a_high_one_t
     for times in (Fraction(1, 5000), Fraction(100)):
         rng = np.random.default_rng(1)
         domain, codes = alike(3000, rng, size=20)
-        door = FakeDoor(domain, codes, times * BUDGET[measure], rng, measure, noise)
+        door = FakeCurator(domain, codes, times * BUDGET[measure], rng, measure, noise)
         problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 20)
         before = len(door.asked)
         AUTO.select(door, problem)
@@ -347,7 +348,7 @@ def test_at_a_low_budget_most_goes_to_columns_of_many_places_and_at_a_high_one_t
 def test_a_column_measured_well_before_is_not_measured_again(measure, noise):
     rng = np.random.default_rng(1)
     domain, codes = alike(3000, rng, size=20)
-    door = FakeDoor(domain, codes, BUDGET[measure] / 5000, rng, measure, noise)
+    door = FakeCurator(domain, codes, BUDGET[measure] / 5000, rng, measure, noise)
     problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 20)
     well = Measurement(("c3",), door.counts(("c3",)), noise, 1.0)
     found = AUTO.select(door, replace(problem, singles=(*problem.singles, well)))
@@ -372,7 +373,7 @@ def test_what_a_workload_names_gets_more_of_the_budget(workload, measure, noise)
     for asked in (Workload(NAMES), workload):
         rng = np.random.default_rng(3)
         domain, codes = alike(3000, rng)
-        door = FakeDoor(domain, codes, 4 * BUDGET[measure], rng, measure, noise)
+        door = FakeCurator(domain, codes, 4 * BUDGET[measure], rng, measure, noise)
         problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 20, workload=asked)
         before = len(door.asked)
         AUTO.select(door, problem)
@@ -384,7 +385,7 @@ def test_of_listed_marginals_alone_only_their_pairs_are_looked_at_and_measured()
     listed = (("c0", "c3", "c6"), ("c1", "c3"))
     rng = np.random.default_rng(4)
     domain, codes = alike(3000, rng)
-    door = FakeDoor(domain, codes, Fraction(1), rng)
+    door = FakeCurator(domain, codes, Fraction(1), rng)
     workload = Workload(NAMES, marginals=tuple((m, 1) for m in listed))
     problem = problem_of(
         door, one_way=door.budget / 5, structure=door.budget / 10, workload=workload, wanted=(("c2", "c7"),)

@@ -3,13 +3,14 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model import Triangulation
 from dpsynth.structure import blocks as search
 from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
+from tests.examples import examples
 
 
 @st.composite
@@ -27,7 +28,7 @@ def triples(cliques):
 
 
 @given(graphs())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_blocks_hold_all_small_triples_whose_pairs_were_chosen_and_no_other_pairs(graph):
     domain, pairs = graph
     found = blocks(domain, pairs)
@@ -45,7 +46,7 @@ def test_blocks_hold_all_small_triples_whose_pairs_were_chosen_and_no_other_pair
 
 
 @given(graphs())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_blocks_add_no_cell_to_the_junction_tree_of_the_pairs(graph):
     domain, pairs = graph
     tree = Triangulation.of(domain, pairs)
@@ -56,7 +57,7 @@ def test_blocks_add_no_cell_to_the_junction_tree_of_the_pairs(graph):
 
 
 @given(graphs(), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_pairs_hand_over_what_they_cost_and_pairs_in_no_block_keep_it(graph, data):
     domain, pairs = graph
     costs = [data.draw(st.floats(1e-6, 1e3)) for _ in pairs]

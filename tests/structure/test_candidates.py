@@ -5,7 +5,7 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.domain import Domain
@@ -13,6 +13,7 @@ from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure.candidates import closure, most_cells, overlap, penalty, whole_weights
 from dpsynth.structure.capacity import Room
+from tests.examples import examples
 
 WORKLOADS = [
     Workload(tuple("abcde")),
@@ -76,7 +77,7 @@ def test_a_penalty_is_the_error_of_all_cells_and_no_larger_than_a_door_takes():
 
 
 @given(st.lists(st.integers(2, 4), min_size=1, max_size=6), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_tree_has_more_cells_than_said(sizes, data):
     domain = Domain({f"c{i}": n for i, n in enumerate(sizes)})
     pairs = list(combinations(domain.columns, 2))

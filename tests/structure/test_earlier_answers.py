@@ -6,12 +6,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES, auto
+from tests.fake_curator import FakeCurator, problem_of
 
 MINDFUL = ["auto", "aim", "aim_gdp", "one_shot", "privbayes"]
 """Strategies that look after the size of their tree."""
@@ -30,7 +30,9 @@ def chain(rows=20_000, changed=()):
 
 
 def door_of(codes, seed, budget=Fraction(1, 20), domain=DOMAIN):
-    return FakeDoor(domain, codes, budget, np.random.default_rng(seed), "gdp", rounding=Fraction(1, 1 << 50))
+    return FakeCurator(
+        domain, codes, budget, np.random.default_rng(seed), "gdp", rounding=Fraction(1, 1 << 50)
+    )
 
 
 def told(codes, cliques, sigma=10.0, domain=DOMAIN):
@@ -53,7 +55,7 @@ def test_the_tree_keeps_its_bound_with_what_was_there_before(method, seed):
     codes = {c: rng.integers(0, size, 500) for c, size in domain.sizes.items()}
     listed = [PAIRS_OF_SEVEN[i] for i in rng.permutation(21)[: rng.integers(1, 7)]]
     earlier = told(codes, listed, domain=domain)
-    door = FakeDoor(
+    door = FakeCurator(
         domain, codes, Fraction(1, 20), rng, "gdp", rounding=Fraction(1, 1 << 50), wild=bool(seed % 2)
     )
     bound = Triangulation.of(domain, listed).cells + int(rng.integers(0, 60))

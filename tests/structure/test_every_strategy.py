@@ -7,17 +7,18 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from structure.drawn_pairs import forest
-from structure.fake_door import FakeDoor, problem_of
 
-from dpsynth.config.structure import Method
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
+from dpsynth.spec.structure import Method
 from dpsynth.structure import STRATEGIES, strategy_of
+from tests.examples import examples
+from tests.fake_curator import FakeCurator, problem_of
+from tests.structure.drawn_pairs import forest
 
 CHOOSING = ["mst", "privbayes", "aim", "aim_gdp", "one_shot"]
 TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
@@ -54,13 +55,13 @@ def situations(draw):
 def ready(domain, rows, seed, measure, noise, **terms):
     rng = np.random.default_rng(seed)
     codes = {c: rng.integers(0, size, rows) for c, size in domain.sizes.items()}
-    return FakeDoor(
+    return FakeCurator(
         domain, codes, BUDGET[measure], rng, measure, noise, rounding=Fraction(1, 1 << 50), **terms
     )
 
 
 @given(situations())
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_whatever_the_noise_says_the_tree_keeps_its_bound_and_the_budget_is_spent_to_the_last_part(situation):
     domain, wanted, bound, method, measure, noise, workload, seed = situation
     # Real prices are rounded, and answers cost a little less than was offered: here a lot less.
@@ -137,7 +138,7 @@ def test_at_high_epsilon_each_finds_the_pairs_that_were_planted(method, measure,
     for seed in range(3):
         rng = np.random.default_rng(seed)
         domain, codes = planted(5000, rng)
-        door = FakeDoor(domain, codes, 50 * BUDGET[measure], rng, measure, noise)
+        door = FakeCurator(domain, codes, 50 * BUDGET[measure], rng, measure, noise)
         problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
         found = STRATEGIES[method].select(door, problem)
         together = {frozenset(p) for clique in found.cliques for p in combinations(clique, 2)}

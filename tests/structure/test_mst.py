@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.structure import STRATEGIES
+from tests.fake_curator import FakeCurator, problem_of
 
 MST = STRATEGIES["mst"]
 
 
-class Scored(FakeDoor):
+class Scored(FakeCurator):
     """Chooses the best score, from distances that are laid down."""
 
     distances: ClassVar = {}

@@ -6,18 +6,18 @@ from math import comb, pi, sqrt
 
 import numpy as np
 import pytest
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES
 from dpsynth.structure.one_shot import MOST_ASKED, added
+from tests.fake_curator import FakeCurator, problem_of
 
 ONE_SHOT = STRATEGIES["one_shot"]
 
 
-class Telling(FakeDoor):
+class Telling(FakeCurator):
     """Tells distances that are laid down."""
 
     def errors(self, candidates, estimates, price):
@@ -113,7 +113,7 @@ def test_a_marginal_whose_noise_exceeds_all_rows_is_not_even_asked_about():
 
 
 def test_with_laplace_noise_pairs_are_chosen_at_equal_prices_and_none_twice():
-    door, problem = laid_down(2, FakeDoor, columns=7)
+    door, problem = laid_down(2, FakeCurator, columns=7)
     door.noise = "laplace"
     before = len(door.asked)
     from dataclasses import replace

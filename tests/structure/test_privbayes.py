@@ -6,13 +6,13 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from structure.fake_door import FakeDoor, problem_of
 
 from dpsynth.domain.domain import Domain
 from dpsynth.structure import STRATEGIES
 from dpsynth.structure.privbayes import THETA, degree, families
+from tests.fake_curator import FakeCurator, problem_of
 
 PRIVBAYES = STRATEGIES["privbayes"]
 
@@ -30,7 +30,6 @@ def test_a_table_of_many_columns_has_families_of_one_parent_only():
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_families_are_all_useful_sets_of_parents_that_can_not_be_extended(data):
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=6))
     domain = Domain({f"c{i}": n for i, n in enumerate(sizes)})
@@ -52,7 +51,7 @@ def test_families_are_all_useful_sets_of_parents_that_can_not_be_extended(data):
 def ready(codes, budget, seed=0, **more):
     rng = np.random.default_rng(seed)
     domain = Domain({c: int(v.max()) + 1 for c, v in codes.items()})
-    door = FakeDoor(domain, codes, budget, rng)
+    door = FakeCurator(domain, codes, budget, rng)
     return door, problem_of(door, one_way=budget / 5, structure=budget / 5, **more)
 
 

@@ -10,8 +10,7 @@ import pytest
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.structure.public_relations import PART, trusted
-
-from .fake_door import FakeDoor, problem_of
+from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 4, "b": 4, "c": 3, "d": 3})
 ROWS = 20_000
@@ -32,13 +31,13 @@ def table(rng):
 
 def public(codes, sigma=20.0):
     """The counts of pairs of columns."""
-    other = FakeDoor(DOMAIN, codes, BUDGET, np.random.default_rng(0))
+    other = FakeCurator(DOMAIN, codes, BUDGET, np.random.default_rng(0))
     return [Measurement(pair, other.counts(pair), "gaussian", sigma) for pair in PAIRS]
 
 
 def asked(seed, told, structure=BUDGET / 20):
     rng = np.random.default_rng(seed)
-    door = FakeDoor(DOMAIN, table(rng), BUDGET, rng)
+    door = FakeCurator(DOMAIN, table(rng), BUDGET, rng)
     problem = problem_of(door, one_way=BUDGET / 10, structure=structure)
     before = door.spent
     found, believed = trusted(door, problem, problem.start, told)

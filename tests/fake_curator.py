@@ -1,37 +1,53 @@
-"""A door on a small table that anyone may see: seeded noise, and every price remembered."""
+"""The one fake curator: its table is no secret, its noise is seeded, and it remembers every price."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import pi, sqrt
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import Measure
+from dpsynth.domain.codec import NOWHERE, Places
+from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
+from dpsynth.domain.number_texts import PLAIN
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.search import NumberSearch, Search
 from dpsynth.domain.workload import Workload
 from dpsynth.model import estimate
 from dpsynth.structure.strategy import Estimates, Problem
 
+UNLIMITED = Fraction(10**9)
+
 
 @dataclass
-class FakeDoor:
+class FakeCurator:
     """Answers as a curator would under add/remove of a row, with numpy's noise.
+
+    It answers a strategy's questions for a coded table, and a search's for one raw column.
 
     Attributes:
         domain, codes: the table.
         budget: what may be spent; spending more fails the test.
-        measure, noise: as a curator's.
         rng: decides all noise.
+        measure, noise: as a curator's.
         lost: cliques whose answer never comes.
         thrift: the part of its price that a choice or a question about distances costs.
         rounding: the part of any price that rounding leaves over.
         wild: answers have nothing to do with the table, choices neither.
-        asked: a (kind, cliques, price) for each question, in order.
+        asked: a (kind, detail, price) for each question, in order; the detail of a table's questions is
+            their cliques.
+        values: the raw column: float64 numbers or texts.
+        exact: no noise for the raw column at all.
+        wild_answers: from the number of answers to answers that have nothing to do with the raw column.
+        named: what a question for values tells, known ones included.
     """
 
     domain: Domain
@@ -49,8 +65,19 @@ class FakeDoor:
     weights: list[tuple[int, ...]] = field(default_factory=list)
     estimates: list[Estimates] = field(default_factory=list)
     spent: Fraction = Fraction(0)
+    values: NDArray[np.float64] | list[str] = field(default_factory=list)
+    exact: bool = False
+    wild_answers: Callable[[int], NDArray[np.int64]] | None = None
+    named: Sequence[str] = ()
     _known: tuple[str, dict[Clique, int]] = ("", {})
     _counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def of_column(
+        cls, values: NDArray[np.float64] | list[str], rng: np.random.Generator, **more
+    ) -> FakeCurator:
+        """One on a raw column, with a budget that is never used up."""
+        return cls(Domain({}), {}, UNLIMITED, rng, values=values, **more)
 
     @property
     def remaining(self) -> Fraction:
@@ -65,15 +92,13 @@ class FakeDoor:
     def rows(self) -> int:
         return len(next(iter(self.codes.values())))
 
-    def _pay(self, kind: str, cliques: Sequence[Clique], price: Fraction) -> None:
+    def _pay(self, kind: str, detail: Sequence[Clique], price: Fraction) -> None:
+        assert isinstance(price, Fraction) and price > 0, (kind, price)
         # What rounding leaves over is too little to ask with.
-        assert price > self.budget / 10**9 and self.spent + price <= self.budget, (
-            kind,
-            price,
-            self.remaining,
-        )
+        least = 0 if self.budget == UNLIMITED else self.budget / 10**9
+        assert price > least and self.spent + price <= self.budget, (kind, price, self.remaining)
         self.spent += price * (1 - self.rounding) * (1 if kind == "marginal" else self.thrift)
-        self.asked.append((kind, tuple(cliques), price))
+        self.asked.append((kind, tuple(detail), price))
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         if clique not in self._counted:
@@ -97,6 +122,10 @@ class FakeDoor:
             return np.rint(self.rng.normal(scale=scale, size=shape)).astype(np.int64)
         p = 1 - np.exp(-1 / scale)
         return self.rng.geometric(p, shape) - self.rng.geometric(p, shape)
+
+    def _spread(self, price: Fraction) -> float:
+        """The scale of Gumbel noise on scores that a row moves by one."""
+        return 2 / {"pure": float(price), "zcdp": sqrt(8 * price), "gdp": sqrt(16 * price / pi)}[self.measure]
 
     def cell_error(self, price: Fraction) -> float:
         return mean_absolute_error(self.noise, self.scale(price))
@@ -132,8 +161,7 @@ class FakeDoor:
             return int(self.rng.integers(len(candidates)))
         w = np.array(weights or [1] * len(candidates))
         scores = (self._distances(candidates, estimates) - np.array(penalties or [0] * len(w))) * w
-        epsilon = {"pure": float(price), "zcdp": sqrt(8 * price), "gdp": sqrt(16 * price / pi)}[self.measure]
-        return int(np.argmax(scores + self.rng.gumbel(scale=2 * w.max() / epsilon, size=len(w))))
+        return int(np.argmax(scores + self.rng.gumbel(scale=w.max() * self._spread(price), size=len(w))))
 
     def choose_in_turn(
         self,
@@ -190,9 +218,51 @@ class FakeDoor:
             found.append(None if lost else Measurement(clique, exact + noise, self.noise, scale))
         return found
 
+    def counts_under(
+        self, column: Column, places: Places, price: Fraction
+    ) -> tuple[NDArray[np.int64], float]:
+        self._pay("counts", tuple(places.facts.items()) or places.labels, price)
+        cells = len(places.labels)
+        scale = self.scale(price)
+        stddev = 0.0 if self.exact else self._stddev(scale)
+        if self.wild_answers is not None:
+            return self.wild_answers(cells), stddev
+        numeric = isinstance(places, NumericPlaces)
+        codes = (
+            places.places_of(self.values) if numeric else places.encode(pa.array(self.values, pa.string()))
+        )
+        counts = np.bincount(codes[codes != NOWHERE], minlength=cells)
+        return (counts if self.exact else counts + self._drawn(scale, (cells,))), stddev
+
+    def medians(
+        self, column: Column, cuts: NDArray[np.float64], runs: Sequence[tuple[int, int]], price: Fraction
+    ) -> NDArray[np.int64]:
+        self._pay("medians", (cuts.tobytes(), tuple(runs)), price)
+        assert (np.diff(cuts) > 0).all()
+        assert all(0 <= start < stop <= cuts.size for start, stop in runs)
+        assert all(a[1] - 1 <= b[0] for a, b in pairwise(runs)), "runs share values"
+        if self.wild_answers is not None:
+            sizes = np.array([stop - start for start, stop in runs])
+            return np.array([start for start, _ in runs]) + np.abs(self.wild_answers(len(runs))) % sizes
+        below = np.searchsorted(np.sort(self.values), cuts, side="left")
+        found = []
+        for start, stop in runs:
+            inside = below[start:stop]
+            scores = -np.abs((inside - inside[0]) - (inside[-1] - inside)).astype(float)
+            if not self.exact:
+                scores += self.rng.gumbel(scale=self._spread(price), size=scores.size)
+            found.append(start + int(np.argmax(scores)))
+        return np.array(found)
+
+    def values_of(
+        self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        self._pay("values", tuple(known), price)
+        return tuple(sorted(set(self.named) - set(known)))
+
 
 def problem_of(
-    door: FakeDoor,
+    door: FakeCurator,
     *,
     one_way: Fraction,
     structure: Fraction,
@@ -213,3 +283,12 @@ def problem_of(
         structure=structure,
         max_cells=max_cells,
     )
+
+
+def sought(search: Search, **more) -> Column:
+    """A column whose places are to be found."""
+    return Column("x", NumericPlaces((0.0, 1.0), 0, integer=False), search=search, **more)
+
+
+def number_search(edges="tree", bins=32, ends=(None, None), decimals=0, integer=None) -> NumberSearch:
+    return NumberSearch(*ends, edges, bins, decimals, decimals == 0 if integer is None else integer, PLAIN)
