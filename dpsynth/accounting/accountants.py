@@ -168,15 +168,15 @@ def compose(
     neighbours: Neighbours,
     apart: Fraction = Fraction(0),
 ) -> Guarantee:
-    """The guarantee that a sequence of adaptively chosen events adds up to.
+    """The guarantee that a sequence of adaptively chosen events adds up to; arguments as ``amount_of``.
 
     Costs add up under every measure (sequential composition), also when each event was
     chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP; Smith
     and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
 
-    A guarantee is what was fixed beforehand. So of a release that counts by mu the sum of the events' own rho is
-    not told: it depends on how many choices were made, and no bound below mu^2/2 was set to it. Nor is the
-    part of ``apart`` that the events took.
+    A guarantee is what was fixed beforehand. So of a release that counts by mu the sum of the events' own
+    rho is not told: it depends on how many choices were made, and no bound below mu^2/2 was set to it. Nor is
+    the part of ``apart`` that the events took.
 
     Raises:
         ValueError: as ``amount_of``.
