@@ -1,8 +1,8 @@
-"""The published guarantee depends neither on the table nor on what came out: every strategy spends all it has.
+"""The published guarantee depends neither on the table nor on what came out: all is spent.
 
-Epsilon, delta and all figures beside them are a guarantee only if they were fixed beforehand. So each release is made
-under outcomes that have nothing in common: all noise at one end and the first candidate chosen, or all noise at
-the other end, of another table, and the last one chosen.
+Epsilon, delta and all figures beside them are a guarantee only if they were fixed beforehand. So each release
+is made under outcomes that have nothing in common: all noise at one end and the first candidate chosen, or
+all noise at the other end, of another table, and the last one chosen.
 """
 
 from __future__ import annotations
