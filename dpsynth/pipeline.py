@@ -24,6 +24,7 @@ from dpsynth.config import Spec
 from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
+    OpenDoor,
     Unbounded,
     compress,
     earlier_answers,
@@ -47,6 +48,7 @@ def run(
     period: str | None = None,
     tell: Tell = silently,
     run_step: RunStep = plainly,
+    door: OpenDoor = open_door,
 ) -> Release:
     """Run a release from its spec to its bundle.
 
@@ -58,6 +60,7 @@ def run(
             last one that has ended.
         tell: is told in public sentences what was found: a release that goes on, or was finished.
         run_step: how to run a step; plainly, or as a task of an orchestrator.
+        door: opens the door to the private table.
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
@@ -71,7 +74,7 @@ def run(
     with step("reserve budget", begin, inputs, request, tell) as release_run:
         rng = np.random.default_rng(release_run.seed)
         earlier = step("read earlier releases", earlier_answers, inputs, release_run, request.outputs)
-        stage = step("open the table", open_door, inputs, release_run)
+        stage = step("open the table", door, inputs, release_run)
         if isinstance(stage, Unbounded):
             stage = step("find most rows", find_contribution_bound, inputs, stage)
         if stage.plan.searches:

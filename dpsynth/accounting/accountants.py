@@ -133,7 +133,9 @@ def _needed(delta: Fraction | None) -> Fraction:
     return delta
 
 
-def amount_of(events: Iterable[Event], measure: Measure, delta: Fraction | None) -> Amount:
+def amount_of(
+    events: Iterable[Event], measure: Measure, delta: Fraction | None, apart: Fraction = Fraction(0)
+) -> Amount:
     """(epsilon, delta) that events add up to, epsilon rounded up.
 
     The deltas of the events themselves are taken out of delta before epsilon is taken at the rest; the
@@ -144,13 +146,14 @@ def amount_of(events: Iterable[Event], measure: Measure, delta: Fraction | None)
         events: every charge.
         measure: how losses add up.
         delta: the total asked for; nothing of it is needed under pure accounting.
+        apart: what was set apart of it for the deltas of the events; it counts whole, if they have less too.
 
     Raises:
         ValueError: an event has no cost under the measure, there is no delta where the measure needs
             one, or the events leave nothing of it.
     """
     found = list(events)
-    total, lapse = sum((cost(e, measure) for e in found), Fraction(0)), lapse_of(found)
+    total, lapse = sum((cost(e, measure) for e in found), Fraction(0)), max(apart, lapse_of(found))
     if measure == "pure":
         return Amount(total, lapse)
     given = _needed(delta)
@@ -160,33 +163,44 @@ def amount_of(events: Iterable[Event], measure: Measure, delta: Fraction | None)
 
 
 def compose(
-    events: Iterable[Event], measure: Measure, delta: Fraction | None, neighbours: Neighbours
+    events: Iterable[Event],
+    measure: Measure,
+    delta: Fraction | None,
+    neighbours: Neighbours,
+    apart: Fraction = Fraction(0),
 ) -> Guarantee:
-    """The guarantee that a sequence of adaptively chosen events adds up to.
+    """The guarantee that a sequence of adaptively chosen events adds up to; arguments as ``amount_of``.
 
     Costs add up under every measure (sequential composition), also when each event was
     chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP; Smith
     and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
 
+    A guarantee is what was fixed beforehand. So of a release that counts by mu the sum of the events' own
+    rho is not told: it depends on how many choices were made, and no bound below mu^2/2 was set to it. Nor is
+    the part of ``apart`` that the events took.
+
     Raises:
         ValueError: as ``amount_of``.
     """
     found = list(events)
-    amount, lapse = amount_of(found, measure, delta), float_up(lapse_of(found))
-    if delta is not None and lapse_of(found) <= delta:
-        # Not above the float nearest to the config's decimal, which is how it is printed.
+    amount, lapse = amount_of(found, measure, delta, apart), float_up(lapse_of(found))
+    if lapse_of(found) <= apart:
+        # The float nearest to the config's decimal, which is how it is printed.
+        lapse = float(apart)
+    elif delta is not None and lapse_of(found) <= delta:
         lapse = min(lapse, float(delta))
     epsilon = float_up(amount.epsilon)
     if measure == "pure":
         return Guarantee(
             epsilon, lapse, None, neighbours.unit, neighbours.relation, "sequential", lapse=lapse
         )
+    # Each event's rho is at most its mu^2/2, so under either measure the total bounds rho.
     total = sum((cost(e, measure) for e in found), Fraction(0))
     return Guarantee(
         epsilon=epsilon,
         # The float nearest to the config's decimal, which is how it is printed.
         delta=float(amount.delta),
-        rho=float_up(sum((cost(e, "zcdp") for e in found), Fraction(0))),
+        rho=float_up(total),
         unit=neighbours.unit,
         neighbours=neighbours.relation,
         accountant=measure,

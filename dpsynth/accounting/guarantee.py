@@ -13,14 +13,14 @@ class Guarantee:
         epsilon: rounded up.
         delta: 0.0 under pure epsilon-DP, but for the lapse.
         rho: zero-concentrated rho, rounded up; None under pure epsilon-DP. Under accountant
-            "gdp" it holds as well, but epsilon is that of mu.
+            "gdp" it is mu^2/2, which holds as well, but epsilon is that of mu.
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
         accountant: "sequential", "zcdp" or "gdp".
         mu: of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
             but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
-        lapse: the part of delta that partition selection took, rounded up: rho, mu and pure epsilon hold but
-            for this probability.
+        lapse: the part of delta that was set apart for partition selection, rounded up: rho, mu and pure
+            epsilon hold but for this probability.
     """
 
     epsilon: float

@@ -7,7 +7,7 @@ were.
 A person here is all rows with one id, however it is spelt. People who share an id, or whose rows have none
 and are taken ``together``, are one person. When one of several comes or goes, up to k rows of the others may
 make room or take the place, as if the person they make were exchanged: under add_remove that is two steps,
-so each of them is protected at up to twice the epsilon or mu, or four times the rho. Rows without an id that
+so each of them is protected as two persons are (``accounting.group``). Rows without an id that
 are ``left_out`` move nothing at all. Whoever stands in the table under several ids is several persons.
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Protocol
 
 from dpsynth.curator import Contributions, Curator, Terms, load_rows, read_batches
 from dpsynth.discovery import discover
@@ -77,10 +78,29 @@ def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Ans
     return answers_of(run.reused, inputs.compiled.columns, outputs)
 
 
-def open_door(inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
-    """Read the private table and put a curator before it, each person's rows bounded.
+class OpenDoor(Protocol):
+    """Reads the private table and puts a door before it; see ``open_door``."""
+
+    def __call__(self, inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
+        """The door of a release."""
+        ...
+
+
+def open_door(
+    inputs: Inputs,
+    run: ReleaseRun,
+    curator: type[Curator] = Curator,
+    unbounded: type[Contributions] = Contributions,
+) -> Stage | Unbounded:
+    """The door to the private table, which is read for it: a curator, each person's rows bounded.
 
     Where the bound is to be found the rows are left as they are, behind a door that tells of their numbers.
+
+    Args:
+        inputs: what the release goes by.
+        run: holds its reservation and journal.
+        curator: the door; a test's may watch what is asked.
+        unbounded: the door before the bound is found.
     """
     (path, kind), plan = file_of(inputs), inputs.plan
     batches = read_batches(
@@ -96,9 +116,9 @@ def open_door(inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
     rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part)
     terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
     if plan.rows_price:
-        return Unbounded(Contributions(rows, terms, run.journal, run.key))
-    curator = Curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
-    return Stage(curator, plan, inputs.compiled.layout)
+        return Unbounded(unbounded(rows, terms, run.journal, run.key))
+    door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
+    return Stage(door, plan, inputs.compiled.layout)
 
 
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:

@@ -211,7 +211,8 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
     """The guarantee that the journal's events add up to, checked against the plan."""
-    guarantee = compose((e.event for e in journal.entries), plan.measure, plan.delta, plan.neighbours)
+    charged = [e.event for e in journal.entries]
+    guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.naming_delta)
     if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
         raise DpsynthError(
             f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "

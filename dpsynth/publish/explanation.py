@@ -7,8 +7,11 @@ disagree.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
+from dpsynth.accounting.group import group_amount
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.rounding import float_up
 from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with
@@ -67,6 +70,27 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+GROUPS = (2, 5, 20)
+"""Sizes of groups for which the guarantee is worked out."""
+
+
+def _group_in_words(guarantee: Guarantee, units: int) -> str:
+    """The guarantee of a group: ``ε = 2.12``, with its delta where that is another."""
+    amount = group_amount(guarantee, units)
+    if amount is None:
+        return "no guarantee that says anything"
+    epsilon = f"ε = {rounded_up(float_up(amount.epsilon))}"
+    if amount.delta == Fraction(repr(guarantee.delta)):
+        return epsilon
+    return f"{epsilon} with δ = {rounded_up(float_up(amount.delta))}"
+
+
+def _groups_in_words(guarantee: Guarantee, of: str) -> str:
+    """The guarantees of groups of several sizes: ``with 2 rows it is ε = 2.12, with 5 rows ε = 5.93``."""
+    same = " at the same δ" if guarantee.delta and not guarantee.lapse else ""
+    return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in GROUPS)}{same}"
+
+
 def rows_in_words(publication: Publication) -> str:
     """Which rows of the private table a release is about; "" where it is about all of them."""
     part = publication.part
@@ -101,15 +125,23 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         )
     if _by_row(guarantee):
         sentences.append(
-            "People with several rows, as a whole. One row is what is protected: somebody with k rows has k "
-            "times the ε."
+            "People with several rows, as a whole. One row is what is protected, and all rows of somebody "
+            f"who has several are protected less: {_groups_in_words(guarantee, 'rows')}."
         )
     else:
         or_none = ", or have none," if publication.nameless == "together" else ""
+        # Rows of the others may take the place of hers: the person they make is exchanged.
+        one_of_several = (
+            "one of several is protected as a whole person is"
+            if guarantee.neighbours == "replace_one"
+            else "one of several who comes or goes counts as two persons: for her it is "
+            f"{_group_in_words(guarantee, 2)}"
+        )
         sentences.append(
             "How rows are grouped into people. The guarantee is as good as the column that tells whose a "
-            f"row is. People who share an id{or_none} count as one person; one of "
-            "several is protected less, at up to twice the ε where a person comes or goes."
+            f"row is. People who share an id{or_none} count as one person; {one_of_several}. "
+            "Somebody who stands under several ids is protected less: "
+            f"{_groups_in_words(guarantee, 'ids')}."
         )
     return tuple(sentences)
 

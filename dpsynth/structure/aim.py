@@ -31,11 +31,15 @@ class Aim:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """Rounds as many as if every measurement taught something; mostly half of them are made."""
+        """Rounds as many as if every measurement taught something; mostly half of them are made.
+
+        A single column leaves nothing to choose: it is measured once more.
+        """
         del noise
         rounds = most_rounds(measure, len(sizes))
         cells = most_cells(sizes.values())
-        return Outlined(rounds, rounds, 0, rounds // 2 + len(wanted), cells, SHARES)
+        cliques = max(rounds // 2 + len(wanted), 1)
+        return Outlined(max(rounds, 1), rounds, 0, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then a clique a round."""

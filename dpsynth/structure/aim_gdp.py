@@ -53,10 +53,10 @@ class AimGdp:
                 "gaussian."
             )
         rounds = most_rounds(measure, len(sizes))
-        first = len(closure(Workload(tuple(sizes)), MOST_CANDIDATES))
+        first = len(closure(Workload(tuple(sizes)), MOST_CANDIDATES)) if rounds else 0
         cells = most_cells(sizes.values())
-        asked, cliques = first + _FEW * rounds, rounds // 2 + len(wanted)
-        return Outlined(rounds, 0, asked, cliques, cells, SHARES)
+        asked, cliques = first + _FEW * rounds, max(rounds // 2 + len(wanted), 1)
+        return Outlined(max(rounds, 1), 0, asked, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then a clique a round."""

@@ -23,6 +23,7 @@ from dpsynth.domain.domain import Clique, subsets
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.outline import Shares
+from dpsynth.structure.allocation import measured
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
 from dpsynth.structure.strategy import Door, Problem, Selection
 
@@ -38,8 +39,8 @@ _TOLERANCE = 0.1
 
 
 def most_rounds(measure: Measure, columns: int) -> int:
-    """Rounds that are made if no price ever has to grow."""
-    return _ROUNDS_A_COLUMN[measure] * columns
+    """Rounds that are made if no price ever has to grow; none over a single column: nothing is to choose."""
+    return _ROUNDS_A_COLUMN[measure] * columns if columns > 1 else 0
 
 
 @dataclass
@@ -111,7 +112,7 @@ class Pick(Protocol):
 
 
 def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> Selection:
-    """Choose and measure in rounds until nothing is left.
+    """Choose and measure in rounds until nothing is left; a single column is measured once more.
 
     Args:
         door: the curator's answers.
@@ -121,6 +122,9 @@ def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> S
     """
     domain, total, wanted = problem.domain, door.remaining, problem.wanted
     columns = len(domain.columns)
+    rounds = most_rounds(door.measure, columns)
+    if not rounds:
+        return measured(door, problem, ())
     run = Run(door, problem, closure(problem.workload, MOST_CANDIDATES), problem.start)
     if wanted and run.measure(
         wanted, (total - problem.structure) * Fraction(len(wanted), len(wanted) + columns)
@@ -136,7 +140,7 @@ def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> S
     cells = {c: domain.cells(c) for c in run.closure}
     weight = dict(zip(run.closure, whole_weights(overlap(problem.workload, run.closure)), strict=True))
     tree = run.tree_with()
-    spend, last = budget / most_rounds(door.measure, columns), False
+    spend, last = budget / rounds, False
     while not last:
         left = door.remaining
         last = left < 2 * spend

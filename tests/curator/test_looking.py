@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from dpsynth.config.columns import ColumnSpec
 from dpsynth.curator import profiling as looking
 from dpsynth.curator.profiling import guesses
-from dpsynth.spec.columns import ColumnSpec
-from dpsynth.starting import Draft, Sketch, guessed
-from dpsynth.starting.writing import values_of
+from dpsynth.starter import Draft, Sketch, guessed
+from dpsynth.starter.writing import values_of
 from tests.examples import examples
 from tests.starting.reviewing import filled
 

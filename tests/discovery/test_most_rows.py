@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.measurement import mean_absolute_error
-from dpsynth.spec import from_mapping
-from dpsynth.spec.plan import make_plan
+from dpsynth.plan.plan import make_plan
 from dpsynth.structure import strategy_of
 
 RANDHIE = np.repeat([1, 2, 3, 4, 5], [269, 246, 3743, 70, 1584])

@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth.discovery import discover
 from dpsynth.discovery.steps import even, places_of
-from dpsynth.spec.searches import planned_searches
+from dpsynth.plan.searches import planned_searches
 from dpsynth.starter.examples import write_example
 from tests.discovery.real_columns import distance
 from tests.fake_curator import FakeCurator, number_search, sought

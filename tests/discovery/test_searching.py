@@ -12,7 +12,7 @@ from dpsynth.discovery import discover, searching
 from dpsynth.domain.codec import NOWHERE
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_patterns import alphabets, texts_of
-from dpsynth.spec.searches import planned_searches
+from dpsynth.plan.searches import planned_searches
 from tests.examples import examples
 from tests.fake_curator import FakeCurator, number_search, sought
 

@@ -9,7 +9,7 @@ from dpsynth.discovery import discover, tree
 from dpsynth.discovery.counted import Counted, averaged
 from dpsynth.discovery.steps import even, places_of
 from dpsynth.discovery.tree import tree_cuts
-from dpsynth.spec.searches import planned_searches
+from dpsynth.plan.searches import planned_searches
 from tests.discovery.real_columns import COLUMNS, DECIMALS, distance
 from tests.fake_curator import FakeCurator, number_search, sought
 

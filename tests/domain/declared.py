@@ -7,9 +7,8 @@ from decimal import Decimal
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 

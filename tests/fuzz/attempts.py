@@ -16,13 +16,12 @@ from typing import Literal
 import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.assess.profiling import look_at
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import csv_rows, load_table, read_batches, source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.forecast import forecast
-from dpsynth.spec import from_mapping
-from dpsynth.starting import draft_of, guessed, starter_text
+from dpsynth.starter import draft_of, guessed, starter_text
 from tests.fuzz import csvs, parquets, tables, yamls
 
 Make = Callable[[random.Random], bytes]

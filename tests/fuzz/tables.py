@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from dpsynth.spec import Spec, from_mapping
+from dpsynth.config import Spec, from_mapping
 
 CANARY = "K4N4RY"
 HEADER = ("person", "age", "income", "sex", "smoker", "born", "seen", "woke", "stay", "code", "notes")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.spec import yaml_reader
 from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from dpsynth import pipeline
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import inputs as opening
-from dpsynth.spec import Spec
+from dpsynth.lifecycle.measuring import open_door
 from tests.guarantee.observed import ObservedContributions, ObservedCurator, Transcript
 
 T = TypeVar("T")
@@ -37,14 +38,9 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     """Run the asking half of a release in process, observed."""
     transcript = Transcript()
     ObservedCurator.transcript = transcript
-    originals = opening.Curator, opening.Contributions
-    opening.Curator, opening.Contributions = ObservedCurator, ObservedContributions
-    try:
-        pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured)
-    except _Measured:
-        pass
-    finally:
-        opening.Curator, opening.Contributions = originals
+    door = partial(open_door, curator=ObservedCurator, unbounded=ObservedContributions)
+    with suppress(_Measured):
+        pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured, door=door)
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dpsynth import pipeline
-from dpsynth.lifecycle import inputs as opening
-from dpsynth.spec import Spec
+from dpsynth.config import Spec
+from dpsynth.lifecycle import measuring
 from tests.guarantee.wild_tables import (
     RELATIONS,
     SOUGHT,
@@ -87,7 +87,7 @@ def test_the_same_answers_make_the_same_bundle(
 def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound, drawn = opening.load_rows, pipeline.sampled
+    sound, drawn = measuring.load_rows, pipeline.sample_rows
     rows: list[int] = []
 
     def counted(*arguments):
@@ -98,6 +98,6 @@ def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
     def shortened(*arguments):
         return drawn(*arguments).slice(rows[-1] % 7)
 
-    monkeypatch.setattr(opening, "load_rows", counted)
-    monkeypatch.setattr(pipeline, "sampled", shortened)
+    monkeypatch.setattr(measuring, "load_rows", counted)
+    monkeypatch.setattr(pipeline, "sample_rows", shortened)
     assert any(of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person"))

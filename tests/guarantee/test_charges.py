@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from dpsynth import pipeline
+from dpsynth.config import from_mapping
 from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
-from dpsynth.spec import from_mapping
+from dpsynth.errors import DpsynthError
 from tests.guarantee.observed import watched_draws
 from tests.guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
@@ -55,9 +56,11 @@ def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
     spec = spec_for(table, privacy_of("add_remove", "row", "gaussian"))
     monkeypatch.setattr(Asking, "_spent", lambda self, entries: 0)
     monkeypatch.setattr(
-        pipeline, "measure_singles", lambda c, d, p: [c.count(p.budget) for _ in range(2)] and ()
+        pipeline,
+        "measure_one_way",
+        lambda _, s, *__: [s.curator.count(s.plan.budget) for _ in range(2)] and (),
     )
-    with pytest.raises(pipeline.DpsynthError):
+    with pytest.raises(DpsynthError):
         pipeline.run(spec, outputs=tmp_path / "out")
     assert not list((tmp_path / "out").rglob("manifest.json"))
 

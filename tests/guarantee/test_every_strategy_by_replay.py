@@ -13,12 +13,11 @@ import pytest
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
 from dpsynth.errors import DpsynthError
-from dpsynth.spec import Spec
-from dpsynth.spec.plan import Plan, make_plan, neighbours_of
+from dpsynth.plan.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
 from tests.guarantee.observed import excess
 from tests.guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.texts import Texts
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle import measuring
 from tests.guarantee.observed import excess
 from tests.guarantee.wild_tables import (
     NOISES,
@@ -62,7 +62,7 @@ def finds(tmp_path: Path, relation: str, unit: str, noise: str) -> bool:
 
 
 def test_values_read_off_the_table_are_caught(tmp_path, monkeypatch) -> None:
-    sound = pipeline.discover
+    sound = measuring.discover
 
     def nosy(door, columns, searches):
         for search in searches:
@@ -72,7 +72,7 @@ def test_values_read_off_the_table_are_caught(tmp_path, monkeypatch) -> None:
                 door.counts_under(columns[0], columns[0].places, door.remaining / (1000 + here))
         return sound(door, columns, searches)
 
-    monkeypatch.setattr(pipeline, "discover", nosy)
+    monkeypatch.setattr(measuring, "discover", nosy)
     assert finds(tmp_path, "add_remove", "person", "gaussian")
 
 

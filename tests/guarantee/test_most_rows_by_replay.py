@@ -20,6 +20,9 @@ from dpsynth.curator.table import LoadedRows
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.measuring import Stage
+from dpsynth.plan.plan import Found, make_plan
+from dpsynth.structure import strategy_of
 from tests.guarantee.observed import Transcript, excess
 from tests.guarantee.wild_tables import (
     NOISES,
@@ -73,13 +76,16 @@ def finds(tmp_path: Path, relation: str = "add_remove", noise: str = "gaussian",
 
 
 def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) -> None:
-    def nosy(spec, strategy, door, plan):
+    def nosy(inputs, unbounded):
         # As told, any bound does; this one changes with each person.
+        door, plan = unbounded.door, inputs.plan
         most = 1 + len(np.unique(door._persons)) % AT_MOST
         bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
-        return pipeline.plan_again(spec, strategy, bounded, compiled(spec).layout), door.bounded(most)
+        layout = inputs.compiled.layout
+        again = make_plan(inputs.compiled, inputs.strategy, Found(bounded, layout.columns))
+        return Stage(door.bounded(most), again, layout)
 
-    monkeypatch.setattr(pipeline, "find_most_rows", nosy)
+    monkeypatch.setattr(pipeline, "find_contribution_bound", nosy)
     assert finds(tmp_path)
 
 
@@ -112,8 +118,8 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     asked = [a.question["ask"] for a in record.asked]
     assert asked[0] == "rows" and asked.count("rows") == 1
     assert len(record.told[0]) == AT_MOST
-    strategy = pipeline.strategy_of(spec.structure.method, ())
-    plan = pipeline.make_plan(compiled(spec), strategy)
+    strategy = strategy_of(spec.structure.method, ())
+    plan = make_plan(compiled(spec), strategy)
     # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
     assert 0 < record.asked[0].event.epsilon <= plan.rows_price
     assert record.asked[0].event.epsilon > plan.rows_price * 999 / 1000

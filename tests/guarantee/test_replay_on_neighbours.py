@@ -18,7 +18,7 @@ import dpsynth.curator.table as table_module
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import inputs as opening
+from dpsynth.lifecycle import measuring as opening
 from tests.guarantee.observed import excess, sensitivities
 from tests.guarantee.wild_tables import (
     MAX_ROWS,
@@ -135,12 +135,12 @@ def test_bounding_that_depends_on_other_people_is_caught(tmp_path, monkeypatch) 
 
 
 def test_a_question_that_depends_on_the_table_is_caught(tmp_path, monkeypatch) -> None:
-    sound = pipeline.measure_singles
+    sound = pipeline.measure_one_way
 
-    def nosy(curator, domain, plan, known):
-        if curator._table.rows % 2:
-            curator.count(plan.budget / 1000)
-        return sound(curator, domain, plan, known)
+    def nosy(inputs, stage, *others):
+        if stage.curator._table.rows % 2:
+            stage.curator.count(stage.plan.budget / 1000)
+        return sound(inputs, stage, *others)
 
-    monkeypatch.setattr(pipeline, "measure_singles", nosy)
+    monkeypatch.setattr(pipeline, "measure_one_way", nosy)
     assert finds(tmp_path, "add_remove", "row", "gaussian")

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpsynth.spec import Spec, from_mapping
+from dpsynth.config import Spec, from_mapping
 from tests.guarantee.observed import Transcript
 from tests.guarantee.replay import observe, replay
 

@@ -250,6 +250,47 @@ def test_exact_row_count_is_owned_up_to_under_replace_one_only(written, publicat
     )
 
 
+BY_MEASURE = {
+    "sequential": (Guarantee(1.0, 0.0, None, "", "", "sequential"), "2", "5", "20"),
+    "zcdp": (Guarantee(1.0, 1e-6, 0.02435597035953837, "", "", "zcdp"), "2.112", "5.84", "31.67"),
+    "gdp": (
+        Guarantee(1.0, 1e-6, 0.02801443616718291, "", "", "gdp", mu=0.23670418740353077),
+        "2.123",
+        "5.927",
+        "33.03",
+    ),
+}
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("accountant", list(BY_MEASURE))
+def test_what_several_rows_or_ids_have_is_worked_out_for_the_account_in_use(
+    written, publication, accountant, neighbours
+):
+    one, *figures = BY_MEASURE[accountant]
+    two, five, twenty = (f"ε = {figure}" for figure in figures)
+    end = "." if accountant == "sequential" else " at the same δ."
+    for unit, of in (("one row", "rows"), ("one person: all rows with the same id, at most 5", "ids")):
+        guarantee = replace(one, unit=unit, neighbours=neighbours)
+        folder = written(guarantee=guarantee)
+        said = " ".join(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["not_protected"])
+        groups = f"with 2 {of} it is {two}, with 5 {of} it is {five}, with 20 {of} it is {twenty}{end}"
+        assert groups in said
+        assert groups in (folder / "README.md").read_text(encoding="utf-8")
+        assert (f"counts as two persons: for her it is {two}" in said) == (
+            of == "ids" and neighbours == "add_remove"
+        )
+        assert "times the ε" not in said and "twice" not in said
+
+
+def test_where_values_were_named_a_group_has_its_own_delta_or_nothing(written, publication):
+    guarantee = Guarantee(1.0, 1e-6, 0.028, "one row", "add_remove", "gdp", mu=0.237, lapse=5e-7)
+    folder = written(guarantee=guarantee)
+    said = " ".join(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["not_protected"])
+    assert "with 2 rows it is ε = 2 with δ = 3.719e-6, with 5 rows it is ε = 5 with δ = 8.58e-5, with" in said
+    assert "with 20 rows it is no guarantee that says anything." in said
+
+
 def test_pure_dp_independent_structure_and_lost_cliques_are_reported(written, publication):
     pure = Guarantee(
         0.5, 0.0, None, "one person: all rows with the same id, at most 5", "add_remove", "sequential"

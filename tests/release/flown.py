@@ -71,7 +71,7 @@ def _unguarded() -> Iterator[None]:
     def as_it_is(name: str, action: Callable[..., Any]) -> Any:
         return action(lambda done, total: None)
 
-    fails = _failing("fit", lambda *_: _raise(ValueError(CANARIES["person id"])))
+    fails = _failing("fit_model", lambda *_: _raise(ValueError(CANARIES["person id"])))
     with mock.patch(PIPELINE + "guarded", as_it_is), fails():
         yield
 
@@ -106,7 +106,7 @@ def _journalled() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _published() -> Iterator[None]:
-    sampled = dpsynth.pipeline.sampled
+    sampled = dpsynth.pipeline.sample_rows
 
     def leaky(*arguments: Any) -> pa.Table:
         table = sampled(*arguments)
@@ -114,7 +114,7 @@ def _published() -> Iterator[None]:
         cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
         return table.set_column(place, "city", pa.array(cells, pa.string()))
 
-    with mock.patch(PIPELINE + "sampled", leaky):
+    with mock.patch(PIPELINE + "sample_rows", leaky):
         yield
 
 
@@ -132,17 +132,17 @@ def _said() -> Iterator[None]:
 
 FAULTS: dict[str, Fault] = {
     "none": contextlib.nullcontext,
-    "a cast fails": lambda: mock.patch("dpsynth.lifecycle.inputs.load_rows", _cast),
-    "a value error": _failing("fit", lambda *_: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
-    "an error within an error": _failing("sampled", _nested),
+    "a cast fails": lambda: mock.patch("dpsynth.lifecycle.measuring.load_rows", _cast),
+    "a value error": _failing("fit_model", lambda *_: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
+    "an error within an error": _failing("sample_rows", _nested),
     "an error of ours with a cause": _failing("settle", _chained),
     "a decoding error": _failing(
         "publish", lambda *_: _raise(UnicodeDecodeError("utf-8", CANARIES["formula"].encode(), 0, 1, "no"))
     ),
     "a panic": _failing("composed", lambda *_: _raise(Panic(CANARIES["person id"]))),
-    "an exit": _failing("tabulated", lambda *_: _raise(SystemExit(CANARIES["person id"]))),
-    "a value error with --debug": _failing("fit", lambda *_: _raise(ValueError(CANARIES["a person"]))),
-    "a hang": _failing("fit", _hang),
+    "an exit": _failing("tabulate", lambda *_: _raise(SystemExit(CANARIES["person id"]))),
+    "a value error with --debug": _failing("fit_model", lambda *_: _raise(ValueError(CANARIES["a person"]))),
+    "a hang": _failing("fit_model", _hang),
     "planted: no guard": _unguarded,
     "planted: a kept result": _persisted,
     "planted: in the journal": _journalled,

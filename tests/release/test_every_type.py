@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.domain import public_schema
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.lifecycle.result import Release
-from dpsynth.spec import from_mapping
 from tests.release import evidence
 
 COLUMNS: Mapping[str, Mapping[str, object]] = {

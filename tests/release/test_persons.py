@@ -13,10 +13,10 @@ import yaml
 
 import dpsynth
 from dpsynth import pipeline
+from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.spec import Spec, from_mapping
 from dpsynth.starter.examples import write_example
 from tests.release.place import people
 

@@ -15,7 +15,7 @@ import pytest
 from dpsynth import pipeline
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import inputs as opening
+from dpsynth.lifecycle import measuring as opening
 from dpsynth.model import load
 from tests.release import evidence
 from tests.release.keeper import Keeper

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpsynth
-from dpsynth.spec import from_mapping
+from dpsynth.config import from_mapping
 
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 CONFIGS = Path(__file__).parents[2] / "configs"

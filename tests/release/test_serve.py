@@ -19,10 +19,9 @@ import pytest
 
 import dpsynth
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.balance import Balance
-from dpsynth.spec import Spec
 from tests.release import canaries, clock
 from tests.release.clock import Clock
 from tests.release.place import HEADER, Place
@@ -48,7 +47,7 @@ def furnish(place: Place, **changes: Any) -> None:
 
 def cost_of(spec: Spec) -> Fraction:
     """mu^2/2 of one release as it is planned."""
-    from dpsynth.spec.plan import make_plan
+    from dpsynth.plan.plan import make_plan
     from dpsynth.structure import strategy_of
 
     plan = make_plan(compiled(spec), strategy_of(spec.structure.method, ()))

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dpsynth.config import from_mapping
 from dpsynth.rules import Checks, obeying, rules_of
-from dpsynth.spec import from_mapping
 
 BASE = {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1}}
 

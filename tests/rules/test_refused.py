@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
 from tests.rules.tables import spec_of
 
 COLUMNS = {
@@ -133,7 +132,7 @@ def test_rules_are_part_of_both_fingerprints_and_of_neither_without_any():
 
 
 def test_tied_columns_are_measured_together():
-    from dpsynth.spec.plan import wanted_pairs
+    from dpsynth.plan.plan import wanted_pairs
 
     spec = spec_of(COLUMNS, ["num <-> education", "age < 3"])
     assert wanted_pairs(spec) == (("education", "num"),)

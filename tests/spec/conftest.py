@@ -4,8 +4,7 @@ import textwrap
 
 import pytest
 
-from dpsynth.config import compiled
-from dpsynth.spec import load
+from dpsynth.config import compiled, load
 
 SMALL = """\
 source: {path: data/table.csv}

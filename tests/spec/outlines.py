@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
 
-from dpsynth.spec.outline import Outlined, Shares
+from dpsynth.plan.outline import Outlined, Shares
 
 TREE = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 SINGLE = Shares(Fraction(1), Fraction(0), Fraction(0))

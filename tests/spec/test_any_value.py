@@ -5,10 +5,9 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled, from_mapping
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec import Spec, from_mapping
-from dpsynth.spec.yaml_reader import parse_yaml
 
 WEIRD = [None, True, -1, 0, 10**18, Decimal("NaN"), Decimal("-Infinity"), Decimal("1e-290"), Decimal("0.5"),
          "", "x", "é\u202e", [], [[]], [None], [1, 2], ["a", "b"],

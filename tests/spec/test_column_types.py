@@ -3,11 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
 from dpsynth.domain.column import Column
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
 
 YEAR = "{type: date, min: 2020-01-01, max: 2020-12-31"
 CODE = r"{type: text, pattern: '\d{5}'"

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
+from dpsynth.config.columns import KINDS
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.domain.column import Column
 from dpsynth.domain.moment_formats import CODES
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
-from dpsynth.spec.columns import KINDS
-from dpsynth.spec.yaml_reader import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")

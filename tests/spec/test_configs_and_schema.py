@@ -9,10 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dpsynth.config import compiled
-from dpsynth.spec import Person, load
-from dpsynth.spec.json_schema import schema_text
-from dpsynth.spec.yaml_reader import parse_yaml, read_yaml
+from dpsynth.config import Person, compiled, load
+from dpsynth.config.json_schema import schema_text
+from dpsynth.config.yaml_reader import parse_yaml, read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -41,7 +40,7 @@ def errors(validator, text):
 
 def test_the_committed_schema_is_the_one_the_grammar_gives():
     assert SCHEMA.read_bytes() == schema_text().encode("utf-8"), (
-        "run: python -m dpsynth.spec.json_schema > schemas/dpsynth.schema.json"
+        "run: python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json"
     )
 
 
@@ -151,7 +150,7 @@ def test_every_key_has_a_description_for_editors():
 
 def test_reading_a_config_loads_no_heavy_library():
     code = (
-        "import sys; from dpsynth.spec import load; compiled(load(sys.argv[1])).columns;"
+        "import sys; from dpsynth.config import load; compiled(load(sys.argv[1])).columns;"
         "print(sorted({'pandas', 'scipy', 'matplotlib', 'sklearn', 'prefect', 'opendp'} & set(sys.modules)))"
     )
     config = str(ROOT / "configs" / "randhie.yaml")

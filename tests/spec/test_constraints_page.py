@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.config import compiled
+from dpsynth.config import compiled, from_mapping
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle.forecast import forecast
 from dpsynth.rules import drawing, ways_of
-from dpsynth.spec import from_mapping
-from dpsynth.spec.yaml_reader import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "constraints.md").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.config.growing_bins import growing_edges
 from dpsynth.errors import ConfigError
-from dpsynth.spec.growing_bins import growing_edges
 from tests.examples import examples
 
 

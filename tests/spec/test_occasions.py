@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
-from dpsynth.spec.occasion import FARTHEST, Occasion, _to_come, next_releases, occasion_of
+from dpsynth.plan.occasion import FARTHEST, Occasion, _to_come, next_releases, occasion_of
 
 MONTHLY = "period: {column: visited, every: month}\n"
 SCHEDULE = "schedule: {{cron: {cron}, timezone: {zone}}}\n"

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from dpsynth.config import Period
+from dpsynth.config.period import last_whole, slice_named, slice_of
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
-from dpsynth.spec import Period
-from dpsynth.spec.period import last_whole, slice_named, slice_of
 
 CALENDAR = ["day", "week", "month", "quarter", "year"]
 TODAY = date(2026, 3, 14)

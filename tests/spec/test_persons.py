@@ -9,9 +9,9 @@ import pytest
 from dpsynth.accounting.events import gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.spec.occasion import Occasion
-from dpsynth.spec.plan import ROWS_SHARE, Found, make_plan
-from dpsynth.spec.reservation import reservation_of
+from dpsynth.plan.occasion import Occasion
+from dpsynth.plan.plan import ROWS_SHARE, Found, make_plan
+from dpsynth.plan.reservation import reservation_of
 from dpsynth.structure import strategy_of
 
 EPSILON = "epsilon: 1.0"

@@ -21,10 +21,10 @@ from dpsynth.config import compiled
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
-from dpsynth.spec.forecast import LEAST_CELLS, cells_within, forecast_of
-from dpsynth.spec.outline import Outlined, Shares
-from dpsynth.spec.plan import make_plan, neighbours_of, wanted_pairs
-from dpsynth.spec.steps import Spending, one_way_weights
+from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.plan import make_plan, neighbours_of, wanted_pairs
+from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
+from dpsynth.plan.steps import Spending, one_way_weights
 from tests.spec.outlines import Alone, Outline
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
@@ -386,7 +386,7 @@ def test_a_forecast_grows_with_columns_cells_and_fits_and_states_what_rows_add(p
 
 
 def test_an_epsilon_and_delta_that_leave_nothing_are_refused_in_words(plan_of, monkeypatch):
-    monkeypatch.setattr("dpsynth.spec.plan.budget_of", lambda *_: Fraction(0))
+    monkeypatch.setattr("dpsynth.plan.plan.budget_of", lambda *_: Fraction(0))
     with pytest.raises(ConfigError, match="leaves nothing to spend"):
         plan_of()
 

@@ -7,7 +7,7 @@ import pytest
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle.forecast import describe, forecast
-from dpsynth.spec.plan import make_plan
+from dpsynth.plan.plan import make_plan
 from dpsynth.structure import STRATEGIES
 
 LEDGER = "ledger: {url: 'sqlite:///spent.db', dataset: d}\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dpsynth.config import from_mapping
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
 AGE = "{type: integer, min: 0, max: 110}"

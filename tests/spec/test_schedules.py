@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.config import Schedule
+from dpsynth.config import schedule as schedule_module
+from dpsynth.config.schedule import ticks
 from dpsynth.errors import ConfigError
-from dpsynth.spec import Schedule
-from dpsynth.spec import schedule as schedule_module
-from dpsynth.spec.occasion import latest_tick, next_ticks
-from dpsynth.spec.schedule import ticks
+from dpsynth.plan.occasion import latest_tick, next_ticks
 from tests.examples import examples
 
 # Clocks go by an hour, by half of one, at midnight, and by a whole day.
@@ -180,6 +180,6 @@ def test_a_leap_day_has_a_latest_tick_years_later():
 
 
 def test_a_cron_that_had_no_tick_in_living_memory_is_an_error_and_no_endless_search(monkeypatch):
-    monkeypatch.setattr("dpsynth.spec.occasion._LOOK_BACK", (timedelta(days=1),))
+    monkeypatch.setattr("dpsynth.plan.occasion._LOOK_BACK", (timedelta(days=1),))
     with pytest.raises(ConfigError, match=r"schedule\.cron has had no tick"):
         latest_tick(scheduled("0 3 29 2 *"), datetime(2026, 5, 5, tzinfo=UTC))

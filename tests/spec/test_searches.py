@@ -7,14 +7,13 @@ from fractions import Fraction
 import pytest
 
 from dpsynth.accounting.events import cost, selection_within, threshold_within
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.errors import ConfigError
-from dpsynth.spec import Spec
-from dpsynth.spec.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan
-from dpsynth.spec.searches import PlannedSearch, planned_searches
+from dpsynth.plan.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan
+from dpsynth.plan.searches import PlannedSearch, planned_searches
 from dpsynth.structure import strategy_of
 
 OPEN = """\

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
+from dpsynth.config.yaml_reader import MAX_BYTES, OddInteger, parse_yaml, read_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec.yaml_reader import MAX_BYTES, OddInteger, parse_yaml, read_yaml
 
 
 def read(text):

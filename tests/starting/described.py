@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpsynth.spec.columns import ColumnSpec
+from dpsynth.config.columns import ColumnSpec
 
 VISITS_SCHEMA = """\
 {

@@ -6,8 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import dpsynth
-from dpsynth.spec import Spec, from_mapping
-from dpsynth.spec.yaml_reader import Value, parse_yaml
+from dpsynth.config import Spec, from_mapping
+from dpsynth.config.yaml_reader import Value, parse_yaml
 
 ENDS = {
     "integer": (0, 1000),

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import FORMATS, draft_of, fitting, starter_text
-from dpsynth.starting.writing import values_of
+from dpsynth.starter import FORMATS, draft_of, fitting, starter_text
+from dpsynth.starter.writing import values_of
 from tests.examples import examples
 from tests.starting import described
 from tests.starting.reviewing import filled

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth.config import compiled
+from dpsynth.config import Spec, compiled
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_schema import public_schema
-from dpsynth.spec import Spec
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import draft_of, starter_text
+from dpsynth.starter import draft_of, starter_text
 
 DECLARED = {
     "age": "{type: integer, min: 0, max: 110}",

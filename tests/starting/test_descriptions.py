@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dpsynth.config import compiled
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import FORMATS, draft_of, starter_text
+from dpsynth.starter import FORMATS, draft_of, starter_text
 from tests.starting import described
 from tests.starting.reviewing import filled, loaded, taken_over, to_review, without_list
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from dpsynth.config import from_mapping
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError, SourceError
-from dpsynth.spec import from_mapping
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import draft_of, starter_text
+from dpsynth.starter import draft_of, starter_text
 from tests.starting.reviewing import filled, taken_over, to_review
 
 CANARY = "K4N4RY"

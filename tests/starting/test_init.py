@@ -13,8 +13,8 @@ from dpsynth import cli
 from dpsynth.assess import profiling as guessing
 from dpsynth.curator.profiling import FEWEST_ROWS
 from dpsynth.errors import StepFailed
-from dpsynth.starting import FORMATS, Draft, draft_of
-from dpsynth.starting.sketch import DESCRIBED, LOOKED
+from dpsynth.starter import FORMATS, Draft, draft_of
+from dpsynth.starter.sketch import DESCRIBED, LOOKED
 from tests.starting import described
 from tests.starting.reviewing import taken_over, to_review
 

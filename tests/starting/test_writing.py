@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.config import from_mapping
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
-from dpsynth.spec import from_mapping
-from dpsynth.spec.yaml_reader import parse_yaml
-from dpsynth.starting import Draft, Sketch, guessed, starter_text, writing
-from dpsynth.starting.fitting import fitted
+from dpsynth.starter import Draft, Sketch, guessed, starter_text, writing
+from dpsynth.starter.fitting import fitted
 from tests.examples import examples
 from tests.starting.reviewing import loaded, taken_over, to_review, without_list
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.config.structure import Method
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
 from dpsynth.model import Triangulation
-from dpsynth.spec.structure import Method
 from dpsynth.structure import STRATEGIES, strategy_of
 from tests.examples import examples
 from tests.fake_curator import FakeCurator, problem_of
@@ -98,6 +98,34 @@ def test_no_more_is_asked_than_the_outline_said(method, measure, noise):
         assert sum(kind == "choose" for kind, _, _ in door.asked) <= outlined.choices
         assert sum(len(asked) for kind, asked, _ in door.asked if kind == "errors") <= outlined.errors
         assert Triangulation.of(domain, found.cliques).cells <= outlined.cells
+
+
+FEW = [
+    (method, *terms, columns)
+    for method in [*STRATEGIES, "fixed"]
+    for terms in TERMS
+    for columns in ("a", "ab")
+    if allowed(method, *terms) and (method, columns) != ("fixed", "a")
+]
+
+
+@pytest.mark.parametrize(("method", "measure", "noise", "columns"), FEW)
+def test_one_or_two_columns_are_asked_for_as_planned_and_all_is_spent(method, measure, noise, columns):
+    """The single columns have what the outline leaves them: all of it, where it announces no clique."""
+    domain = Domain(dict.fromkeys(columns, 3))
+    strategy = strategy_of(method, [("a", "b")])
+    said = strategy.outline(domain.sizes, (), measure, noise)
+    door = ready(domain, 300, 11, measure, noise)
+    one_way = said.shares.one_way if said.cliques else 1
+    asks = said.choices + said.errors > 0
+    problem = problem_of(
+        door, one_way=door.budget * one_way, structure=door.budget * said.shares.structure * asks
+    )
+    strategy.select(door, problem)
+    assert door.exhausted
+    assert sum(kind == "choose" for kind, _, _ in door.asked) <= said.choices
+    assert sum(len(asked) for kind, asked, _ in door.asked if kind == "errors") <= said.errors
+    assert columns == "ab" or not asks, "a single column leaves nothing to choose"
 
 
 @pytest.mark.parametrize("method", sorted([*STRATEGIES, "fixed"]))

@@ -1,0 +1,61 @@
+"""Group privacy: what a release guarantees to several units that change together.
+
+A row is protected where somebody has k of them, or an id where somebody has k: between the table with all
+and the table with none lie k steps. Only epsilon without delta grows by the factor k. Invariant: rounded up.
+
+Without a lapse the events tell. Let k units change: the counts of a Gaussian answer move by k times the
+sensitivity, and so do scores and the counts of a Laplace answer. The noise stays. So epsilon grows by k, mu
+by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016, proposition 1.9; Dong, Roth and
+Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds of k units as it stands, with
+k Delta for Delta. Epsilon is then taken at the same delta.
+
+With a lapse the good outcomes of two neighbours are other ones at every step, and rho and mu don't grow that
+way. What holds whatever happened inside follows from (epsilon, delta)-DP alone, step by step:
+(k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) (Vadhan 2017, lemma 2.2). Under pure accounting
+that is k epsilon, and the delta, if there is any, grows.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+
+from dpsynth.accounting.accountants import epsilon_of
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.guarantee import Guarantee
+
+_EXACT = Context(prec=80)
+_MARGIN = 1 + Fraction(1, 10**40)
+"""Above what 80 digits may lose: epsilon is at least 1e-6."""
+_FAR = 2000
+"""An exponent of e beyond which no delta keeps the sum below 1."""
+
+
+def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
+    """(epsilon, delta) for a group of units; None where delta would be 1 or more, which promises nothing.
+
+    Args:
+        guarantee: of one unit.
+        units: how many change together, at least 1.
+
+    Raises:
+        ValueError: there are no units.
+    """
+    if units < 1:
+        raise ValueError("a group has at least one unit")
+    epsilon, delta = Fraction(guarantee.epsilon), Fraction(repr(guarantee.delta))
+    if guarantee.accountant == "sequential" or guarantee.lapse:
+        grown = delta * _powers(epsilon, units)
+        return Amount(units * epsilon, grown) if grown < 1 else None
+    if guarantee.mu is not None:
+        return Amount(epsilon_of("gdp", (units * Fraction(guarantee.mu)) ** 2 / 2, delta), delta)
+    return Amount(epsilon_of("zcdp", units**2 * Fraction(guarantee.rho or 0), delta), delta)
+
+
+def _powers(epsilon: Fraction, units: int) -> Fraction:
+    """(e^(units epsilon) - 1)/(e^epsilon - 1), rounded up; beyond all use, some number of that kind."""
+    base = _EXACT.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    if not base:
+        return Fraction(units)
+    first, last = (Fraction(_EXACT.exp(min(base * k, Decimal(_FAR)))) - 1 for k in (1, units))
+    return Fraction(units) if units == 1 else last / first * _MARGIN

@@ -1,0 +1,98 @@
+"""What several units have together: kε only where losses are counted by ε, and never rounded down."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp, log
+
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpsynth.accounting.accountants import budget_of, compose
+from dpsynth.accounting.events import (
+    GaussianEvent,
+    Measure,
+    gaussian_within,
+    laplace_within,
+    selection_within,
+)
+from dpsynth.accounting.group import group_amount
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.neighbours import Neighbours
+
+DELTA = Fraction(1, 10**6)
+NEAR = Neighbours("add_remove")
+
+
+def released(measure: Measure, epsilon: int) -> Guarantee:
+    """The guarantee of one answer at a whole budget."""
+    if measure == "pure":
+        return compose([laplace_within(Fraction(epsilon), "pure", 1)], "pure", None, NEAR)
+    budget = budget_of(measure, Fraction(epsilon), DELTA)
+    return compose([gaussian_within(budget, 1, measure)], measure, DELTA, NEAR)
+
+
+GOLDEN = [
+    ("pure", 1, {1: 1, 2: 2, 5: 5, 20: 20}),
+    ("gdp", 1, {1: 1, 2: 2.1229, 5: 5.9263, 20: 33.0251}),
+    ("gdp", 3, {1: 3, 2: 6.5788, 5: 20.0279, 20: 144.7681}),
+    ("zcdp", 1, {1: 1, 2: 2.1117, 5: 5.8393, 20: 31.6678}),
+    ("zcdp", 3, {1: 3, 2: 6.5291, 5: 19.5688, 20: 135.9534}),
+]
+
+
+@pytest.mark.parametrize(("measure", "epsilon", "figures"), GOLDEN)
+def test_the_epsilon_of_a_group_at_the_delta_of_one(
+    measure: Measure, epsilon: int, figures: dict[int, float]
+) -> None:
+    for units, figure in figures.items():
+        amount = group_amount(released(measure, epsilon), units)
+        assert amount is not None and float(amount.epsilon) == pytest.approx(figure, abs=1e-4)
+        assert amount.delta == (0 if measure == "pure" else DELTA)
+
+
+@pytest.mark.parametrize("units", [2, 3, 7])
+def test_a_group_is_as_if_each_answer_moved_by_so_much_more(units: int) -> None:
+    """Counts that move by k are those of one unit at a sensitivity of k."""
+    for measure in ("zcdp", "gdp"):
+        one, group = (
+            compose([GaussianEvent(40.0, moved**2)] * 3, measure, DELTA, NEAR) for moved in (1, units)
+        )
+        amount = group_amount(one, units)
+        assert amount is not None and float(amount.epsilon) == pytest.approx(group.epsilon, rel=1e-12)
+
+
+def test_by_mu_it_is_what_two_normal_distributions_tell() -> None:
+    mu = 0.4
+
+    def excess(epsilon: float) -> float:
+        x = epsilon / mu - mu / 2
+        return float(norm.sf(x) - exp(epsilon) * norm.sf(x + mu)) - 1e-6
+
+    one = Guarantee(1.0, 1e-6, 0.02, "one row", "add_remove", "gdp", mu=mu / 4)
+    amount = group_amount(one, 4)
+    assert amount is not None
+    assert brentq(excess, 0.1, 5) <= float(amount.epsilon) <= brentq(excess, 0.1, 5) * 1.001
+
+
+@pytest.mark.parametrize("measure", ["pure", "zcdp", "gdp"])
+def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measure) -> None:
+    event = selection_within(Fraction(1, 20), DELTA / 2, measure, 1)
+    one = compose([event], measure, DELTA, NEAR, apart=DELTA / 2)
+    assert one.lapse > 0
+    same, two = group_amount(one, 1), group_amount(one, 2)
+    assert same is not None and two is not None
+    assert float(same.epsilon) == one.epsilon and float(same.delta) == one.delta
+    assert float(two.epsilon) == 2 * one.epsilon
+    assert float(two.delta) == pytest.approx(one.delta * (1 + exp(one.epsilon)), rel=1e-9)
+    assert two.delta >= Fraction(repr(one.delta)) * (
+        1 + Fraction(exp(one.epsilon)) * (1 - Fraction(1, 2**50))
+    )
+    last = int(log(1 / one.delta) / one.epsilon)
+    assert group_amount(one, last + 2) is None and group_amount(one, 100_000) is None
+
+
+def test_no_group_is_without_a_unit() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        group_amount(released("gdp", 1), 0)
