@@ -12,7 +12,8 @@ The same sequence runs plainly and as Prefect tasks: ``run`` is handed the funct
 runs a step.
 
 Invariant: the table is read after ``dpsynth.work`` has reserved the whole budget, and nothing of it
-leaves but the curator's answers. Before, it is only looked at for whether it can be read at all.
+leaves but the curator's answers. Before, it is only looked at for whether it can be read at all. And a
+bundle gets its place after the ledger has closed the release, once, with the digest of its answers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.numeric_places import NumericPlaces
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.guarding import RunStep, guarded, plainly
-from dpsynth.handing_over import publication_of, publish
+from dpsynth.handing_over import publication_of, publish, write
 from dpsynth.model import (
     Evidence,
     Expansion,
@@ -209,8 +210,9 @@ def run(
                 statistics,
                 guarantee,
             )
-            step("publish the bundle", lambda _: publish(work, publication))
+            step("write the bundle", lambda _: write(work, publication))
         step("settle the ledger", lambda _: settle(work, plan, guarantee))
+        step("publish the bundle", lambda _: publish(work))
     titles = {t.title: t for t in statistics}
     return Release(work.release_id, work.final, guarantee, table, titles)
 

@@ -31,17 +31,28 @@ import dpsynth.work
 from dpsynth.accounting import ledger_store, ledger_tables
 from dpsynth.accounting.ledger import Ledger
 from dpsynth.curator import noise
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Journal, unfenced
+from dpsynth.errors import TakenOver
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _FILE_EVENTS = ("os.rename", "os.mkdir", "os.truncate", "shutil.rmtree")
 Job = dict[str, Any]
 
 
+def _believed(settle: Callable[..., None]) -> Callable[..., None]:
+    def believed(*arguments: Any) -> None:
+        with suppress(TakenOver):
+            settle(*arguments)
+
+    return believed
+
+
 FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.guarding._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
+    "copies unfenced": lambda: setattr(dpsynth.work, "_fence", lambda *_: unfenced),
+    "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.work, "_reserved", Ledger.reserve),
 }
 """What may be planted, besides "charged late"."""
@@ -166,6 +177,7 @@ def _prepare(job: Job, places: Places) -> None:
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
     places.around(Ledger, "reserve", lambda *_: "ledger entry")
+    places.around(Ledger, "take", lambda *_: "ledger taking")
     places.around(Ledger, "settle", lambda *_: "ledger settlement")
     places.around(Ledger, "abandon", lambda *_: "ledger abandonment")
     sys.addaudithook(audited)
