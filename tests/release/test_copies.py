@@ -20,7 +20,7 @@ import pytest
 from dpsynth.curator.journal import Journal
 
 from . import evidence
-from .keeper import Keeper, Stop
+from .keeper import Keeper
 from .killed import DIED, FEW_COLUMNS, Watch, apart, passed
 from .place import Ended, Place, people
 
@@ -78,7 +78,7 @@ def judged(name: str, *places: Place) -> None:
     ledger = places[0].ledger
     entry = ledger.release(name)
     assert entry is not None and entry.state == "closed" and ledger.verify().problems == ()
-    assert [row.kind for row in ledger.rows()].count("closed") == 1
+    assert [row.kind for row in ledger.rows() if row.release_id == name].count("closed") == 1
     journal = Journal.open(whole[0] / "private" / "journal.jsonl")
     journal.close()
     assert journal.digest == entry.digest
@@ -86,13 +86,23 @@ def judged(name: str, *places: Place) -> None:
 
 
 def raced(
-    keeper: Keeper, other: Keeper, make: Make, method: str, stop: Stop, fault: str | None = None
+    keeper: Keeper, other: Keeper, make: Make, method: str, number: int, fault: str | None = None
 ) -> tuple[Ended, Place]:
-    """Copy a release at a place, finish the copy, and let the first run go on; how that ended."""
+    """Copy a release before a question, and finish the copy while the first run is about to draw the answer.
+
+    Returns:
+        How the first run ended, and where.
+    """
     first = make("first", method)
-    keeper.begin(first, pauses=[stop], fault=fault)
+    before = ("end sync answer", number - 1) if number > 1 else ("end reserve budget", 1)
+    last = number > LAST[method]
+    keeper.begin(
+        first, pauses=[before, ("begin fit the model", 1) if last else ("begin draw", number)], fault=fault
+    )
     keeper.reached()
     second, name = copied(first, make, method)
+    keeper.go_on()
+    keeper.reached()
     done = other.run(second, "--resume", name)
     assert done.code == 0, done
     drawn = Watch(first).draws
@@ -108,7 +118,7 @@ def raced(
 def test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not(
     keeper: Keeper, other: Keeper, make: Make, method: str, number: int
 ) -> None:
-    ended, first = raced(keeper, other, make, method, ("begin draw", number))
+    ended, first = raced(keeper, other, make, method, number)
     assert ended.code == 1 and not ended.out and ended.err.count("\n") == 1, ended
     assert "finished elsewhere" in ended.err and "--resume" not in ended.err
     (name,) = Watch(first).begun
@@ -122,12 +132,12 @@ def test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled(
     keeper: Keeper, other: Keeper, make: Make, method: str
 ) -> None:
     """No charge comes after it, so that the fence before a charge says nothing."""
-    ended, _ = raced(keeper, other, make, method, ("begin draw", LAST[method]))
+    ended, _ = raced(keeper, other, make, method, LAST[method])
     assert ended.code == 1 and "finished elsewhere" in ended.err, ended
 
 
 def test_a_copy_with_all_answers_publishes_the_same_bundle(keeper: Keeper, other: Keeper, make: Make) -> None:
-    ended, _ = raced(keeper, other, make, "mst", ("begin fit the model", 1))
+    ended, _ = raced(keeper, other, make, "mst", LAST["mst"] + 1)
     assert ended.code == 0, ended
 
 
@@ -144,7 +154,7 @@ def test_a_release_without_its_fence_or_its_digest_is_caught(
 ) -> None:
     """The planted faults."""
     with pytest.raises(AssertionError, match=caught):
-        raced(keeper, other, make, "independent", ("begin draw", number), fault)
+        raced(keeper, other, make, "independent", number, fault)
 
 
 def test_a_release_that_was_taken_over_can_be_taken_back(keeper: Keeper, other: Keeper, make: Make) -> None:
@@ -228,8 +238,12 @@ def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: rand
             keeper.end()
     for keeper, place in zip(keepers, (first, second), strict=True):
         ended = keeper.run(place, "--resume", name)
-        assert ended.code == 0 or "finished elsewhere" in ended.err, ended
-    judged(name, first, second)
+        # So many lost answers leave nothing to ask with.
+        assert ended.code in (0, 3) or "finished elsewhere" in ended.err, ended
+    if any((outputs(place) / name).exists() for place in (first, second)):
+        judged(name, first, second)
+    else:
+        assert first.ledger.state(name) == "reserved"
 
 
 @pytest.mark.parametrize("method", ["independent", "mst"])
