@@ -44,6 +44,7 @@ from dpsynth.accounting.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.refusals import taken_over
 from dpsynth.accounting.slices import Slice
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
@@ -194,7 +195,6 @@ def begin(
         Interrupted: the ledger went away before it said whether it has the reservation.
     """
     from dpsynth.accounting.ledger import Ledger
-    from dpsynth.accounting.refusals import taken_over
 
     now, holder = datetime.now(UTC), secrets.token_hex(16)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
