@@ -43,6 +43,10 @@ class Interrupted(DpsynthError):
     exit_code = 5
 
 
+class TakenOver(DpsynthError):
+    """Another copy of the release went on with it, or it was ended; this copy publishes nothing."""
+
+
 class ModelTooLarge(DpsynthError):
     """The model would need more memory than is allowed; none of it was allocated."""
 

@@ -11,7 +11,8 @@
 The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that runs a step.
 
 Invariant: the table is read after ``dpsynth.lifecycle.release_run`` has reserved the whole budget, and
-nothing of it leaves but the curator's answers. Before, it is only looked at for whether it can be read.
+nothing of it leaves but the curator's answers. Before, it is only looked at for whether it can be read. And
+a bundle gets its place after the ledger has closed the release, once, with the digest of its answers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dpsynth.lifecycle.measuring import (
     open_door,
     select,
 )
-from dpsynth.lifecycle.outputs import Synthesis, publication_of, publish
+from dpsynth.lifecycle.outputs import Synthesis, publication_of, publish, write
 from dpsynth.lifecycle.release_run import Request, Tell, begin, composed, settle, silently
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
@@ -90,7 +91,8 @@ def run(
         synthesis = Synthesis(fitted, table, statistics, guarantee)
         if not release_run.published:
             publication = publication_of(inputs, release_run, stage.plan, synthesis)
-            step("publish the bundle", publish, release_run, publication)
+            step("write the bundle", write, release_run, publication)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
+        step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
     return Release(release_run.release_id, release_run.final, guarantee, table, titles)

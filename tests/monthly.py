@@ -72,6 +72,7 @@ class Months:
                 occasion=occasion or label,
                 part=Slice("visited", label, *span),
                 parallel=self.parallel,
+                holder="first",
             )
         )
         self.seen.append((self.today, self.account))
@@ -83,7 +84,7 @@ class Months:
         known = self.ledger.release(release_id)
         assert known is not None
         amount = Amount(known.reserved.amount.epsilon * Fraction(9, 10), known.reserved.amount.delta)
-        self.ledger.settle(release_id, spent(EVENTS, amount), [to_json(e) for e in EVENTS])
+        self.ledger.settle(release_id, spent(EVENTS, amount), [to_json(e) for e in EVENTS], known.holder)
         self.seen.append((self.today, self.account))
 
     def abandon(self, release_id: str, reason: str = "lost") -> None:

@@ -83,6 +83,7 @@ class Here:
         path = self.folder / "outputs/visits" / folder.format(release_id) / "private/journal.jsonl"
         terms = {"measure": "zcdp", "epsilon": "1", "delta": "1e-9"}
         journal = Journal.create(path, {"id": release_id, "terms": terms})
+        journal.hold("first")
         for number, event in enumerate(EVENTS[:asked]):
             journal.answer({"ask": number}, event, _no_answer)
         journal.close()
@@ -380,6 +381,20 @@ def test_the_journal_of_another_release_charges_nobody(here: Here) -> None:
     assert "can't be read" in here.refused(*asked, "nowhere.jsonl")
     Path("text").write_text("hello\n")
     assert "is damaged" in here.refused(*asked, "text", code=1)
+
+
+def test_a_journal_that_may_lack_charges_charges_nobody(here: Here) -> None:
+    """A copy of it, one that another run went on from, and one of an older version."""
+    release_id = here.months.reserve(0)
+    journal = here.journal(release_id, asked=3)
+    copy = shutil.copy(journal, "copy.jsonl")
+    older = Path("older.jsonl")
+    older.write_bytes(journal.read_bytes().replace(b'"format":4', b'"format":3'))
+    asked = ("abandon", release_id, "--reason", "lost", "--yes", "--journal")
+    for wrong in (str(copy), str(older)):
+        assert "may not have all that was asked" in here.refused(*asked, wrong)
+    here.months.ledger.take(release_id, "second")
+    assert "may not have all that was asked" in here.refused(*asked, str(journal))
 
 
 def test_a_release_whose_bundle_is_whole_is_closed_and_not_abandoned(here: Here) -> None:

@@ -201,7 +201,7 @@ def abandon(
     if path is not None:
         from dpsynth.lifecycle.release_run import spent_by
 
-        cost, events = spent_by(path, release_id)
+        cost, events = spent_by(path, release_id, entry.holder)
     charge = entry.reserved.amount if cost is None else cost.amount
     source = "all that it reserved, for no journal was found" if path is None else f"as {path} says"
     print(
@@ -211,7 +211,7 @@ def abandon(
     if not yes and not _agreed():
         print("Nothing was changed.")
         raise typer.Exit(1)
-    book.abandon(release_id, cost, events, why)
+    book.abandon(release_id, cost, events, why, None if cost is None else entry.holder)
     print(f"Release {release_id} is abandoned. {_room(_balance(book, entry.dataset))}.")
 
 

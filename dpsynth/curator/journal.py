@@ -10,8 +10,15 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "open", ...}                                   the first line
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
     {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
+    {"kind": "held", "holder": "...", "file": 123}          each time that a run goes on with it
 
-An answer is an array of integers or, since format 3, a list of texts.
+An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
+name under which the ledger knows the run that goes on with it, and its own number in the file system: a
+copy has another number, so it shows.
+
+A journal can be copied. Whoever opens it hands it a fence: a check, made before each charge, that no
+other copy went on. It is no proof (another copy may go on just after the check); that two copies
+never both publish is for whoever settles, with the digest, to see to.
 
 It is private: the answers are noisy, but the key that decides which rows of a person are
 kept is in its first line.
@@ -25,6 +32,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import FileIO
 from pathlib import Path
 from typing import Final, TypeVar, cast
@@ -36,8 +44,11 @@ from dpsynth.accounting import events
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.errors import DpsynthError
 
-FORMAT = 3
-_READABLE = (2, 3)
+FORMAT = 4
+_READABLE = (2, 3, FORMAT)
+
+Fence = Callable[[], None]
+"""Raises an error where nothing more may be charged to a journal, because another copy of it went on."""
 
 Question = Mapping[str, object]
 Recorded = NDArray[np.int64] | tuple[str, ...]
@@ -78,6 +89,10 @@ def _unpack(record: Mapping[str, object]) -> Recorded:
     return flat.astype(np.int64).reshape(tuple(record["shape"]))  # type: ignore[arg-type]
 
 
+def unfenced() -> None:
+    """Let every charge pass: of a journal that nobody else can have."""
+
+
 def _lock(descriptor: int, path: Path) -> FileIO:
     """Hold the journal for this process alone; a kill lets go of it."""
     try:
@@ -99,6 +114,8 @@ class Journal:
         path: the file.
         header: the first line: public facts of the release, and the private bounding key.
         entries: every charge on record, oldest first.
+        holders: each run that went on with it, and the number of the file that it wrote to.
+        fence: is called before each charge.
         sealed: whether the ledger has closed the release, so that nothing more may be asked.
     """
 
@@ -106,6 +123,8 @@ class Journal:
     header: Mapping[str, object]
     _file: FileIO
     entries: list[Entry] = field(default_factory=list)
+    holders: list[tuple[str, int]] = field(default_factory=list)
+    fence: Fence = unfenced
     sealed: bool = False
     _cursor: int = 0
 
@@ -156,6 +175,9 @@ class Journal:
         return journal
 
     def _load(self, record: Mapping[str, object]) -> None:
+        if record["kind"] == "held":
+            self.holders.append((str(record["holder"]), int(str(record["file"]))))
+            return
         if record["kind"] == "charge":
             if record["seq"] != len(self.entries):
                 raise ValueError("a line is gone")
@@ -173,6 +195,39 @@ class Journal:
         while line:
             line = line[self._file.write(line) :]
         os.fsync(self._file.fileno())
+
+    def hold(self, holder: str) -> None:
+        """Write down the name of the run that goes on, before the ledger hears of it."""
+        file = os.fstat(self._file.fileno()).st_ino
+        self._append({"kind": "held", "holder": holder, "file": file})
+        self.holders.append((holder, file))
+
+    def has_all_of(self, holder: str) -> bool:
+        """Whether the file has every charge that was ever made to its release.
+
+        It has where the run that the ledger lets go on wrote to this file, and no run that it knows of wrote
+        to another: it is no copy, nor was one resumed. Of a journal begun before format 4 nobody can say.
+
+        Args:
+            holder: the run that the ledger lets go on.
+        """
+        file = os.fstat(self._file.fileno()).st_ino
+        runs, files = {run for run, _ in self.holders}, {number for _, number in self.holders}
+        return self.header["format"] == FORMAT and holder in runs and files == {file}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex of the first line and of all questions, events and answers, in order.
+
+        The key in the first line keeps anyone from trying answers out on it.
+        """
+        lines: list[object] = [self.header]
+        for entry in self.entries:
+            lost = isinstance(entry.outcome, Lost)
+            answer = None if entry.outcome is None or lost else _pack(cast("Recorded", entry.outcome))
+            lines.append([entry.question, events.to_json(entry.event), "lost" if lost else answer])
+        whole = json.dumps(lines, sort_keys=True, separators=(",", ":"))
+        return sha256(whole.encode()).hexdigest()
 
     def close(self) -> None:
         """Close the file and let go of its lock."""
@@ -195,7 +250,8 @@ class Journal:
             on record.
 
         Raises:
-            DpsynthError: the record holds another question at this place, or is sealed.
+            DpsynthError: the record holds another question at this place, or is sealed; or the fence
+                lets no charge pass.
         """
         seq = self._cursor
         if seq == len(self.entries):
@@ -204,6 +260,7 @@ class Journal:
                     f"The journal {self.path} lacks answers of a release that the ledger has closed: "
                     "lines are gone from it. Nothing more may be asked; start a new release."
                 )
+            self.fence()
             entry = Entry(question, event)
             self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
             self.entries.append(entry)

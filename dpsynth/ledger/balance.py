@@ -62,6 +62,7 @@ class Reservation:
         occasion: what is released once: a period, or a tick of a schedule; None where each run is new.
         part: the rows that it is about; None if it is about all.
         parallel: whether the part is counted apart from others.
+        holder: the name under which the run that asks may go on with the release.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's
@@ -81,6 +82,7 @@ class Reservation:
     occasion: str | None = None
     part: Slice | None = None
     parallel: bool = False
+    holder: str = ""
 
     def __post_init__(self) -> None:
         """Reject what no account could hold."""
@@ -108,6 +110,8 @@ class ReleaseEntry:
         created, ended: UTC dates of the reservation and of the end.
         events: of its journal; empty until it has ended, or where no journal was found.
         reason: why it was abandoned.
+        holder: the run that may ask and settle; empty for one reserved before format 4 and not resumed since.
+        digest: of the journal that it was closed with; empty where it was not, or before format 4.
     """
 
     release_id: str
@@ -124,6 +128,8 @@ class ReleaseEntry:
     ended: date | None = None
     events: tuple[Mapping[str, object], ...] = field(default=(), hash=False)
     reason: str = ""
+    holder: str = ""
+    digest: str = ""
 
     @property
     def counted(self) -> Counted:
@@ -310,4 +316,5 @@ def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
         reserved=entry.cost,
         cost=entry.cost,
         created=on,
+        holder=entry.holder,
     )

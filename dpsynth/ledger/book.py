@@ -13,7 +13,7 @@ from datetime import date
 from dpsynth.accounting.cost import Cost
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.ledger.chain import Row
-from dpsynth.ledger.contents import UNREADABLE, Wrong, cap_of, ended, facts, read, reserved
+from dpsynth.ledger.contents import UNREADABLE, Wrong, cap_of, ended, facts, read, reserved, resumed
 from dpsynth.ledger.privacy_filter import (
     FILTERS,
     NOTHING_COUNTED,
@@ -162,6 +162,8 @@ class Book:
                 raise Wrong(f"counts for a part only, under {account.neighbours}")
             account.count(entry)
             self._dataset_of[str(row.release_id)] = row.dataset
+        elif row.kind == "resumed":
+            account.count(resumed(row, content, account.releases.get(str(row.release_id))))
         else:
             account.count(ended(row, content, created, account.releases.get(str(row.release_id))))
 

@@ -27,6 +27,9 @@ UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, Z
 _BEFORE = "0"
 """Rows of format 2 say nothing of lapses, and there were none."""
 
+_UNFENCED = ""
+"""Rows before format 4 name no holder and no digest."""
+
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 T = TypeVar("T")
 
@@ -55,12 +58,23 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "parallel": entry.parallel,
         "spec": entry.spec,
         "cost": _cost_json(entry.cost),
+        "holder": entry.holder,
     }
 
 
-def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str) -> dict[str, object]:
+def of_resumption(holder: str) -> dict[str, object]:
+    """Content of the row by which another run goes on with a release."""
+    return {"holder": holder}
+
+
+def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str, digest: str) -> dict[str, object]:
     """Content of the row that ends a release."""
-    return {"cost": _cost_json(cost), "events": [dict(event) for event in events], "reason": reason}
+    return {
+        "cost": _cost_json(cost),
+        "events": [dict(event) for event in events],
+        "reason": reason,
+        "digest": digest,
+    }
 
 
 def of_cap(cap: Amount, lapses: Fraction, reason: str) -> dict[str, object]:
@@ -93,10 +107,28 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         reserved=cost,
         cost=cost,
         created=created,
+        holder=_word(content, "holder"),
     )
     if entry.parallel and entry.part is None:
         raise Wrong("reserves for a part and names none")
     return entry
+
+
+def resumed(row: Row, content: Mapping[str, object], known: ReleaseEntry | None) -> ReleaseEntry:
+    """A known release after the row by which another run goes on with it."""
+    if known is None or known.state != "reserved":
+        raise Wrong(f"resumes release {row.release_id}, which is not under way")
+    return replace(known, holder=read(content, "holder", str))
+
+
+def holder_of(last: Row) -> str | None:
+    """The run that may go on with a release, by the last row about it; None once it has ended."""
+    return _word(facts(last), "holder") if state_after(last) == "reserved" else None
+
+
+def state_after(last: Row) -> State:
+    """Where a release stands, by the last row about it."""
+    return "closed" if last.kind == "closed" else "abandoned" if last.kind == "abandoned" else "reserved"
 
 
 def ended(row: Row, content: Mapping[str, object], created: date, known: ReleaseEntry | None) -> ReleaseEntry:
@@ -108,9 +140,15 @@ def ended(row: Row, content: Mapping[str, object], created: date, known: Release
         raise Wrong(f"charges release {row.release_id} with more than it reserved")
     if not all(isinstance(event, dict) for event in events):
         raise Wrong("has events that are none")
-    state: State = "closed" if row.kind == "closed" else "abandoned"
-    reason = read(content, "reason", str)
-    return replace(known, state=state, cost=cost, ended=created, events=tuple(events), reason=reason)
+    return replace(
+        known,
+        state=state_after(row),
+        cost=cost,
+        ended=created,
+        events=tuple(events),
+        reason=read(content, "reason", str),
+        digest=_word(content, "digest"),
+    )
 
 
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
@@ -127,6 +165,10 @@ def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
     if type(value) is not kind:
         raise Wrong(f"has no {key} that can be read")
     return value
+
+
+def _word(content: Mapping[str, object], key: str) -> str:
+    return read(content, key, str) if key in content else _UNFENCED
 
 
 def _amount_json(amount: Amount) -> dict[str, str]:

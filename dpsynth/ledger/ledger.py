@@ -3,8 +3,11 @@
 Invariant: at every instant, whatever process dies, the recorded cost of a release is at
 least that of every answer it may have drawn, and what a dataset's releases count for keeps to
 its cap by its filter. A release reserves its whole budget before the table is opened; only
-an end, at the figures of its journal, lowers what it counts for. And every row is chained to the one
-before; each use of the ledger checks the whole chain.
+an end, at the figures of its journal, lowers what it counts for. Of a release one run is the holder: the one
+that reserved it or resumed it last. Nobody else closes it, and it is closed once, with one digest of all
+answers. And every row is chained to the one
+before; each use of the ledger checks the whole chain, but for the glance by which a run sees, before each
+question, whether it is the holder still.
 
 Ending below the reservation relies on the journal's figures bounding that release by
 themselves, as they do where the plan fixed the number and the cost of its questions
@@ -18,7 +21,8 @@ values that it takes and gives are in ``dpsynth.ledger.balance``, without SQLAlc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -30,17 +34,19 @@ from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import contents, tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, first_balance
 from dpsynth.ledger.book import problems_of
-from dpsynth.ledger.chain import FIRST, Kind, Row, broken_links
+from dpsynth.ledger.chain import FIRST, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.refusals import (
     check_allowed,
     check_cap,
     check_counted,
     check_end,
+    check_holder,
     check_protection,
     check_resumed,
+    taken_over,
 )
-from dpsynth.ledger.sessions import Page, Sessions
+from dpsynth.ledger.sessions import Page, Sessions, damaged
 from dpsynth.ledger.store import Store
 
 __all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "Verified"]
@@ -159,16 +165,73 @@ class Ledger:
         check_allowed(entry, opened, self._store.name, today)
         return None
 
-    def settle(self, release_id: str, cost: Cost, events: Sequence[Mapping[str, object]]) -> None:
-        """Close a release at what its journal says; what it did not use is free again.
-
-        The same figures a second time change nothing.
+    def take(self, release_id: str, holder: str) -> ReleaseEntry:
+        """Let another run go on with a release, and nobody else from then on.
 
         Raises:
+            TakenOver: the release has ended.
+            DpsynthError: it was never reserved.
+            ConfigError: the ledger can't be used.
+        """
+        with self._sessions.changing() as page:
+            known = self._known(release_id, page)
+            if known.state != "reserved":
+                raise taken_over(release_id, known.state)
+            if known.holder != holder:
+                page.add("resumed", known.dataset, release_id, contents.of_resumption(holder))
+            return self._known(release_id, page)
+
+    def check_holder(self, release_id: str, holder: str) -> None:
+        """See that a run is still the one that may go on with a release: one row is read, not the chain.
+
+        Raises:
+            TakenOver: another run is, or the release has ended.
+            ConfigError: the ledger can't be read.
+        """
+        with self._store.glance() as connection:
+            last = tables.last_of(connection, release_id)
+        if last is None:
+            raise ConfigError(f"The ledger {self.name} can't be used: it has no release {release_id}.")
+        try:
+            said = contents.holder_of(last)
+        except contents.UNREADABLE as error:
+            raise damaged(self.name, f"row {last.number}: it can't be read") from error
+        if said != holder:
+            raise taken_over(release_id, contents.state_after(last))
+
+    def settle(
+        self,
+        release_id: str,
+        cost: Cost,
+        events: Sequence[Mapping[str, object]],
+        holder: str = "",
+        digest: str = "",
+    ) -> None:
+        """Close a release at what its journal says; what it did not use is free again.
+
+        The same figures and digest a second time change nothing, whoever gives them.
+
+        Args:
+            release_id: names the release.
+            cost: what its journal adds up to.
+            events: of its journal.
+            holder: the run that asks.
+            digest: of all questions and answers.
+
+        Raises:
+            TakenOver: another run is the holder; or the release has ended with another digest.
             DpsynthError: the figures exceed the reservation (which then stands), the release
                 has ended otherwise, was never reserved, or the ledger can't be used.
         """
-        self._end(release_id, "closed", cost, events, "")
+        with self._ending(release_id) as (page, known):
+            if known.state == "closed" and known.digest not in ("", digest):
+                raise taken_over(release_id, known.state)
+            if (known.state, known.cost) == ("closed", cost):
+                return
+            if known.state != "closed":
+                check_holder(known, holder)
+            check_end(known, "closed", cost)
+            page.add("closed", known.dataset, release_id, contents.of_end(cost, events, "", digest))
 
     def abandon(
         self,
@@ -176,15 +239,34 @@ class Ledger:
         cost: Cost | None,
         events: Sequence[Mapping[str, object]],
         reason: str = "",
+        holder: str | None = None,
     ) -> None:
         """End a release that will not be finished, charged with its journal's figures.
 
-        Without figures (no journal to read) the whole reservation is charged.
+        Without figures (no journal to read) the whole reservation is charged. A run that is still under way
+        can neither ask nor settle from then on.
+
+        Args:
+            release_id: names the release.
+            cost: what its journal adds up to; None where there is none.
+            events: of its journal.
+            reason: why it is given up.
+            holder: the run whose journal has the figures; None where there is none.
 
         Raises:
-            DpsynthError: as ``settle``.
+            DpsynthError: it was resumed since, so that the figures may be too low; or as ``settle``.
         """
-        self._end(release_id, "abandoned", cost, events, reason)
+        with self._ending(release_id) as (page, known):
+            charge = known.reserved if cost is None else cost
+            if (known.state, known.cost) == ("abandoned", charge):
+                return
+            check_end(known, "abandoned", charge)
+            if holder is not None and holder != known.holder:
+                raise DpsynthError(
+                    f"Release {release_id} has been resumed since its journal was read, so it may have been "
+                    "asked more. Nothing was changed. See whether it is running, and decide again."
+                )
+            page.add("abandoned", known.dataset, release_id, contents.of_end(charge, events, reason, ""))
 
     def change_cap(self, dataset: str, cap: Amount, reason: str, lapses: Fraction | None = None) -> Balance:
         """Put another cap in force, for a reason that stays on record.
@@ -300,27 +382,20 @@ class Ledger:
         last = str(rows[-1].hash) if rows else FIRST
         return Verified(len(rows), last, tuple(dict.fromkeys(problems)))
 
-    def _end(
-        self,
-        release_id: str,
-        state: State,
-        cost: Cost | None,
-        events: Sequence[Mapping[str, object]],
-        reason: str,
-    ) -> None:
+    @contextmanager
+    def _ending(self, release_id: str) -> Iterator[tuple[Page, ReleaseEntry]]:
+        """The ledger and a release that is to end; an error says that its reservation stands."""
         try:
             with self._sessions.changing() as page:
-                known = page.book.release(release_id)
-                if known is None:
-                    raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
-                charge = known.reserved if cost is None else cost
-                if (known.state, known.cost) == (state, charge):
-                    return
-                check_end(known, state, charge)
-                kind: Kind = "closed" if state == "closed" else "abandoned"
-                page.add(kind, known.dataset, release_id, contents.of_end(charge, events, reason))
+                yield page, self._known(release_id, page)
         except ConfigError as error:
             raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
+
+    def _known(self, release_id: str, page: Page) -> ReleaseEntry:
+        known = page.book.release(release_id)
+        if known is None:
+            raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
+        return known
 
 
 def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:

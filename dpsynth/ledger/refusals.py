@@ -15,7 +15,7 @@ from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import protected
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State
 from dpsynth.ledger.privacy_filter import figures
 from dpsynth.ledger.runway import runway
@@ -161,6 +161,33 @@ def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
         )
     if not 0 <= lapses < 1:
         raise ConfigError("The share of a cap's delta that is kept for finding values lies between 0 and 1.")
+
+
+_TAKEN = {
+    "reserved": (
+        "is being finished elsewhere: another copy of its folder was resumed after this one, and the ledger "
+        "lets that one go on. What this copy was answered may not be published. Let the other finish, and "
+        "remove this copy; or, if the other can't finish, take the release back here with: --resume {id}"
+    ),
+    "closed": (
+        "was finished elsewhere: the ledger has closed it with the answers of another copy of its folder. "
+        "What this copy was answered may not be published. Remove it, and use the other's bundle."
+    ),
+    "abandoned": (
+        "was abandoned in the ledger. What it was answered may not be published. Start a new release."
+    ),
+}
+
+
+def taken_over(release_id: str, state: State) -> TakenOver:
+    """The refusal of a run whose release another one has, or which was ended."""
+    return TakenOver(f"Release {release_id} {_TAKEN[state].format(id=release_id)}")
+
+
+def check_holder(known: ReleaseEntry, holder: str) -> None:
+    """TakenOver unless a release is under way and a run is the one that may go on with it."""
+    if known.state != "reserved" or known.holder != holder:
+        raise taken_over(known.release_id, known.state)
 
 
 def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:

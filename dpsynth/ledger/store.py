@@ -1,7 +1,8 @@
 """Where a ledger stands: one database, one writer at a time, nothing lost once committed.
 
 Invariant: a transaction sees all that was committed before it began and no other
-transaction runs beside it, so what it checks still holds when it writes.
+transaction runs beside it, so what it checks still holds when it writes. A glance sees what was
+committed, changes nothing, and waits for nobody.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _MANNERS = {
         "THEN set_config('synchronous_commit', 'on', true) END"
     ),
 }
+
+_GLANCE = "dpsynth_glance"
 
 _MAKING = Lock()
 
@@ -122,13 +125,32 @@ class Store:
             ConfigError: the database can't be opened, is damaged, full, or stays locked. Then nothing
                 was changed, unless its text says that this can't be told.
         """
-        ending = False
+        with self._telling() as ending, self._engine.begin() as connection:
+            yield connection
+            ending.append(True)
+
+    @contextmanager
+    def glance(self) -> Iterator[Connection]:
+        """A look at what is committed, beside whoever is writing.
+
+        Raises:
+            ConfigError: the database can't be opened or read.
+        """
+        if not self.exists:
+            raise ConfigError(f"The ledger {self.name} can't be used: it is gone.")
+        engine = self._engine.execution_options(**{_GLANCE: True})
+        with self._telling(), engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _telling(self) -> Iterator[list[bool]]:
+        """Errors of the database as ConfigError; the list is filled where only the commit is left."""
+        ending: list[bool] = []
         try:
-            with self._engine.begin() as connection:
-                yield connection
-                ending = True
+            yield ending
         except (SQLAlchemyError, UnicodeError) as error:
-            raise ConfigError(f"The ledger {self.name} can't be used: {_reason(error, ending)}") from error
+            why = _reason(error, bool(ending))
+            raise ConfigError(f"The ledger {self.name} can't be used: {why}") from error
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with its file, beside the rows that the ledger reads."""
@@ -207,6 +229,8 @@ def _text(stored: bytes) -> str:
 
 
 def _begin_alone(connection: Connection) -> None:
+    if connection.get_execution_options().get(_GLANCE):
+        return
     kind = connection.dialect.name
     if manners := _MANNERS[kind]:
         connection.exec_driver_sql(manners)

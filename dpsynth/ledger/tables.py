@@ -16,9 +16,10 @@ from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, ins
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.chain import FIRST, Kind, Row, chained
 
-FORMAT = 3
-FORMATS = (2, FORMAT)
-"""Format 2 has rows of releases without lapses; it becomes format 3 with the first row that is added."""
+FORMAT = 4
+FORMATS = (2, 3, FORMAT)
+"""Format 2 has rows of releases without lapses, and format 3 without holders and digests; each becomes
+format 4 with the first row that is added."""
 
 _tables = MetaData()
 _ledger = Table(
@@ -72,7 +73,7 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
         stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
             f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats "
-            f"{FORMATS[0]} and {FORMAT}. Use the version that wrote it, or begin another ledger, with caps "
+            f"{FORMATS[0]} to {FORMAT}. Use the version that wrote it, or begin another ledger, with caps "
             "that allow for what was spent."
         )
     return True
@@ -89,6 +90,13 @@ def stored(connection: Connection) -> tuple[list[Row], object, object]:
     rows = [Row(*row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
     counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
     return rows, counted, hashed
+
+
+def last_of(connection: Connection, release_id: str) -> Row | None:
+    """The last row about a release."""
+    about = select(_rows).where(_rows.c.release_id == release_id).order_by(_rows.c.number.desc()).limit(1)
+    found = connection.execute(about).one_or_none()
+    return None if found is None else Row(*found)
 
 
 def append(
@@ -114,7 +122,7 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    # An older version would leave out lapses where it adds up.
+    # An older version would leave out lapses where it adds up, and would settle for whoever asks.
     connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
     return row
 

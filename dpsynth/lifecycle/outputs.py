@@ -1,4 +1,4 @@
-"""What a release hands to the public, gathered in one value and written beside its place.
+"""What a release hands to the public, gathered in one value, written beside its place, and put there.
 
 Invariant: every field is a public fact, an answer, or made of these.
 """
@@ -136,10 +136,15 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     }
 
 
-def publish(run: ReleaseRun, publication: Publication) -> None:
-    """Write the bundle beside its place and show it whole."""
+def write(run: ReleaseRun, publication: Publication) -> None:
+    """Write the bundle beside its place, where nobody takes it for one."""
     public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
     write_public(public, publication)
-    commit(run.partial, run.final)
+
+
+def publish(run: ReleaseRun) -> None:
+    """Show the bundle whole, once it is settled; one that is in its place stays as it is."""
+    if not run.published:
+        commit(run.partial, run.final)

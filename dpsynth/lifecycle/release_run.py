@@ -4,6 +4,22 @@ Invariant: from the moment the table may be asked anything, the ledger holds a r
 whole budget; it is let go only when the journal shows that nothing was asked. Nothing is reserved, nor
 written, for a table that can't be read. And an occasion (a period, or a tick of the schedule) is
 released once: who comes second is shown what is there.
+
+The folder of an unfinished release can be copied, and resumed in both places; still there is one bundle:
+
+1.  Each run that begins or resumes a release writes a random name of its own into the journal, and then into
+    the ledger. From then on this run is the holder, and no other.
+2.  Before each charge a run looks in the ledger whether it is the holder still. If not, it stops.
+3.  The bundle is written, but has not its place yet. The ledger closes the release and records the digest of
+    all questions and answers, in one transaction in which the run must be the holder.
+4.  The bundle is put in its place, by one rename.
+
+All rests on the third. The look before a charge and the draw after it are two moments, so two copies may
+both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
+than that of its own journal publishes nothing, and what it drew stays in its private folder. That is not
+charged beside what the other drew: nobody can read it but the owner, who has the table. A run that died
+between the third and the fourth is resumed: it is given the recorded answers, may ask nothing, and puts the
+same bundle in its place.
 """
 
 from __future__ import annotations
@@ -15,7 +31,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -29,12 +45,13 @@ from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.config import CompiledSpec
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Fence, Journal
 from dpsynth.domain.slices import Slice
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
 from dpsynth.evidence.earlier_releases import earlier_releases
 from dpsynth.evidence.reused import Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
+from dpsynth.ledger.refusals import taken_over
 from dpsynth.lifecycle.inputs import Inputs, accept_source
 from dpsynth.plan.occasion import Occasion, occasion_of
 from dpsynth.plan.plan import Plan
@@ -80,6 +97,7 @@ class ReleaseRun:
         final, partial: its folder when it is whole, and until then.
         ledger: holds its reservation.
         journal: holds what was asked.
+        holder: the name under which the ledger lets this run go on.
     """
 
     release_id: str
@@ -88,6 +106,7 @@ class ReleaseRun:
     partial: Path
     ledger: Ledger
     journal: Journal
+    holder: str
 
     @property
     def date(self) -> str:
@@ -126,18 +145,24 @@ class ReleaseRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Decide what becomes of the reservation when a step has failed."""
-        asked = bool(self.journal.entries)
+        nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
+        sealed = self.journal.sealed
         self.journal.close()
-        if error is None or (self.journal.sealed and isinstance(error, Exception)):
+        if error is None or isinstance(error, TakenOver):
             return
-        if not asked and isinstance(error, Exception):
+        if sealed and isinstance(error, Exception) and (self.published or not isinstance(error, Interrupted)):
+            return
+        if nothing_asked and not sealed and isinstance(error, Exception):
             with suppress(DpsynthError):
-                self.ledger.abandon(self.release_id, NOTHING, [], "nothing was asked of the table")
+                self.ledger.abandon(
+                    self.release_id, NOTHING, [], "nothing was asked of the table", self.holder
+                )
                 _discard(self.partial)
                 if isinstance(error, SourceError):
                     error.args = (f"{error} {_UNCHARGED}",)
                 return
-        rest = f"Its budget stays reserved; finish it with: --resume {self.release_id}"
+        budget = "Its budget is settled" if sealed else "Its budget stays reserved"
+        rest = f"{budget}; finish it with: --resume {self.release_id}"
         if not isinstance(error, Exception):
             raise Interrupted(f"Release {self.release_id} was interrupted. {rest}") from None
         if isinstance(error, DpsynthError):
@@ -149,18 +174,20 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
     The journal comes first: a reservation without one means that it was lost, and then
     nobody can say what was drawn. Before both, a new release that the ledger would take has its
-    source accepted, so that no charge is ever made for one that is broken.
+    source accepted, so that no charge is ever made for one that is broken. A release that is resumed is taken
+    over from whichever run had it.
 
     Raises:
         ConfigError: the config, the period or the ledger can't be used.
         BudgetRefused: the ledger refuses.
         SourceError: the table can't be read.
+        TakenOver: the release was finished with the answers of another copy.
         Interrupted: the ledger went away before it said whether it has the reservation.
     """
     from dpsynth.ledger.ledger import Ledger
 
     spec, compiled, plan, resume = inputs.spec, inputs.compiled, inputs.plan, request.resume
-    now = datetime.now(UTC)
+    now, holder = datetime.now(UTC), secrets.token_hex(16)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     account = ledger.balance(spec.ledger.dataset)
     if (last := ledger.clock_behind()) is not None:
@@ -192,21 +219,54 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
         header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
         with _alone_in(folder):
             _clear(folder, ledger, tell)
-            journal = _started(partial_of(folder, release_id), header)
+            journal = _started(partial_of(folder, release_id), header, holder)
     try:
-        entry = _reserved(ledger, reservation_of(compiled, plan, occasion, release_id))
+        wanted = replace(reservation_of(compiled, plan, occasion, release_id), holder=holder)
+        entry = _reserved(ledger, wanted)
         if entry.release_id != release_id:
             journal.close()
             _discard(partial_of(folder, release_id))
             journal = _shown_again(compiled, folder, entry, tell)
-    except (BudgetRefused, ConfigError):
+        if entry.state == "closed":
+            if entry.digest not in ("", journal.digest):
+                raise taken_over(entry.release_id, entry.state)
+        elif entry.holder != holder:
+            _take(ledger, entry.release_id, journal, holder)
+    except BaseException as error:
         journal.close()
-        if resume is None:
+        if resume is None and isinstance(error, BudgetRefused | ConfigError):
             _discard(partial_of(folder, release_id))
         raise
-    journal.sealed = entry.state == "closed"
     name = entry.release_id
-    return ReleaseRun(name, occasion, folder / name, partial_of(folder, name), ledger, journal)
+    journal.sealed = entry.state == "closed"
+    journal.fence = _fence(ledger, name, holder)
+    return ReleaseRun(name, occasion, folder / name, partial_of(folder, name), ledger, journal, holder)
+
+
+def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:
+    """Take a release over, so that no other copy of its folder can go on."""
+    journal.hold(holder)
+    try:
+        ledger.take(release_id, holder)
+    except ConfigError as error:
+        raise Interrupted(
+            f"{error} Whether release {release_id} may go on here can't be told until the ledger is back. "
+            f"Nothing was read. Go on with: --resume {release_id}"
+        ) from None
+
+
+def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
+    """The check before each charge that a run is the holder of its release still."""
+
+    def check() -> None:
+        try:
+            ledger.check_holder(release_id, holder)
+        except ConfigError as error:
+            raise Interrupted(
+                f"{error} Nothing is asked of the table unless the ledger says that no other run went on."
+            ) from None
+
+    return check
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
@@ -222,38 +282,59 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
 
 
 def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
-    """Close the release in the ledger at what its journal adds up to.
+    """Close the release in the ledger at what its journal adds up to, with the digest of its answers.
 
     Raises:
-        Interrupted: the ledger can't be reached; the bundle is there, and resuming settles.
+        TakenOver: another copy of the release went on or was settled, or it was abandoned.
+        Interrupted: the ledger can't be reached; the bundle is written, and resuming settles.
     """
     recorded = [e.event for e in work.journal.entries]
     delta = amount_of(recorded, plan.measure, plan.delta).delta
     amount = Amount(min(Fraction(guarantee.epsilon), plan.epsilon), delta)
     try:
-        work.ledger.settle(work.release_id, spent(recorded, amount), [events.to_json(e) for e in recorded])
+        work.ledger.settle(
+            work.release_id,
+            spent(recorded, amount),
+            [events.to_json(e) for e in recorded],
+            work.holder,
+            work.journal.digest,
+        )
     except DpsynthError as error:
         if isinstance(error.__cause__, ConfigError):
-            raise Interrupted(f"{error} The bundle is whole and stands in {work.final}.") from None
+            raise Interrupted(f"{error} The bundle is written, and appears once it is settled.") from None
         raise
+    work.journal.sealed = True
 
 
-def spent_by(path: Path, release_id: str) -> tuple[Cost, list[dict[str, object]]]:
+def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[str, object]]]:
     """What the charges in a release's journal come to, and its events.
 
+    Args:
+        path: of the journal.
+        release_id: names the release.
+        holder: the run that the ledger lets go on with it.
+
     Raises:
-        ConfigError: the file can't be read, or is another release's, which would undercharge this one.
+        ConfigError: the file can't be read, or is another release's, or may lack charges that were made to
+            another copy of it: each would undercharge this one.
         DpsynthError: it is damaged, or its release is running.
     """
     try:
         journal = Journal.open(path)
     except OSError as error:
         raise ConfigError(f"The journal {path} can't be read: {error.strerror}.") from None
+    has_all = journal.has_all_of(holder)
     journal.close()
     if journal.header["id"] != release_id:
         raise ConfigError(
             f"{path} is not the journal of release {release_id}. Name its own, or leave out --journal and "
             "--config: then it is charged all that it reserved."
+        )
+    if not has_all:
+        raise ConfigError(
+            f"{path} is a copy of the journal of release {release_id}, or another copy went on, so it may "
+            "not have all that was asked. Name the journal in the folder where the release began and ran "
+            "last, or leave out --journal and --config: then it is charged all that it reserved."
         )
     terms = journal.header["terms"]
     assert isinstance(terms, Mapping)
@@ -311,12 +392,14 @@ def _header(
     }
 
 
-def _started(partial: Path, header: dict[str, object]) -> Journal:
+def _started(partial: Path, header: dict[str, object], holder: str) -> Journal:
     try:
-        return Journal.create(partial / _JOURNAL, header)
+        journal = Journal.create(partial / _JOURNAL, header)
+        journal.hold(holder)
     except OSError:
         _discard(partial)
         raise
+    return journal
 
 
 @contextmanager
@@ -343,7 +426,13 @@ def _clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
     for partial in sorted(folder.glob(".*.partial")):
         release_id = partial.name[1:].removesuffix(".partial")
         path = partial / _JOURNAL
-        if ledger.release(release_id) is not None:
+        known = ledger.release(release_id)
+        if known is not None:
+            if known.state == "closed":
+                tell(
+                    f"Release {release_id} is settled, and its bundle was not put in its place. Unless it is "
+                    f"running, finish it, for nothing more, with --resume {release_id}"
+                )
             continue
         # Whoever makes a journal holds the folder: one without a whole line is nobody's.
         if not path.exists() or b"\n" not in path.read_bytes():

@@ -13,7 +13,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import NOTHING, Cost, planned
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
@@ -112,6 +112,44 @@ def test_settling_twice_at_the_same_figures_changes_nothing(ledger: Ledger) -> N
     with pytest.raises(DpsynthError):
         ledger.abandon("r1", cost("0.05"), EVENTS)
     assert ledger.rows() == once
+
+
+def test_a_release_is_closed_once_and_with_one_digest(ledger: Ledger) -> None:
+    ledger.reserve(replace(ASK, holder="first"))
+    ledger.settle("r1", cost("0.05"), EVENTS, "first", "a" * 64)
+    once = ledger.rows()
+    # Whoever has the same answers may show them.
+    ledger.settle("r1", cost("0.05"), EVENTS, "second", "a" * 64)
+    with pytest.raises(TakenOver, match="finished elsewhere"):
+        ledger.settle("r1", cost("0.05"), EVENTS, "first", "b" * 64)
+    assert ledger.rows() == once
+    known = ledger.release("r1")
+    assert known is not None and known.digest == "a" * 64
+
+
+def test_a_release_has_one_holder_the_last_to_take_it(ledger: Ledger) -> None:
+    ledger.reserve(replace(ASK, holder="first"))
+    ledger.check_holder("r1", "first")
+    taken = ledger.take("r1", "second")
+    assert ledger.take("r1", "second") == taken and taken.holder == "second"
+    assert [row.kind for row in ledger.rows()] == ["dataset", "reserved", "resumed"]
+    ledger.check_holder("r1", "second")
+    with pytest.raises(TakenOver, match="being finished elsewhere"):
+        ledger.check_holder("r1", "first")
+    with pytest.raises(TakenOver, match="being finished elsewhere"):
+        ledger.settle("r1", cost("0.05"), EVENTS, "first", "a" * 64)
+    with pytest.raises(DpsynthError, match="resumed since"):
+        ledger.abandon("r1", NOTHING, [], "lost", "first")
+    assert ledger.state("r1") == "reserved" and account(ledger).epsilon_used == Fraction("0.1")
+    ledger.abandon("r1", None, [], "lost")
+    for late in (
+        lambda: ledger.check_holder("r1", "second"),
+        lambda: ledger.take("r1", "third"),
+        lambda: ledger.settle("r1", cost("0.05"), EVENTS, "second", "a" * 64),
+    ):
+        with pytest.raises(TakenOver, match="abandoned"):
+            late()
+    assert ledger.verify().problems == ()
 
 
 def test_a_release_may_cost_its_whole_reservation_and_no_more(ledger: Ledger) -> None:

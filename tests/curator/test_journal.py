@@ -184,16 +184,16 @@ def test_a_damaged_line_that_is_not_the_last_is_refused_and_changes_nothing(path
 
 
 def test_a_journal_of_another_version_is_refused_as_such_and_stays_as_it_was(path):
-    other = filled(path).read_bytes().replace(b'"format":3', b'"format":1')
+    other = filled(path).read_bytes().replace(b'"format":4', b'"format":1')
     path.write_bytes(other)
     for _ in range(2):
-        with pytest.raises(DpsynthError, match=r"format 1; this one reads 3.* stays charged"):
+        with pytest.raises(DpsynthError, match=r"format 1; this one reads 4.* stays charged"):
             Journal.open(path)
     assert path.read_bytes() == other
 
 
 def test_a_journal_of_the_format_before_texts_is_read_as_ever(path):
-    path.write_bytes(filled(path).read_bytes().replace(b'"format":3', b'"format":2'))
+    path.write_bytes(filled(path).read_bytes().replace(b'"format":4', b'"format":2'))
     for found, answer in zip(replay(Journal.open(path)), ANSWERS, strict=True):
         np.testing.assert_array_equal(found, answer)
 
@@ -265,4 +265,4 @@ def test_a_journal_is_never_started_over_another(path):
 
 def test_the_header_comes_back_as_it_was_written(path):
     header = Journal.open(filled(path)).header
-    assert header == {"kind": "open", "format": 3, "key": "00", "release": "r"}
+    assert header == {"kind": "open", "format": 4, "key": "00", "release": "r"}

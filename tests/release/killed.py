@@ -23,7 +23,7 @@ FEW_COLUMNS: dict[str, object] = {
     "publish": {"statistics": [{"mean": "income"}]},
 }
 WITH_HEAD: dict[str, object] = {**FEW_COLUMNS, "ledger": {"head": "ledger.head"}}
-LEDGER = {"ledger entry", "ledger settlement", "ledger row", "ledger commit"}
+LEDGER = {"ledger entry", "ledger taking", "ledger settlement", "ledger row", "ledger commit"}
 STEPS = [
     f"begin {step}"
     for step in (
@@ -39,8 +39,9 @@ STEPS = [
         "spread groups over values",
         "sample rows",
         "compute statistics",
-        "publish the bundle",
+        "write the bundle",
         "settle the ledger",
+        "publish the bundle",
     )
 ]
 

@@ -29,7 +29,8 @@ import dpsynth.lifecycle.release_run
 import dpsynth.lifecycle.steps
 import dpsynth.pipeline
 from dpsynth.curator import noise
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Journal, unfenced
+from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
@@ -39,10 +40,20 @@ _FILE_EVENTS = ("os.rename", "os.mkdir", "os.truncate", "shutil.rmtree")
 Job = dict[str, Any]
 
 
+def _believed(settle: Callable[..., None]) -> Callable[..., None]:
+    def believed(*arguments: Any) -> None:
+        with suppress(TakenOver):
+            settle(*arguments)
+
+    return believed
+
+
 FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
+    "copies unfenced": lambda: setattr(dpsynth.lifecycle.release_run, "_fence", lambda *_: unfenced),
+    "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.lifecycle.release_run, "_reserved", Ledger.reserve),
 }
 """What may be planted, besides "charged late"."""
@@ -167,6 +178,7 @@ def _prepare(job: Job, places: Places) -> None:
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
     places.around(Ledger, "reserve", lambda *_: "ledger entry")
+    places.around(Ledger, "take", lambda *_: "ledger taking")
     places.around(Ledger, "settle", lambda *_: "ledger settlement")
     places.around(Ledger, "abandon", lambda *_: "ledger abandonment")
     sys.addaudithook(audited)

@@ -67,7 +67,7 @@ def assert_told(ended: Ended) -> None:
     assert "Traceback" not in ended.err and "ledger" in ended.err, ended
 
 
-def test_a_server_that_is_away_between_reservation_and_settlement_is_not_missed(
+def test_a_server_that_is_away_between_the_last_question_and_settlement_is_not_missed(
     keeper: Keeper, small: Place, postgres: Postgres
 ) -> None:
     watch = Watch(small)
@@ -75,10 +75,22 @@ def test_a_server_that_is_away_between_reservation_and_settlement_is_not_missed(
     def turn() -> None:
         postgres.stop() if postgres.running else postgres.start()
 
-    done = paused_run(keeper, small, ("end reserve budget", 1), ("begin settle the ledger", 1), then=turn)
+    done = paused_run(keeper, small, ("begin fit the model", 1), ("begin settle the ledger", 1), then=turn)
     assert postgres.running
     assert done.code == 0 and not done.err, done
     watch.ended(done.folder, deaths=0)
+
+
+def test_nothing_is_asked_while_the_server_is_away(keeper: Keeper, small: Place, postgres: Postgres) -> None:
+    """Without it nobody knows whether another copy of the release went on."""
+    watch = Watch(small)
+    ended = paused_run(keeper, small, ("end sync answer", 3), then=postgres.stop)
+    drawn, charged = watch.draws, watch.charges
+    assert ended.code == 5 and drawn.total() == charged.total() == 3, ended
+    assert_told(ended)
+    postgres.start()
+    finished(keeper, small, watch, deaths=0)
+    assert watch.lost.total() == 0
 
 
 @pytest.mark.parametrize("again", ["by its id", "by running again"])
@@ -92,16 +104,17 @@ def test_a_server_that_is_away_at_settlement_is_told_of_the_bundle_later(
     assert_told(ended)
     (name,) = watch.begun
     bundle = small.folder / "outputs" / "people" / name
-    evidence.assert_whole(bundle)
-    assert str(bundle.relative_to(small.folder)) in ended.err
+    written = bundle.with_name(f".{name}.partial")
+    evidence.assert_whole(written)
+    assert not bundle.exists() and "is written" in ended.err
     assert ended.err.endswith(f"--resume {name}\n")
-    shown, drawn = contents(bundle), watch.draws
+    public, drawn = contents(written / "public"), watch.draws
     postgres.start()
     assert small.ledger.state(name) == "reserved"
     done = keeper.run(small, *(("--resume", name) if again == "by its id" else ()))
     assert done.code == 0 and done.folder.name == name, done
     watch.ended(done.folder, deaths=0)
-    assert (contents(bundle), watch.draws) == (shown, drawn)
+    assert (contents(bundle / "public"), watch.draws) == (public, drawn)
 
 
 def test_a_server_that_is_away_before_the_reservation_stops_a_release_before_anything_is_read(

@@ -120,14 +120,14 @@ def test_a_release_on_a_full_disk_says_so_and_is_finished_when_there_is_room(
 ) -> None:
     """The disk is full at a few places: for the journal, the bundle and the ledger."""
     told = swept(confined, on_disk, every=12)
-    for step in ("measure", "publish the bundle", "The ledger"):
+    for step in ("measure", "write the bundle", "The ledger"):
         assert any(step in said for said in told), (step, told)
 
 
 def test_a_full_disk_that_the_release_does_not_know_is_caught(confined: Keeper, on_disk: MakePlace) -> None:
     """The planted fault: an error of the file system like any other."""
     place = on_disk()
-    ended = stopped(confined, place, ("begin publish the bundle", 1), fault="full disks unknown")
+    ended = stopped(confined, place, ("begin write the bundle", 1), fault="full disks unknown")
     assert ended.code == 1 and not FULL.search(ended.err)
 
 

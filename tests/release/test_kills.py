@@ -229,17 +229,26 @@ def test_a_damaged_journal_is_refused_and_stays_charged(keeper: Keeper, small: P
     assert small.balance == balance and small.ledger.state(name) == "reserved"
 
 
-def test_a_release_killed_between_its_appearance_and_its_settlement_is_settled(
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_release_killed_between_its_settlement_and_its_appearance_appears_as_it_was_written(
     keeper: Keeper, small: Place
 ) -> None:
-    """Hazard 39: the bundle stays as it was, byte for byte."""
+    """Hazard 39: nothing is shown before the ledger has closed it, and then the same, byte for byte."""
     watch = Watch(small)
-    assert keeper.run(small, stop=("begin ledger settlement", 1)).code == DIED
+    assert keeper.run(small, stop=("begin publish the bundle", 1)).code == DIED
     (name,) = watch.begun
-    shown = {p: p.read_bytes() for p in released(small, name).rglob("*") if p.is_file()}
-    assert shown and small.ledger.state(name) == "reserved"
-    finished(keeper, small, watch, deaths=0)
-    assert {p: p.read_bytes() for p in released(small, name).rglob("*") if p.is_file()} == shown
+    partial = released(small, f".{name}.partial")
+    written = contents(partial)
+    assert not released(small, name).exists() and small.ledger.state(name) == "closed"
+    told = keeper.run(small)
+    assert told.code == 0 and f"--resume {name}" in told.err, told
+    done = keeper.run(small, "--resume", name)
+    assert done.code == 0 and not done.err, done
+    watch.ended(done.folder, deaths=0)
+    assert contents(released(small, name)) == written
 
 
 def test_resuming_a_finished_release_asks_nothing_and_changes_nothing(keeper: Keeper, small: Place) -> None:

@@ -1,0 +1,266 @@
+"""The folder of an unfinished release is copied and resumed in both places: one bundle is published.
+
+Two machines share a ledger, in SQLite or PostgreSQL, and each has a copy of the folder. Whatever the instant
+of the copy, and whoever goes on: the ledger closes the release once, with the digest of what is published,
+and the other copy says why it publishes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dpsynth.curator.journal import Journal
+
+from . import evidence
+from .keeper import Keeper
+from .killed import DIED, FEW_COLUMNS, Watch, apart, passed
+from .place import Ended, Place, people
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+LAST = {"independent": 4, "mst": 8}
+"""How many questions each strategy asks."""
+
+Make = Callable[[str, str], Place]
+
+
+@pytest.fixture
+def make(tmp_path: Path, database: str) -> Make:
+    """Makes a machine by name, with the table, a config by strategy, and the ledger of all."""
+
+    def made(name: str, method: str) -> Place:
+        place = Place(tmp_path / name / "work", tmp_path / name, database)
+        place.folder.mkdir(parents=True)
+        place.table(people(300))
+        place.configure(**FEW_COLUMNS, structure={"method": method})
+        return place
+
+    return made
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Keeper]:
+    """The processes of the other machine."""
+    with Keeper(tmp_path) as kept:
+        yield kept
+
+
+def outputs(place: Place) -> Path:
+    return place.folder / "outputs" / "people"
+
+
+def copied(first: Place, make: Make, method: str) -> tuple[Place, str]:
+    """The other machine, with a copy of the release under way; and the release's id."""
+    second = make("second", method)
+    shutil.copytree(first.folder / "outputs", second.folder / "outputs")
+    (name,) = Watch(first).begun
+    return second, name
+
+
+def judged(name: str, *places: Place) -> None:
+    """What must hold at the end: one bundle, be it in several places, of the answers that were settled."""
+    whole = [outputs(place) / name for place in places if (outputs(place) / name).exists()]
+    assert whole, "nothing was published"
+    for folder in whole:
+        evidence.assert_whole(folder)
+        found = evidence.records(folder / "private" / "journal.jsonl")
+        assert evidence.published_answers(folder / "public") == evidence.answers(found)
+    public = [{p.name: p.read_bytes() for p in (f / "public").rglob("*") if p.is_file()} for f in whole]
+    assert all(bundle == public[0] for bundle in public), "two bundles with different noise"
+    ledger = places[0].ledger
+    entry = ledger.release(name)
+    assert entry is not None and entry.state == "closed" and ledger.verify().problems == ()
+    assert [row.kind for row in ledger.rows() if row.release_id == name].count("closed") == 1
+    journal = Journal.open(whole[0] / "private" / "journal.jsonl")
+    journal.close()
+    assert journal.digest == entry.digest
+    assert len(entry.events) == len(journal.entries)
+
+
+def raced(
+    keeper: Keeper, other: Keeper, make: Make, method: str, number: int, fault: str | None = None
+) -> tuple[Ended, Place]:
+    """Copy a release before a question, and finish the copy while the first run is about to draw the answer.
+
+    Returns:
+        How the first run ended, and where.
+    """
+    first = make("first", method)
+    before = ("end sync answer", number - 1) if number > 1 else ("end reserve budget", 1)
+    last = number > LAST[method]
+    keeper.begin(
+        first, pauses=[before, ("begin fit the model", 1) if last else ("begin draw", number)], fault=fault
+    )
+    keeper.reached()
+    second, name = copied(first, make, method)
+    keeper.go_on()
+    keeper.reached()
+    done = other.run(second, "--resume", name)
+    assert done.code == 0, done
+    drawn = Watch(first).draws
+    keeper.go_on()
+    ended = keeper.end()
+    judged(name, first, second)
+    assert (Watch(first).draws - drawn).total() <= 1, "the loser went on to draw"
+    return ended, first
+
+
+@pytest.mark.parametrize("method", ["independent", "mst"])
+@pytest.mark.parametrize("number", [1, 3])
+def test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not(
+    keeper: Keeper, other: Keeper, make: Make, method: str, number: int
+) -> None:
+    ended, first = raced(keeper, other, make, method, number)
+    assert ended.code == 1 and not ended.out and ended.err.count("\n") == 1, ended
+    assert "finished elsewhere" in ended.err and "--resume" not in ended.err
+    (name,) = Watch(first).begun
+    again = keeper.run(first, "--resume", name)
+    assert again.code == 1 and "finished elsewhere" in again.err, again
+    assert not (outputs(first) / name).exists()
+
+
+@pytest.mark.parametrize("method", ["independent", "mst"])
+def test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled(
+    keeper: Keeper, other: Keeper, make: Make, method: str
+) -> None:
+    """No charge comes after it, so that the fence before a charge says nothing."""
+    ended, _ = raced(keeper, other, make, method, LAST[method])
+    assert ended.code == 1 and "finished elsewhere" in ended.err, ended
+
+
+def test_a_copy_with_all_answers_publishes_the_same_bundle(keeper: Keeper, other: Keeper, make: Make) -> None:
+    ended, _ = raced(keeper, other, make, "mst", LAST["mst"] + 1)
+    assert ended.code == 0, ended
+
+
+@pytest.mark.parametrize(
+    ("fault", "number", "caught"),
+    [
+        ("copies unfenced", 2, "the loser went on to draw"),
+        ("every settlement believed", LAST["independent"], "different noise"),
+    ],
+)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_release_without_its_fence_or_its_digest_is_caught(
+    keeper: Keeper, other: Keeper, make: Make, fault: str, number: int, caught: str
+) -> None:
+    """The planted faults."""
+    with pytest.raises(AssertionError, match=caught):
+        raced(keeper, other, make, "independent", number, fault)
+
+
+def test_a_release_that_was_taken_over_can_be_taken_back(keeper: Keeper, other: Keeper, make: Make) -> None:
+    """The copy that took it over died: the first says that another has it, and takes it back if told to."""
+    first = make("first", "mst")
+    keeper.begin(first, pauses=[("begin draw", 3)])
+    keeper.reached()
+    second, name = copied(first, make, "mst")
+    assert other.run(second, "--resume", name, stop=("begin draw", 2)).code == DIED
+    keeper.go_on()
+    ended = keeper.end()
+    assert ended.code == 1 and "being finished elsewhere" in ended.err, ended
+    assert ended.err.endswith(f"--resume {name}\n")
+    assert keeper.run(first, "--resume", name).code == 0
+    late = other.run(second, "--resume", name)
+    assert late.code == 1 and "finished elsewhere" in late.err, late
+    judged(name, first, second)
+
+
+def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: Keeper, make: Make) -> None:
+    """It was copied before the first question, and its table can't be read; the first run has asked much."""
+    first = make("first", "mst")
+    keeper.begin(first, pauses=[("end reserve budget", 1), ("begin fit the model", 1)])
+    keeper.reached()
+    second, name = copied(first, make, "mst")
+    keeper.go_on()
+    keeper.reached()
+    (second.folder / "people.csv").unlink()
+    failed = other.run(second, "--resume", name)
+    assert failed.code == 4 and f"--resume {name}" in failed.err, failed
+    assert first.ledger.state(name) == "reserved"
+    keeper.send(signal.SIGKILL)
+    assert keeper.end().code == DIED
+    assert keeper.run(first, "--resume", name).code == 0
+    judged(name, first, second)
+
+
+def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_than_it_asks(
+    keeper: Keeper, make: Make
+) -> None:
+    first = make("first", "mst")
+    keeper.begin(first, pauses=[("begin draw", 2), ("begin draw", 4)])
+    keeper.reached()
+    (name,) = Watch(first).begun
+    journal = outputs(first) / f".{name}.partial" / "private" / "journal.jsonl"
+    old = shutil.copy(journal, first.home / "old.jsonl")
+    keeper.go_on()
+    keeper.reached()
+
+    def abandon(*more: str) -> Ended:
+        words = ("ledger", "abandon", name, "--reason", "lost", "--yes", "--ledger", first.url, *more)
+        return first.call([sys.executable, "-m", "dpsynth", *words])
+
+    refused = abandon("--journal", str(old))
+    assert refused.code == 2 and "is a copy of the journal" in refused.err, refused
+    running = abandon("--journal", str(journal))
+    assert running.code == 1 and "is being run already" in running.err, running
+    drawn = Watch(first).draws
+    assert abandon().code == 0
+    keeper.go_on()
+    ended = keeper.end()
+    assert ended.code == 1 and "was abandoned" in ended.err, ended
+    assert (Watch(first).draws - drawn).total() <= 1 and not (outputs(first) / name).exists()
+    entry = first.ledger.release(name)
+    assert entry is not None and entry.state == "abandoned" and entry.cost == entry.reserved
+
+
+def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: random.Random, run: str) -> None:
+    """Two copies, made at some place, are resumed in turn and at once, and killed, until one is done."""
+    first = make(f"{run}-a", method)
+    stops = [s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] != "begin plan"]
+    reserved = [name for name, _ in stops].index("end reserve budget")
+    assert keepers[0].run(first, stop=chance.choice(stops[reserved:])).code == DIED
+    (name,) = Watch(first).begun
+    second = make(f"{run}-b", method)
+    shutil.copytree(first.folder / "outputs", second.folder / "outputs")
+    for _ in range(chance.randrange(3)):
+        for keeper, place in zip(keepers, (first, second), strict=True):
+            keeper.begin(place, "--resume", name, after=chance.uniform(0, 0.3))
+        for keeper in keepers:
+            keeper.end()
+    for keeper, place in zip(keepers, (first, second), strict=True):
+        ended = keeper.run(place, "--resume", name)
+        # So many lost answers leave nothing to ask with.
+        assert ended.code in (0, 3) or "finished elsewhere" in ended.err, ended
+    if any((outputs(place) / name).exists() for place in (first, second)):
+        judged(name, first, second)
+    else:
+        assert first.ledger.state(name) == "reserved"
+
+
+@pytest.mark.parametrize("method", ["independent", "mst"])
+def test_two_copies_that_are_resumed_at_once_and_killed_publish_one_bundle(
+    keeper: Keeper, other: Keeper, make: Make, method: str
+) -> None:
+    chance = random.Random(12)
+    for number in range(2):
+        fought((keeper, other), make, method, chance, f"{number}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["independent", "mst"])
+def test_two_copies_in_fifty_fights_publish_one_bundle_each(
+    keeper: Keeper, other: Keeper, make: Make, method: str
+) -> None:
+    """Two hundred over both databases and strategies."""
+    chance = random.Random(13)
+    for number in range(50):
+        fought((keeper, other), make, method, chance, f"{number}")
