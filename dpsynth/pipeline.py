@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.config import Spec
+from dpsynth.lifecycle.beginning import Request, begin
 from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
@@ -36,7 +37,8 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, publication_of, publish, write
-from dpsynth.lifecycle.release_run import Request, Tell, begin, composed, settle, silently
+from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 

@@ -333,7 +333,7 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
     """The journal of an unfinished release of a config."""
     if spec is None:
         return None
-    from dpsynth.lifecycle.release_run import journal_of
+    from dpsynth.lifecycle.folders import journal_of
 
     folder = out / spec.release
     whole = folder / release_id

@@ -9,6 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+Tell = Callable[[str], None]
+"""Takes a public sentence for whoever runs the release."""
+
+
+def silently(sentence: str) -> None:
+    """Tell nobody."""
+    del sentence
+
+
 Advance = Callable[[int, int], None]
 """Called with how much of a step is done and how much there is."""
 

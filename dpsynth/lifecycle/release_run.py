@@ -24,15 +24,9 @@ same bundle in its place.
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,47 +38,17 @@ from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
-from dpsynth.config import CompiledSpec
-from dpsynth.curator.journal import Fence, Journal
-from dpsynth.domain.slices import Slice
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
-from dpsynth.evidence.earlier_releases import earlier_releases
+from dpsynth.curator.journal import Journal
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
 from dpsynth.evidence.reused import Reused
-from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
-from dpsynth.ledger.refusals import taken_over
-from dpsynth.lifecycle.inputs import Inputs, accept_source
-from dpsynth.plan.occasion import Occasion, occasion_of
+from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
-from dpsynth.plan.reservation import reservation_of
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.folders import discard
 
-_JOURNAL = Path("private", "journal.jsonl")
-_UNCHARGED = "Nothing was charged."
-
-Tell = Callable[[str], None]
-"""Takes a public sentence for whoever runs the release."""
-
-
-def silently(sentence: str) -> None:
-    """Tell nobody."""
-    del sentence
-
-
-@dataclass(frozen=True)
-class Request:
-    """A run as it was asked for on the command line.
-
-    Attributes:
-        outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of a release to finish.
-        period: label of the slice to release; left out: the last one that has ended.
-    """
-
-    outputs: Path
-    resume: str | None = None
-    period: str | None = None
+UNCHARGED = "Nothing was charged."
 
 
 @dataclass
@@ -157,9 +121,9 @@ class ReleaseRun:
                 self.ledger.abandon(
                     self.release_id, NOTHING, [], "nothing was asked of the table", self.holder
                 )
-                _discard(self.partial)
+                discard(self.partial)
                 if isinstance(error, SourceError):
-                    error.args = (f"{error} {_UNCHARGED}",)
+                    error.args = (f"{error} {UNCHARGED}",)
                 return
         budget = "Its budget is settled" if sealed else "Its budget stays reserved"
         rest = f"{budget}; finish it with: --resume {self.release_id}"
@@ -167,106 +131,6 @@ class ReleaseRun:
             raise Interrupted(f"Release {self.release_id} was interrupted. {rest}") from None
         if isinstance(error, DpsynthError):
             error.args = (f"{error} Release {self.release_id} is not finished. {rest}",)
-
-
-def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
-    """Accept the source, start or find the journal, then reserve the whole budget in the ledger.
-
-    The journal comes first: a reservation without one means that it was lost, and then
-    nobody can say what was drawn. Before both, a new release that the ledger would take has its
-    source accepted, so that no charge is ever made for one that is broken. A release that is resumed is taken
-    over from whichever run had it.
-
-    Raises:
-        ConfigError: the config, the period or the ledger can't be used.
-        BudgetRefused: the ledger refuses.
-        SourceError: the table can't be read.
-        TakenOver: the release was finished with the answers of another copy.
-        Interrupted: the ledger went away before it said whether it has the reservation.
-    """
-    from dpsynth.ledger.ledger import Ledger
-
-    spec, compiled, plan, resume = inputs.spec, inputs.compiled, inputs.plan, request.resume
-    now, holder = datetime.now(UTC), secrets.token_hex(16)
-    ledger = Ledger(spec.ledger.url, spec.ledger.head)
-    account = ledger.balance(spec.ledger.dataset)
-    if (last := ledger.clock_behind()) is not None:
-        tell(
-            f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
-            "dated by the later. Check the clock; periods and schedules go by it."
-        )
-    folder = request.outputs / spec.release
-    if account is not None:
-        _tell_of_the_unfinished(account.releases, spec.release, resume, tell)
-    if resume is not None:
-        journal = _found(compiled, folder, resume)
-        occasion = _recorded(journal)
-        if request.period is not None and request.period != occasion.label:
-            raise ConfigError(
-                f"Release {resume} is that of {occasion.label or 'the whole table'}, so it can't be finished "
-                f"with --period {request.period}. Leave out --period."
-            )
-        release_id = resume
-    else:
-        occasion = occasion_of(spec, now, request.period)
-        release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
-        if ledger.foreseen(reservation_of(compiled, plan, occasion, release_id)) is None:
-            try:
-                accept_source(inputs, occasion)
-            except SourceError as error:
-                raise SourceError(f"{error} {_UNCHARGED}") from None
-        reused = _reused(inputs, request, occasion, account, tell)
-        header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
-        with _alone_in(folder):
-            _clear(folder, ledger, tell)
-            journal = _started(partial_of(folder, release_id), header, holder)
-    try:
-        wanted = replace(reservation_of(compiled, plan, occasion, release_id), holder=holder)
-        entry = _reserved(ledger, wanted)
-        if entry.release_id != release_id:
-            journal.close()
-            _discard(partial_of(folder, release_id))
-            journal = _shown_again(compiled, folder, entry, tell)
-        if entry.state == "closed":
-            if entry.digest not in ("", journal.digest):
-                raise taken_over(entry.release_id, entry.state)
-        elif entry.holder != holder:
-            _take(ledger, entry.release_id, journal, holder)
-    except BaseException as error:
-        journal.close()
-        if resume is None and isinstance(error, BudgetRefused | ConfigError):
-            _discard(partial_of(folder, release_id))
-        raise
-    name = entry.release_id
-    journal.sealed = entry.state == "closed"
-    journal.fence = _fence(ledger, name, holder)
-    return ReleaseRun(name, occasion, folder / name, partial_of(folder, name), ledger, journal, holder)
-
-
-def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:
-    """Take a release over, so that no other copy of its folder can go on."""
-    journal.hold(holder)
-    try:
-        ledger.take(release_id, holder)
-    except ConfigError as error:
-        raise Interrupted(
-            f"{error} Whether release {release_id} may go on here can't be told until the ledger is back. "
-            f"Nothing was read. Go on with: --resume {release_id}"
-        ) from None
-
-
-def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
-    """The check before each charge that a run is the holder of its release still."""
-
-    def check() -> None:
-        try:
-            ledger.check_holder(release_id, holder)
-        except ConfigError as error:
-            raise Interrupted(
-                f"{error} Nothing is asked of the table unless the ledger says that no other run went on."
-            ) from None
-
-    return check
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
@@ -345,226 +209,3 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     epsilon = min(told.epsilon, Fraction(str(terms["epsilon"])))
     amount = Amount(epsilon, told.delta) if found else Amount()
     return spent(found, amount), [events.to_json(e) for e in found]
-
-
-def _reused(
-    inputs: Inputs, request: Request, occasion: Occasion, account: Balance | None, tell: Tell
-) -> Reused | None:
-    """The earlier releases that serve as evidence, as they are now."""
-    reuse, plan = inputs.spec.reuse, inputs.plan
-    if not (reuse.same_period or reuse.earlier_periods):
-        return None
-    found, left_out = earlier_releases(
-        account,
-        Amount(plan.epsilon, plan.spent_delta),
-        occasion.part,
-        inputs.compiled.columns,
-        request.outputs,
-        same_period=reuse.same_period,
-        earlier_periods=reuse.earlier_periods,
-    )
-    for sentence in left_out:
-        tell(sentence)
-    return found
-
-
-def _header(
-    inputs: Inputs, occasion: Occasion, reused: Reused | None, release_id: str, now: datetime
-) -> dict[str, object]:
-    """The first line of a new journal; the ledger's name is added to it."""
-    spec, plan, part = inputs.spec, inputs.plan, occasion.part
-    return {
-        "release": spec.release,
-        "id": release_id,
-        "spec": inputs.compiled.fingerprint,
-        "terms": {
-            "measure": plan.measure,
-            "epsilon": str(plan.epsilon),
-            "delta": str(plan.spent_delta),
-        },
-        "date": now.date().isoformat(),
-        "occasion": occasion.label,
-        "part": None if part is None else part.to_json(),
-        "reused": None if reused is None else reused.to_journal(),
-        "public": inputs.public_sha256,
-        "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
-        "key": secrets.token_hex(32),
-    }
-
-
-def _started(partial: Path, header: dict[str, object], holder: str) -> Journal:
-    try:
-        journal = Journal.create(partial / _JOURNAL, header)
-        journal.hold(holder)
-    except OSError:
-        _discard(partial)
-        raise
-    return journal
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Nobody else begins a release in a folder, or clears it, while this lasts."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise ConfigError(
-            f"The folder for bundles {folder} can't be made: {error.strerror}. Give another with --out."
-        ) from None
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
-    """Remove what runs left that died before they had reserved, and tell of all that is not reserved."""
-    for partial in sorted(folder.glob(".*.partial")):
-        release_id = partial.name[1:].removesuffix(".partial")
-        path = partial / _JOURNAL
-        known = ledger.release(release_id)
-        if known is not None:
-            if known.state == "closed":
-                tell(
-                    f"Release {release_id} is settled, and its bundle was not put in its place. Unless it is "
-                    f"running, finish it, for nothing more, with --resume {release_id}"
-                )
-            continue
-        # Whoever makes a journal holds the folder: one without a whole line is nobody's.
-        if not path.exists() or b"\n" not in path.read_bytes():
-            shutil.rmtree(partial, ignore_errors=True)
-        else:
-            try:
-                journal = Journal.open(path)
-            except DpsynthError:
-                # It is running, or is damaged.
-                continue
-            if journal.header["ledger"] != ledger.name:
-                journal.close()
-                continue
-            if journal.entries:
-                journal.close()
-                tell(
-                    f"{partial} has answers of release {release_id}, and the ledger {ledger.name} knows of "
-                    "no such release: it was restored from an older copy, or begun anew."
-                )
-                continue
-            shutil.rmtree(partial, ignore_errors=True)
-            journal.close()
-        tell(f"{partial} was left by a run that died before it had reserved or asked anything: removed.")
-
-
-def _found(compiled: CompiledSpec, folder: Path, release_id: str) -> Journal:
-    """The journal of a release that was begun, checked against the spec."""
-    if not release_id.replace("-", "").isalnum():
-        raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
-    path = journal_of(folder, release_id)
-    if path is None:
-        raise ConfigError(
-            f"There is no release {release_id} to resume under {folder}: no journal is there. If it "
-            f"was deleted, what the release reserved stays charged; {_given_up(release_id)}"
-        )
-    journal = Journal.open(path)
-    if journal.header["id"] != release_id:
-        journal.close()
-        raise ConfigError(
-            f"{path} is the journal of release {journal.header['id']}, and not of {release_id}. Bring its "
-            "own back, or resume the other in its own folder."
-        )
-    if journal.header["spec"] != compiled.fingerprint:
-        journal.close()
-        raise ConfigError(
-            f"The config has changed since release {release_id} began, so its answers can't be used with it. "
-            "Resume with the config that it began with, or start a new release."
-        )
-    return journal
-
-
-def partial_of(folder: Path, release_id: str) -> Path:
-    """Where a release stands until it is whole."""
-    return folder / f".{release_id}.partial"
-
-
-def journal_of(folder: Path, release_id: str) -> Path | None:
-    """The journal of a release that is whole or under way, if there is one."""
-    places = (place / _JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
-    return next((path for path in places if path.is_file()), None)
-
-
-def _recorded(journal: Journal) -> Occasion:
-    label, part = journal.header["occasion"], journal.header["part"]
-    return Occasion(
-        None if label is None else str(label), Slice.from_json(part) if isinstance(part, Mapping) else None
-    )
-
-
-def _reserved(ledger: Ledger, wanted: Reservation) -> ReleaseEntry:
-    """Reserve; a ledger that went away before it answered is asked once more what it has."""
-    try:
-        return ledger.reserve(wanted)
-    except ConfigError as error:
-        try:
-            known = ledger.release(wanted.release_id)
-        except ConfigError:
-            raise Interrupted(
-                f"{error} Whether release {wanted.release_id} was reserved can't be told until the ledger is "
-                f"back. Nothing was read. Go on with: --resume {wanted.release_id}"
-            ) from None
-        if known is None or known.state != "reserved":
-            raise
-        return known
-
-
-def _shown_again(compiled: CompiledSpec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
-    """The journal of the release that an occasion has had already."""
-    what = f"{entry.occasion} of release '{compiled.spec.release}'"
-    begun = "was released" if entry.state == "closed" else "was begun"
-    if entry.spec != compiled.whole_fingerprint:
-        raise ConfigError(
-            f"{what} {begun} on {entry.created} as {entry.release_id}, with another config, and a period is "
-            "released once. Go back to that config; or give this one another name with the key release, and "
-            "it is released and charged anew."
-        )
-    if journal_of(folder, entry.release_id) is None:
-        more = (
-            "Copy it back from where it was released"
-            if entry.state == "closed"
-            else f"Run where it was begun, or {_given_up(entry.release_id)}"
-        )
-        raise ConfigError(
-            f"{what} {begun} on {entry.created} as {entry.release_id}, and a period is released once; but "
-            f"{folder} has nothing of it. {more}."
-        )
-    if entry.state == "closed":
-        tell(f"{what} was released on {entry.created}: its bundle is shown again, and nothing is charged.")
-    else:
-        tell(f"{what} was begun on {entry.created} as {entry.release_id} and not finished: it goes on.")
-    return _found(compiled, folder, entry.release_id)
-
-
-def _tell_of_the_unfinished(
-    releases: Sequence[ReleaseEntry], name: str, resume: str | None, tell: Tell
-) -> None:
-    left = [r for r in releases if r.state == "reserved" and r.release == name and r.release_id != resume]
-    for release in left:
-        of = "" if release.occasion is None else f" of {release.occasion}"
-        tell(
-            f"Release {release.release_id}{of} has been reserved since {release.created} and has not ended. "
-            f"Unless it is running, finish it with --resume {release.release_id}, or "
-            f"{_given_up(release.release_id)}"
-        )
-
-
-def _given_up(release_id: str) -> str:
-    return f'give it up with: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'
-
-
-def _discard(partial: Path) -> None:
-    """Remove the folder of a release that asked nothing, and the one above if nothing else is there."""
-    shutil.rmtree(partial, ignore_errors=True)
-    with suppress(OSError):
-        partial.parent.rmdir()

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.lifecycle import release_run
+from dpsynth.lifecycle import beginning
 from tests.fuzz import csvs, parquets, tables, yamls
 from tests.release.keeper import Keeper
 from tests.release.place import HEADER, Ended, Place, environment, people
@@ -152,7 +152,7 @@ def test_a_release_that_reserves_before_its_table_is_accepted_is_caught(
     from dpsynth.errors import SourceError
     from tests.release.place import release
 
-    monkeypatch.setattr(release_run, "accept_source", lambda *_: None)
+    monkeypatch.setattr(beginning, "accept_source", lambda *_: None)
     (place.folder / "people.csv").write_bytes(b"a,b\n1,2\n")
     with pytest.raises(SourceError):
         release(place)

@@ -25,7 +25,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 import dpsynth.cli
 import dpsynth.ledger.ledger
-import dpsynth.lifecycle.release_run
+import dpsynth.lifecycle.beginning
 import dpsynth.lifecycle.steps
 import dpsynth.pipeline
 from dpsynth.curator import noise
@@ -52,9 +52,9 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
     "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
-    "copies unfenced": lambda: setattr(dpsynth.lifecycle.release_run, "_fence", lambda *_: unfenced),
+    "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
-    "lost answers believed": lambda: setattr(dpsynth.lifecycle.release_run, "_reserved", Ledger.reserve),
+    "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),
 }
 """What may be planted, besides "charged late"."""
 

@@ -1,0 +1,301 @@
+"""The beginning of a run: source accepted, journal begun or found, budget reserved, release taken.
+
+Invariant: nothing is reserved, nor written, for a table that can't be read; and an occasion is released
+once: who comes second is shown what is there.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpsynth.accounting.amount import Amount
+from dpsynth.config import CompiledSpec
+from dpsynth.curator.journal import Fence, Journal
+from dpsynth.domain.slices import Slice
+from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError
+from dpsynth.evidence.earlier_releases import earlier_releases
+from dpsynth.evidence.reused import Reused
+from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
+from dpsynth.ledger.refusals import taken_over
+from dpsynth.lifecycle.inputs import Inputs, accept_source
+from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.plan.occasion import Occasion, occasion_of
+from dpsynth.plan.reservation import reservation_of
+
+if TYPE_CHECKING:
+    from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.folders import (
+    alone_in,
+    clear,
+    discard,
+    found_journal,
+    given_up,
+    journal_of,
+    partial_of,
+    started_journal,
+)
+from dpsynth.lifecycle.release_run import UNCHARGED, ReleaseRun
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run as it was asked for on the command line.
+
+    Attributes:
+        outputs: folder under which ``<release>/<release id>`` appears.
+        resume: id of a release to finish.
+        period: label of the slice to release; left out: the last one that has ended.
+    """
+
+    outputs: Path
+    resume: str | None = None
+    period: str | None = None
+
+
+def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
+    """Accept the source, start or find the journal, then reserve the whole budget in the ledger.
+
+    The journal comes first: a reservation without one means that it was lost, and then
+    nobody can say what was drawn. Before both, a new release that the ledger would take has its
+    source accepted, so that no charge is ever made for one that is broken. A release that is resumed is taken
+    over from whichever run had it.
+
+    Raises:
+        ConfigError: the config, the period or the ledger can't be used.
+        BudgetRefused: the ledger refuses.
+        SourceError: the table can't be read.
+        TakenOver: the release was finished with the answers of another copy.
+        Interrupted: the ledger went away before it said whether it has the reservation.
+    """
+    from dpsynth.ledger.ledger import Ledger
+
+    spec, now = inputs.spec, datetime.now(UTC)
+    ledger = Ledger(spec.ledger.url, spec.ledger.head)
+    account = ledger.balance(spec.ledger.dataset)
+    if (last := ledger.clock_behind()) is not None:
+        tell(
+            f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
+            "dated by the later. Check the clock; periods and schedules go by it."
+        )
+    if account is not None:
+        _tell_of_the_unfinished(account.releases, spec.release, request.resume, tell)
+    if request.resume is None:
+        begun = _new(inputs, request, ledger, account, now, tell)
+    else:
+        begun = _resumed(inputs, request, request.resume)
+    return _reserved_run(inputs, request, ledger, begun, tell)
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A release with a journal, of which the ledger has to hear yet.
+
+    Attributes:
+        release_id: names it for ever.
+        occasion: what it is the release of.
+        journal: begun or found.
+        holder: names this run of it.
+    """
+
+    release_id: str
+    occasion: Occasion
+    journal: Journal
+    holder: str
+
+
+def _resumed(inputs: Inputs, request: Request, release_id: str) -> _Begun:
+    """The release that is to be finished."""
+    journal = found_journal(inputs.compiled, request.outputs / inputs.spec.release, release_id)
+    occasion = _occasion_on_record(journal)
+    if request.period is not None and request.period != occasion.label:
+        raise ConfigError(
+            f"Release {release_id} is that of {occasion.label or 'the whole table'}, so it can't be finished "
+            f"with --period {request.period}. Leave out --period."
+        )
+    return _Begun(release_id, occasion, journal, secrets.token_hex(16))
+
+
+def _new(
+    inputs: Inputs, request: Request, ledger: Ledger, account: Balance | None, now: datetime, tell: Tell
+) -> _Begun:
+    """A new release, its source accepted if the ledger would take it, its journal begun."""
+    occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
+    release_id, holder = f"{now:%Y%m%d}-{secrets.token_hex(4)}", secrets.token_hex(16)
+    if ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, occasion, release_id)) is None:
+        try:
+            accept_source(inputs, occasion)
+        except SourceError as error:
+            raise SourceError(f"{error} {UNCHARGED}") from None
+    reused = _reused(inputs, request, occasion, account, tell)
+    header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
+    with alone_in(folder):
+        clear(folder, ledger, tell)
+        journal = started_journal(partial_of(folder, release_id), header, holder)
+    return _Begun(release_id, occasion, journal, holder)
+
+
+def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begun, tell: Tell) -> ReleaseRun:
+    """The run of a release that the ledger has as reserved or closed, and of which it is the holder."""
+    folder, journal, holder = request.outputs / inputs.spec.release, begun.journal, begun.holder
+    wanted = reservation_of(inputs.compiled, inputs.plan, begun.occasion, begun.release_id)
+    try:
+        entry = _reserved(ledger, replace(wanted, holder=holder))
+        if entry.release_id != begun.release_id:
+            journal.close()
+            discard(partial_of(folder, begun.release_id))
+            journal = _shown_again(inputs.compiled, folder, entry, tell)
+        if entry.state == "closed":
+            if entry.digest not in ("", journal.digest):
+                raise taken_over(entry.release_id, entry.state)
+        elif entry.holder != holder:
+            _take(ledger, entry.release_id, journal, holder)
+    except BaseException as error:
+        journal.close()
+        if request.resume is None and isinstance(error, BudgetRefused | ConfigError):
+            discard(partial_of(folder, begun.release_id))
+        raise
+    name = entry.release_id
+    journal.sealed = entry.state == "closed"
+    journal.fence = _fence(ledger, name, holder)
+    partial = partial_of(folder, name)
+    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder)
+
+
+def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:
+    """Take a release over, so that no other copy of its folder can go on."""
+    journal.hold(holder)
+    try:
+        ledger.take(release_id, holder)
+    except ConfigError as error:
+        raise Interrupted(
+            f"{error} Whether release {release_id} may go on here can't be told until the ledger is back. "
+            f"Nothing was read. Go on with: --resume {release_id}"
+        ) from None
+
+
+def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
+    """The check before each charge that a run is the holder of its release still."""
+
+    def check() -> None:
+        try:
+            ledger.check_holder(release_id, holder)
+        except ConfigError as error:
+            raise Interrupted(
+                f"{error} Nothing is asked of the table unless the ledger says that no other run went on."
+            ) from None
+
+    return check
+
+
+def _reused(
+    inputs: Inputs, request: Request, occasion: Occasion, account: Balance | None, tell: Tell
+) -> Reused | None:
+    """The earlier releases that serve as evidence, as they are now."""
+    reuse, plan = inputs.spec.reuse, inputs.plan
+    if not (reuse.same_period or reuse.earlier_periods):
+        return None
+    found, left_out = earlier_releases(
+        account,
+        Amount(plan.epsilon, plan.spent_delta),
+        occasion.part,
+        inputs.compiled.columns,
+        request.outputs,
+        same_period=reuse.same_period,
+        earlier_periods=reuse.earlier_periods,
+    )
+    for sentence in left_out:
+        tell(sentence)
+    return found
+
+
+def _header(
+    inputs: Inputs, occasion: Occasion, reused: Reused | None, release_id: str, now: datetime
+) -> dict[str, object]:
+    """The first line of a new journal; the ledger's name is added to it."""
+    spec, plan, part = inputs.spec, inputs.plan, occasion.part
+    return {
+        "release": spec.release,
+        "id": release_id,
+        "spec": inputs.compiled.fingerprint,
+        "terms": {
+            "measure": plan.measure,
+            "epsilon": str(plan.epsilon),
+            "delta": str(plan.spent_delta),
+        },
+        "date": now.date().isoformat(),
+        "occasion": occasion.label,
+        "part": None if part is None else part.to_json(),
+        "reused": None if reused is None else reused.to_journal(),
+        "public": inputs.public_sha256,
+        "seed": secrets.randbits(64) if spec.sample.seed is None else spec.sample.seed,
+        "key": secrets.token_hex(32),
+    }
+
+
+def _occasion_on_record(journal: Journal) -> Occasion:
+    label, part = journal.header["occasion"], journal.header["part"]
+    return Occasion(
+        None if label is None else str(label), Slice.from_json(part) if isinstance(part, Mapping) else None
+    )
+
+
+def _reserved(ledger: Ledger, wanted: Reservation) -> ReleaseEntry:
+    """Reserve; a ledger that went away before it answered is asked once more what it has."""
+    try:
+        return ledger.reserve(wanted)
+    except ConfigError as error:
+        try:
+            known = ledger.release(wanted.release_id)
+        except ConfigError:
+            raise Interrupted(
+                f"{error} Whether release {wanted.release_id} was reserved can't be told until the ledger is "
+                f"back. Nothing was read. Go on with: --resume {wanted.release_id}"
+            ) from None
+        if known is None or known.state != "reserved":
+            raise
+        return known
+
+
+def _shown_again(compiled: CompiledSpec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
+    """The journal of the release that an occasion has had already."""
+    what = f"{entry.occasion} of release '{compiled.spec.release}'"
+    begun = "was released" if entry.state == "closed" else "was begun"
+    if entry.spec != compiled.whole_fingerprint:
+        raise ConfigError(
+            f"{what} {begun} on {entry.created} as {entry.release_id}, with another config, and a period is "
+            "released once. Go back to that config; or give this one another name with the key release, and "
+            "it is released and charged anew."
+        )
+    if journal_of(folder, entry.release_id) is None:
+        more = (
+            "Copy it back from where it was released"
+            if entry.state == "closed"
+            else f"Run where it was begun, or {given_up(entry.release_id)}"
+        )
+        raise ConfigError(
+            f"{what} {begun} on {entry.created} as {entry.release_id}, and a period is released once; but "
+            f"{folder} has nothing of it. {more}."
+        )
+    if entry.state == "closed":
+        tell(f"{what} was released on {entry.created}: its bundle is shown again, and nothing is charged.")
+    else:
+        tell(f"{what} was begun on {entry.created} as {entry.release_id} and not finished: it goes on.")
+    return found_journal(compiled, folder, entry.release_id)
+
+
+def _tell_of_the_unfinished(
+    releases: Sequence[ReleaseEntry], name: str, resume: str | None, tell: Tell
+) -> None:
+    left = [r for r in releases if r.state == "reserved" and r.release == name and r.release_id != resume]
+    for release in left:
+        of = "" if release.occasion is None else f" of {release.occasion}"
+        tell(
+            f"Release {release.release_id}{of} has been reserved since {release.created} and has not ended. "
+            f"Unless it is running, finish it with --resume {release.release_id}, or "
+            f"{given_up(release.release_id)}"
+        )

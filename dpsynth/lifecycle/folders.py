@@ -1,0 +1,141 @@
+"""Folders of releases: journals begun and found, leftovers of dead runs cleared.
+
+Invariant: nobody else begins a release in a folder, or clears it, while a run does.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpsynth.config import CompiledSpec
+from dpsynth.curator.journal import Journal
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.lifecycle.progress import Tell
+
+if TYPE_CHECKING:
+    from dpsynth.ledger.ledger import Ledger
+
+JOURNAL = Path("private", "journal.jsonl")
+
+
+def partial_of(folder: Path, release_id: str) -> Path:
+    """Where a release stands until it is whole."""
+    return folder / f".{release_id}.partial"
+
+
+def journal_of(folder: Path, release_id: str) -> Path | None:
+    """The journal of a release that is whole or under way, if there is one."""
+    places = (place / JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
+    return next((path for path in places if path.is_file()), None)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else begins a release in a folder, or clears it, while this lasts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ConfigError(
+            f"The folder for bundles {folder} can't be made: {error.strerror}. Give another with --out."
+        ) from None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
+    """Remove what runs left that died before they had reserved, and tell of all that is not reserved."""
+    for partial in sorted(folder.glob(".*.partial")):
+        release_id = partial.name[1:].removesuffix(".partial")
+        path = partial / JOURNAL
+        known = ledger.release(release_id)
+        if known is not None:
+            if known.state == "closed":
+                tell(
+                    f"Release {release_id} is settled, and its bundle was not put in its place. Unless it is "
+                    f"running, finish it, for nothing more, with --resume {release_id}"
+                )
+            continue
+        # Whoever makes a journal holds the folder: one without a whole line is nobody's.
+        if not path.exists() or b"\n" not in path.read_bytes():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            try:
+                journal = Journal.open(path)
+            except DpsynthError:
+                # It is running, or is damaged.
+                continue
+            if journal.header["ledger"] != ledger.name:
+                journal.close()
+                continue
+            if journal.entries:
+                journal.close()
+                tell(
+                    f"{partial} has answers of release {release_id}, and the ledger {ledger.name} knows of "
+                    "no such release: it was restored from an older copy, or begun anew."
+                )
+                continue
+            shutil.rmtree(partial, ignore_errors=True)
+            journal.close()
+        tell(f"{partial} was left by a run that died before it had reserved or asked anything: removed.")
+
+
+def started_journal(partial: Path, header: dict[str, object], holder: str) -> Journal:
+    """A new journal with its first line, held by the run that begins it."""
+    try:
+        journal = Journal.create(partial / JOURNAL, header)
+        journal.hold(holder)
+    except OSError:
+        discard(partial)
+        raise
+    return journal
+
+
+def found_journal(compiled: CompiledSpec, folder: Path, release_id: str) -> Journal:
+    """The journal of a release that was begun, checked against the spec."""
+    if not release_id.replace("-", "").isalnum():
+        raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
+    path = journal_of(folder, release_id)
+    if path is None:
+        raise ConfigError(
+            f"There is no release {release_id} to resume under {folder}: no journal is there. If it "
+            f"was deleted, what the release reserved stays charged; {given_up(release_id)}"
+        )
+    journal = Journal.open(path)
+    if journal.header["id"] != release_id:
+        journal.close()
+        raise ConfigError(
+            f"{path} is the journal of release {journal.header['id']}, and not of {release_id}. Bring its "
+            "own back, or resume the other in its own folder."
+        )
+    if journal.header["spec"] != compiled.fingerprint:
+        journal.close()
+        raise ConfigError(
+            f"The config has changed since release {release_id} began, so its answers can't be used with it. "
+            "Resume with the config that it began with, or start a new release."
+        )
+    return journal
+
+
+def discard(partial: Path) -> None:
+    """Remove the folder of a release that asked nothing, and the one above if nothing else is there."""
+    shutil.rmtree(partial, ignore_errors=True)
+    with suppress(OSError):
+        partial.parent.rmdir()
+
+
+def given_up(release_id: str) -> str:
+    """Words that say how a release is given up."""
+    return f'give it up with: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'
