@@ -6,8 +6,8 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# A worker a core; one that is done early takes tests from another.
-PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+# A worker a core, which gets a file at a time, in the order in which they are collected.
+PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
 
 # Without compiled modules every command would start seconds later.
 unexport PYTHONDONTWRITEBYTECODE

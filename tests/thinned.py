@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -10,22 +10,27 @@ import pytest
 
 
 def thinned(
-    *axes: Sequence[object], possible: Callable[..., bool] = lambda *_: True, strength: int = 2
+    *axes: Sequence[Any],
+    possible: Callable[..., bool] = lambda *_: True,
+    by: Callable[..., Sequence[object]] = lambda *case: case,
+    strength: int = 2,
 ) -> list[Any]:
     """The cases of a product for ``parametrize``, of which all but a covering array are ``slow``.
 
     Args:
         axes: the values of each parameter.
         possible: which cases there are at all; by default all of them.
+        by: what it is of a case that is covered; by default its values.
         strength: how many values at a time are covered: 2 for pairs, 1 for each value once.
     """
     cases = [case for case in product(*axes) if possible(*case)]
-    places = [tuple(axis.index(v) for axis, v in zip(axes, case, strict=True)) for case in cases]
-    quick, slow = covering(places, min(strength, len(axes))), pytest.mark.slow
-    return [pytest.param(*c, marks=() if i in quick else slow) for i, c in enumerate(cases)]
+    told = [tuple(v if isinstance(v, Hashable) else id(v) for v in by(*case)) for case in cases]
+    quick, slow = covering(told, strength), pytest.mark.slow
+    assert quick, "nothing would be tried"
+    return [pytest.param(*case, marks=() if i in quick else slow) for i, case in enumerate(cases)]
 
 
-def covering(cases: Sequence[tuple[int, ...]], strength: int) -> set[int]:
+def covering(cases: Sequence[tuple[Hashable, ...]], strength: int) -> set[int]:
     """Positions of cases that hold between them all that any case holds of so many values at a time.
 
     Greedy: the case that covers most of what is open comes next, the first one among equals.

@@ -19,8 +19,8 @@ from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 
 QUICK = {
-    "read csv": 40, "read parquet": 90, "plan": 60, "init csv": 8, "init parquet": 20, "release csv": 1,
-    "release parquet": 3,
+    "read csv": 20, "read parquet": 40, "plan": 30, "init csv": 4, "init parquet": 8, "release csv": 1,
+    "release parquet": 1,
 }  # fmt: skip
 MANY = {
     "read csv": 3400, "read parquet": 4600, "plan": 2000, "init csv": 100, "init parquet": 300,
@@ -50,7 +50,7 @@ def fuzzed(counts: dict[str, int], first: int, folder: Path) -> Counter[str]:
 
 def test_some_thousand_malformed_inputs_end_in_a_result_or_in_one_plain_paragraph(tmp_path: Path) -> None:
     outcomes = fuzzed(QUICK, 0, tmp_path)
-    assert min(outcomes["accepted"], outcomes["refused"]) > 500
+    assert min(outcomes["accepted"], outcomes["refused"]) > 250
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from tests.guarantee.small_tables import (
     neighbours_of,
     tables,
 )
+from tests.thinned import thinned
 
 NOISE = {"pure": "laplace", "zcdp": "laplace", "gdp": "gaussian"}
 CANDIDATES = [("a",), ("b",), ("a", "b")]
@@ -94,13 +95,13 @@ def log_probability(monkeypatch, curator, estimates: Guess, price: Fraction, ord
     return found
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
-@pytest.mark.parametrize("measure", NOISE)
-@pytest.mark.parametrize("estimates", [LOPSIDED, LEVEL], ids=["lopsided", "level"])
-@pytest.mark.parametrize(("penalties", "weights"), NUMBERS)
+@pytest.mark.parametrize(
+    ("near", "measure", "estimates", "numbers"), thinned(NEIGHBOURS, list(NOISE), [LOPSIDED, LEVEL], NUMBERS)
+)
 def test_no_neighbour_of_any_small_table_loses_more_than_the_charge(
-    monkeypatch, near, measure, estimates, penalties, weights
+    monkeypatch, near, measure, estimates, numbers
 ):
+    penalties, weights = numbers
     for price in (Fraction(1, 50), Fraction(1), Fraction(4)):
         choice = Choice(monkeypatch, near, measure, price, estimates, penalties, weights)
         assert choice.charged <= price

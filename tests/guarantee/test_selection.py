@@ -14,7 +14,7 @@ from dpsynth.accounting.events import ExponentialEvent, exponential_within
 from dpsynth.curator import noise
 from tests.accounting.laws import least_mu
 
-DRAWS = 40_000
+DRAWS = [8_000, pytest.param(40_000, marks=pytest.mark.slow)]
 SCORES = np.array([0, 3, 5, 6, 11], dtype=np.int64)
 
 
@@ -23,19 +23,21 @@ def distribution(scores: np.ndarray, scale: float) -> np.ndarray:
     return weight / weight.sum()
 
 
-def frequencies_fit(scale: float, claimed: float) -> bool:
-    seen = np.bincount([noise.choose_index(SCORES, scale) for _ in range(DRAWS)], minlength=len(SCORES))
-    return chisquare(seen, DRAWS * distribution(SCORES, claimed)).pvalue > 1e-6
+def frequencies_fit(scale: float, claimed: float, draws: int) -> bool:
+    seen = np.bincount([noise.choose_index(SCORES, scale) for _ in range(draws)], minlength=len(SCORES))
+    return chisquare(seen, draws * distribution(SCORES, claimed)).pvalue > 1e-6
 
 
+@pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("scale", [2.0, 10.0])
-def test_choices_follow_the_exponential_mechanism(scale: float) -> None:
-    assert frequencies_fit(scale, scale)
+def test_choices_follow_the_exponential_mechanism(scale: float, draws: int) -> None:
+    assert frequencies_fit(scale, scale, draws)
 
 
-def test_choices_sharper_than_charged_for_would_be_seen() -> None:
-    assert not frequencies_fit(0.7 * 4.0, 4.0)
-    assert not frequencies_fit(4.0 / 2, 4.0)
+@pytest.mark.parametrize("draws", DRAWS)
+def test_choices_sharper_than_charged_for_would_be_seen(draws: int) -> None:
+    assert not frequencies_fit(0.7 * 4.0, 4.0, draws)
+    assert not frequencies_fit(4.0 / 2, 4.0, draws)
 
 
 def worst_losses(event: ExponentialEvent) -> tuple[float, float, float]:

@@ -74,7 +74,7 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
     return place, place.run()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
     """A process that forks releases."""
     with Keeper(tmp_path_factory.mktemp("keeper")) as kept:

@@ -84,8 +84,8 @@ def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, ever
 def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at every fourth of a hundred places."""
-    swept(keeper, makers, None, every=4)
+    """Hazards 16, 28, 30, 39: SIGKILL at every seventh of a hundred places."""
+    swept(keeper, makers, None, every=7)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
@@ -93,7 +93,7 @@ def test_a_release_killed_at_some_entries_in_postgresql_is_finished_by_one_resum
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """As above, where the ledger has a part in it."""
-    swept(keeper, makers, LEDGER, every=4)
+    swept(keeper, makers, LEDGER, every=5)
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from dpsynth.plan.plan import make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
 from tests.spec.outlines import Alone, Outline
+from tests.thinned import thinned
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
 PRIVACIES = [
@@ -59,7 +60,10 @@ def plan_of(load_with):
     return made
 
 
-@pytest.fixture(params=product(PRIVACIES, UNITS, MANNERS), ids=" ".join)
+PLANS = [pytest.param(case.values, marks=case.marks) for case in thinned(PRIVACIES, UNITS, MANNERS)]
+
+
+@pytest.fixture(params=PLANS, ids=" ".join)
 def any_plan(request, plan_of):
     """Plans under every kind of privacy, unit and strategy."""
     privacy, unit, manner = request.param

@@ -162,16 +162,16 @@ def planted(rows, rng):
 
 
 @pytest.mark.parametrize(("method", "measure", "noise"), RUNS)
-def test_at_high_epsilon_each_finds_the_pairs_that_were_planted(method, measure, noise):
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        domain, codes = planted(5000, rng)
-        door = FakeCurator(domain, codes, 50 * BUDGET[measure], rng, measure, noise)
-        problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
-        found = STRATEGIES[method].select(door, problem)
-        together = {frozenset(p) for clique in found.cliques for p in combinations(clique, 2)}
-        assert {frozenset("ab"), frozenset("cd")} <= together
-        assert frozenset("ae") in together or frozenset("be") in together
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
+def test_at_high_epsilon_each_finds_the_pairs_that_were_planted(method, measure, noise, seed):
+    rng = np.random.default_rng(seed)
+    domain, codes = planted(5000, rng)
+    door = FakeCurator(domain, codes, 50 * BUDGET[measure], rng, measure, noise)
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
+    found = STRATEGIES[method].select(door, problem)
+    together = {frozenset(p) for clique in found.cliques for p in combinations(clique, 2)}
+    assert {frozenset("ab"), frozenset("cd")} <= together
+    assert frozenset("ae") in together or frozenset("be") in together
 
 
 def test_independent_asks_nothing_and_measures_nothing():
