@@ -18,11 +18,10 @@ from pathlib import Path
 import pytest
 
 from dpsynth.curator.journal import Journal
-
-from . import evidence
-from .keeper import Keeper
-from .killed import DIED, FEW_COLUMNS, Watch, apart, passed
-from .place import Ended, Place, people
+from tests.release import evidence
+from tests.release.keeper import Keeper
+from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, passed
+from tests.release.place import Ended, Place, people
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
