@@ -32,7 +32,7 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.config import Spec
-from dpsynth.curator import Contributions, Curator, Journal
+from dpsynth.curator import Curator, Journal, UnboundedCurator
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
@@ -140,7 +140,7 @@ def run(
             "read earlier releases", lambda _: answers_of(work.reused, spec.table_columns(), Path(outputs))
         )
         door = step("open the table", lambda _: open_door(spec, plan, work))
-        if isinstance(door, Contributions):
+        if isinstance(door, UnboundedCurator):
             unbounded, most = door, plan
             plan, curator = step("find most rows", lambda _: find_most_rows(spec, strategy, unbounded, most))
         else:
@@ -215,7 +215,9 @@ def run(
     return Release(work.release_id, work.final, guarantee, table, titles)
 
 
-def find_most_rows(spec: Spec, strategy: Strategy, door: Contributions, plan: Plan) -> tuple[Plan, Curator]:
+def find_most_rows(
+    spec: Spec, strategy: Strategy, door: UnboundedCurator, plan: Plan
+) -> tuple[Plan, Curator]:
     """The plan from here on, and a curator, with as many rows of a person as are worth their noise."""
     numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.rows_price)
     most = most_rows(numbers, noise_per_row(plan, domain_of(spec.table_columns())))

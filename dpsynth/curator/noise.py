@@ -2,7 +2,7 @@
 
 OpenDP's draw single values, small arrays and selections; ``bulk_noise`` draws large arrays, from the
 same distributions. Which one depends on the scale and the number of cells only. That number is public but for
-values still to be found, of which it decides nothing that is told: both draw from the same law.
+values still to be found; it decides no answer even there, since both draw from the same distribution.
 
 Invariant: no float decides a released number and no seed reaches a draw. Values go in and
 come out as int64; a scale of zero is refused.

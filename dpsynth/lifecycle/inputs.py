@@ -12,9 +12,9 @@ from pathlib import Path
 from dpsynth.config import Spec
 from dpsynth.config.publication import Format
 from dpsynth.curator import (
-    Contributions,
     Curator,
     Terms,
+    UnboundedCurator,
     check_source,
     header_of,
     load_rows,
@@ -83,7 +83,7 @@ def accept_source(spec: Spec, plan: Plan, occasion: Occasion) -> None:
     check_source(path, _read_names(spec, plan, occasion), kind, separator=spec.source.separator)
 
 
-def open_door(spec: Spec, plan: Plan, work: Work) -> Curator | Contributions:
+def open_door(spec: Spec, plan: Plan, work: Work) -> Curator | UnboundedCurator:
     """Read the private table, bound each person's rows, and put a curator before it.
 
     Where the bound is to be found the rows are left as they are, behind a door that tells of their numbers.
@@ -102,7 +102,7 @@ def open_door(spec: Spec, plan: Plan, work: Work) -> Curator | Contributions:
     rows = load_rows(batches, spec.table_columns(), plan.neighbours, work.key, work.occasion.part)
     terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
     if plan.rows_price:
-        return Contributions(rows, terms, work.journal, work.key)
+        return UnboundedCurator(rows, terms, work.journal, work.key)
     return Curator(rows.bounded(plan.neighbours.max_rows, work.key), terms, work.journal)
 
 

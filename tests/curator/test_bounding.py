@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.curator.bounding import person_codes, rows_kept
+from dpsynth.curator.contribution_bounding import person_codes, rows_kept
 
 KEY = bytes(range(32))
 VARIANTS = [

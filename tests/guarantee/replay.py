@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee.observed import ObservedContributions, ObservedCurator, Transcript
+from guarantee.observed import Observed, ObservedCurator, ObservedUnbounded, Transcript
 
 from dpsynth import pipeline
 from dpsynth.config import Spec
@@ -36,15 +36,15 @@ def _until_measured(name: str, action: Callable[[], T]) -> T:
 def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     """Run the asking half of a release in process, observed."""
     transcript = Transcript()
-    ObservedCurator.transcript = transcript
-    originals = opening.Curator, opening.Contributions
-    opening.Curator, opening.Contributions = ObservedCurator, ObservedContributions
+    Observed.transcript = transcript
+    originals = opening.Curator, opening.UnboundedCurator
+    opening.Curator, opening.UnboundedCurator = ObservedCurator, ObservedUnbounded
     try:
         pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured)
     except _Measured:
         pass
     finally:
-        opening.Curator, opening.Contributions = originals
+        opening.Curator, opening.UnboundedCurator = originals
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript

@@ -25,7 +25,7 @@ from guarantee.wild_tables import (
 
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.texts import Texts
+from dpsynth.curator.table import Texts
 from dpsynth.errors import DpsynthError
 
 NEIGHBOURS_A_KIND = 10

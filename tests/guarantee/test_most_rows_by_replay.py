@@ -16,8 +16,8 @@ from guarantee.observed import Transcript, excess
 from guarantee.wild_tables import NOISES, RELATIONS, base_table, neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth import pipeline
-from dpsynth.curator import unbounded_door as contributions
-from dpsynth.curator.table import LoadedRows
+from dpsynth.curator import door as contributions
+from dpsynth.curator.loading import LoadedRows
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import DpsynthError

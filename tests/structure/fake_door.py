@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.estimates import Estimates
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
 from dpsynth.domain.workload import Workload
 from dpsynth.model import estimate
-from dpsynth.structure.strategy import Estimates, Problem
+from dpsynth.structure.strategy import Problem
 
 
 @dataclass

@@ -2,10 +2,11 @@
 
 Invariant: which rows of a person are kept depends on that person's rows and a secret key
 alone, so adding, removing or exchanging one person leaves everybody else's rows as they
-were.
+were. The person of a row depends on its own id cell alone.
 
-A person here is all rows with one id, however it is spelt. People who share an id, or whose rows have none
-and are taken ``together``, are one person. When one of several comes or goes, up to k rows of the others may
+A person here is all rows with one id, in any spelling: two spellings of one id must not become two persons
+with k rows each. People who share an id, or whose rows have none and are taken ``together``, are one person.
+When one of several comes or goes, up to k rows of the others may
 make room or take the place, as if the person they make were exchanged: under add_remove that is two steps,
 so each of them is protected at up to twice the epsilon or mu, or four times the rho. Rows without an id that
 are ``left_out`` move nothing at all. Whoever stands in the table under several ids is several persons.
@@ -13,6 +14,8 @@ are ``left_out`` move nothing at all. Whoever stands in the table under several 
 
 from __future__ import annotations
 
+import unicodedata
+from decimal import Context
 from hashlib import blake2b
 
 import numpy as np
@@ -20,9 +23,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.curator.person_ids import NOBODY, canonical_id
+from dpsynth.domain.number_texts import is_number
 
 Person = NDArray[np.uint64]
+
+NOBODY = ""
+"""The spelling of a cell without an id."""
+
+_WITHOUT = frozenset({"na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "?", "-", "."})
+"""Texts that programs write for an empty cell, in lower case and without blanks."""
+_AROUND = " '\"=`"
+"""Characters that spreadsheets put around an id to keep it a text, as in ="007" and '007."""
+
+_UNSEEN = frozenset(map(chr, (0x34F, 0x115F, 0x1160, *range(0xFE00, 0xFE10))))
+"""Invisible characters that Unicode counts among letters and marks."""
+
+# Nothing traps: whatever a cell holds has a value.
+_NUMBERS = Context(prec=100, traps=[])
 
 
 def _digest(key: bytes, person: bytes) -> int:
@@ -47,7 +64,7 @@ def nobody(key: bytes) -> np.uint64:
 
 
 def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
-    """Which rows enter the table: all of a person with at most k, a random k of any other.
+    """Mask of the rows that enter the table: all of a person with at most k, a random k of any other person.
 
     Args:
         persons: uint64[rows], the person of each row.
@@ -79,3 +96,39 @@ def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
     position = np.arange(len(grouped)) - np.repeat(first, np.diff(np.r_[first, len(grouped)]))
     kept[places[by_priority[position >= max_rows]]] = False
     return kept
+
+
+def canonical_id(cell: str | None) -> str:
+    r"""The spelling of an id: NOBODY, or a text that all its variants share.
+
+    Ignored are: case, width and composition of letters; the kind and number of blanks; characters that
+    can't be seen; the length of dashes; the script of digits; quotes around the id; and, of a number, all but
+    its value. Reading a spelling again gives the same spelling.
+
+    >>> {canonical_id(cell) for cell in ("7", "007", "7.0", "'7", "7\u200b", "\u0667", " 7 ")}
+    {'7'}
+    """
+    plain = cell or ""
+    if not plain.isalnum() or not plain.isascii():
+        plain = "".join(map(_seen, unicodedata.normalize("NFKC", plain)))
+        # By way of capitals, for some letters share theirs alone.
+        plain = unicodedata.normalize("NFKC", plain.upper().casefold())
+    plain = " ".join(plain.casefold().split()).strip(_AROUND)
+    if is_number(plain):
+        number = _NUMBERS.create_decimal(plain).normalize(_NUMBERS)
+        return "0" if number == 0 else str(number).casefold()
+    return NOBODY if plain in _WITHOUT else plain
+
+
+def _seen(sign: str) -> str:
+    """The visible form of a character: controls and joiners vanish, dashes and digits get one form each."""
+    if sign.isspace():
+        return " "
+    kind = unicodedata.category(sign)
+    if kind in ("Cc", "Cf") or sign in _UNSEEN:
+        return ""
+    if kind == "Pd" or sign == "\N{MINUS SIGN}":
+        return "-"
+    if kind in ("Pi", "Pf"):
+        return "'"
+    return str(unicodedata.decimal(sign)) if kind == "Nd" else sign

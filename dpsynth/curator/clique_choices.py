@@ -1,48 +1,36 @@
-"""Private choices among cliques, and noisy errors of them: what strategies look for structure with.
+"""Private selection of cliques by the exponential mechanism, and noisy distances of them.
 
-Invariant: a question, its charge and the form of its answer depend on public arguments alone.
+Questions name their candidates by a digest: thousands of cliques in each question would swell the journal.
+
+Invariant: a question, its charge and the form of its answer depend on public arguments alone; two lists of
+cliques have one digest only if they hold the same cliques with the same numbers in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.curator import noise
-from dpsynth.curator.asking import Ask, Asking
-from dpsynth.curator.clique_lists import Listing, selected
-from dpsynth.curator.distances import Distances, Estimates
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.scores import Scores, public_numbers
-from dpsynth.curator.terms import Terms
+from dpsynth.curator.privacy_filter import PrivacyFilter
+from dpsynth.curator.scores import Distances, Scores, public_numbers
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.estimates import Estimates
 
 Counts = NDArray[np.int64]
 
 
-class Choosing:
-    """Answers about the cliques of one table, by their distances to public estimates."""
+class CliqueChoices(PrivacyFilter):
+    """Questions about cliques, by the distances of public estimates from their exact counts."""
 
-    def __init__(
-        self, distances: Distances, listing: Listing, terms: Terms, asking: Asking, ask: Ask
-    ) -> None:
-        """Start with what is known of distances and names.
-
-        Args:
-            distances: exact; of the private rows in one coding.
-            listing: short names of lists of cliques.
-            terms: relation, unit, measure and noise.
-            asking: asks a lost question again.
-            ask: charges, draws and records.
-        """
-        self._distances = distances
-        self._listing = listing
-        self._terms = terms
-        self._asking = asking
-        self._ask = ask
+    _distances: Distances
+    _digests: CliqueDigests
 
     def choose(
         self,
@@ -52,7 +40,7 @@ class Choosing:
         penalties: Sequence[int] = (),
         weights: Sequence[int] = (),
     ) -> int:
-        """Choose the clique whose estimate is far from the truth, by the exponential mechanism.
+        """The index of a clique whose estimate is far from the truth, by the exponential mechanism.
 
         Score of a clique: L1 distance, in rows, between its exact counts and its estimate
         rounded to integers, less its penalty, times its weight.
@@ -61,12 +49,12 @@ class Choosing:
         ``neighbours.l1`` times the largest weight.
         Distribution: Pr[i] ~ exp(score_i/scale).
         Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16. A choice
-        that is lost to an interruption is made again from what is left.
+        that is lost to an interruption is made again from the rest of the budget.
 
         Args:
             candidates: cliques to choose from, at least one.
             estimates: public estimates of their marginals.
-            price: what the choice may cost.
+            price: the most that the choice may cost.
             penalties: rows to take off each distance, at most 2^40; left out: none.
             weights: whole numbers from 0 to 2^20; left out: all 1.
 
@@ -92,28 +80,30 @@ class Choosing:
         penalties: Sequence[int] = (),
         weights: Sequence[int] = (),
     ) -> list[int]:
-        """Choose several cliques one after another, each as ``choose`` does, none twice.
+        """The indices of several cliques, chosen one after another by ``choose``, none twice.
 
-        Scores, sensitivity, distribution and cost of each choice are those of ``choose`` among the
-        candidates that may come next. Those follow from the choices before and public facts, so the
-        choices compose like any questions asked in turn; each has noise of its own, and is charged
-        before it is drawn. Distances, and the names of all candidates, are worked out once.
+        Sensitivity: for each choice, that of ``choose`` among the candidates that may come next. These
+        follow from earlier choices and public facts, so the choices compose like any adaptive questions.
+        Distribution: for each choice, that of ``choose``, with noise of its own.
+        Cost: for each choice, that of ``choose``, charged before the choice is drawn.
+
+        Distances, and the digest of all candidates, are computed once.
 
         Args:
-            candidates: as for ``choose``; for all choices, as what follows.
-            estimates: likewise.
-            price: what each choice may cost.
-            most: how many choices to make.
-            admissible: from the indices chosen so far to bool[candidates], which may come next;
-                asked once before each choice. Choosing ends where there are none.
-            penalties: as for ``choose``.
-            weights: likewise.
+            candidates: as for ``choose``, the same for all choices.
+            estimates: as for ``choose``, the same for all choices.
+            price: the most that each choice may cost.
+            most: number of choices to make.
+            admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
+                next; called once before each choice. Choosing ends where there are none.
+            penalties: as for ``choose``, the same for all choices.
+            weights: as for ``choose``, the same for all choices.
 
         Returns:
             The indices of the chosen candidates, in the order of choice.
 
         Raises:
-            As for ``choose``; ValueError also where ``admissible`` does not speak of each candidate.
+            As for ``choose``; ValueError also where ``admissible`` has not one value for each candidate.
         """
         chosen: list[int] = []
         if most <= 0 or not candidates:
@@ -137,10 +127,10 @@ class Choosing:
         penalties: Sequence[int],
         weights: Sequence[int],
     ) -> Callable[[NDArray[np.intp]], int]:
-        """What chooses among the candidates at some places, and gives the place of one."""
+        """A function that chooses among the candidates at some positions, and returns the position of one."""
         candidates, digest = tuple(candidates), estimates.fingerprint()
         off, times = public_numbers(len(candidates), penalties, weights)
-        named = self._listing.of(candidates, off, times)
+        named = self._digests.of(candidates, off, times)
         scores = Scores(lambda: self._distances.of(candidates, estimates, digest), off, times)
 
         def pick(at: NDArray[np.intp]) -> int:
@@ -156,7 +146,7 @@ class Choosing:
                     lambda found: np.array(noise.choose_index(found, event.scale)),
                 ), event.scale
 
-            return int(at[int(self._asking.insist(price, ask)[0])])
+            return int(at[int(self._insist(price, ask)[0])])
 
         return pick
 
@@ -169,12 +159,12 @@ class Choosing:
         so all of them by at most k l1 in L1 and k l1^2 in squared L2.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a candidate.
         Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these. A question lost to an
-        interruption stays paid for, and is asked again from what is left.
+        interruption stays paid for, and is asked again from the rest of the budget.
 
         Args:
             candidates: cliques; none cost nothing.
             estimates: public estimates of their marginals.
-            price: what the answer may cost.
+            price: the most that the answer may cost.
 
         Returns:
             int64[candidates], and the standard deviation of their noise in rows.
@@ -186,7 +176,7 @@ class Choosing:
             return np.zeros(0, dtype=np.int64), 0.0
         k, l1 = len(candidates), self._terms.neighbours.l1
         digest = estimates.fingerprint()
-        question = {"ask": "errors", "candidates": self._listing.of(candidates), "estimates": digest}
+        question = {"ask": "errors", "candidates": self._digests.of(candidates), "estimates": digest}
 
         def exact() -> Counts:
             return self._distances.of(candidates, estimates, digest)
@@ -195,4 +185,29 @@ class Choosing:
             noised = self._terms.noised(price, k * l1, k * l1**2)
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
-        return self._asking.insist(price, ask)
+        return self._insist(price, ask)
+
+
+class CliqueDigests:
+    """Digests of lists of cliques; that of a single clique is computed once."""
+
+    def __init__(self) -> None:
+        """Start without any digest."""
+        self._known: dict[Clique, bytes] = {}
+
+    def of(self, cliques: Sequence[Clique], *numbers: NDArray[np.int64]) -> Mapping[str, object]:
+        """The number of cliques, and a SHA-256 of them and of lists of numbers, one a clique each."""
+        try:
+            digests = b"".join(map(self._known.__getitem__, cliques))
+        except KeyError:
+            self._known |= {c: sha256(json.dumps(c).encode()).digest() for c in cliques}
+            digests = b"".join(map(self._known.__getitem__, cliques))
+        # Digests and numbers have a fixed length, so no two lists are joined to the same bytes.
+        joined = b"".join([digests, *(n.astype("<i8").tobytes() for n in numbers)])
+        return {"number": len(cliques), "sha256": sha256(joined).hexdigest()}
+
+
+def selected(whole: Mapping[str, object], at: NDArray[np.intp]) -> Mapping[str, object]:
+    """The digest of a part of a list, from the digest of the whole and the positions of the part."""
+    name = str(whole["sha256"]).encode()
+    return {"number": len(at), "sha256": sha256(name + at.astype("<i8").tobytes()).hexdigest()}
