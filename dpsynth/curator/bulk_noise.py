@@ -62,7 +62,7 @@ def pays(kind: Kind, scale: float, cells: int) -> bool:
 def add(kind: Kind, scale: float, values: Counts) -> Counts:
     """Add independent discrete noise to each value, saturating at the ends of int64 as OpenDP does.
 
-    Sensitivity: stated by the caller, as for ``noise.add_gaussian`` and ``noise.add_laplace``.
+    Sensitivity: given by the caller, as for ``noise.add_gaussian`` and ``noise.add_laplace``.
     Distribution: P(x) ~ exp(-x^2/(2 scale^2)) ("gaussian") or exp(-|x|/scale) ("laplace"), on the integers.
     Cost: rho = D2^2/(2 scale^2), or epsilon = D1/scale.
 

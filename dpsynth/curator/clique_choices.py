@@ -42,14 +42,14 @@ class CliqueChoices(PrivacyFilter):
     ) -> int:
         """The index of a clique whose estimate is far from the truth, by the exponential mechanism.
 
-        Score of a clique: L1 distance, in rows, between its exact counts and its estimate
-        rounded to integers, less its penalty, times its weight.
-        Sensitivity: estimates, penalties and weights are public and fixed, and one unit moves a
-        distance by at most ``neighbours.l1``, either way; so it moves a score by at most
-        ``neighbours.l1`` times the largest weight.
+        The score of a clique is the L1 distance, in rows, between its exact counts and its estimate rounded
+        to integers, less its penalty, times its weight.
+
+        Sensitivity: ``neighbours.l1`` times the largest weight, in either direction; see ``scores``.
         Distribution: Pr[i] ~ exp(score_i/scale).
-        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16. A choice
-        that is lost to an interruption is made again from the rest of the budget.
+        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16.
+
+        A choice that is lost to an interruption is made again from the rest of the budget.
 
         Args:
             candidates: cliques to choose from, at least one.
@@ -82,12 +82,12 @@ class CliqueChoices(PrivacyFilter):
     ) -> list[int]:
         """The indices of several cliques, chosen one after another by ``choose``, none twice.
 
-        Sensitivity: for each choice, that of ``choose`` among the candidates that may come next. These
-        follow from earlier choices and public facts, so the choices compose like any adaptive questions.
+        Sensitivity: for each choice, that of ``choose`` among the candidates that may come next.
         Distribution: for each choice, that of ``choose``, with noise of its own.
         Cost: for each choice, that of ``choose``, charged before the choice is drawn.
 
-        Distances, and the digest of all candidates, are computed once.
+        The candidates that may come next follow from earlier choices and public facts, so the choices compose
+        like any adaptive questions. Distances, and the digest of all candidates, are computed once.
 
         Args:
             candidates: as for ``choose``, the same for all choices.
@@ -155,11 +155,12 @@ class CliqueChoices(PrivacyFilter):
     ) -> tuple[Counts, float]:
         """Noisy L1 distances, in rows, between exact counts and estimates rounded to integers.
 
-        Sensitivity: one unit moves each of k distances by at most ``neighbours.l1``, either way,
-        so all of them by at most k l1 in L1 and k l1^2 in squared L2.
+        Sensitivity: k l1 in L1 and k l1^2 in squared L2, as one unit moves each of k distances by at most l1.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a candidate.
-        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these. A question lost to an
-        interruption stays paid for, and is asked again from the rest of the budget.
+        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Here l1 is ``neighbours.l1``. A question lost to an interruption stays paid for, and is asked again
+        from the rest of the budget.
 
         Args:
             candidates: cliques; none cost nothing.

@@ -6,10 +6,10 @@ were. The person of a row depends on its own id cell alone.
 
 A person here is all rows with one id, in any spelling: two spellings of one id must not become two persons
 with k rows each. People who share an id, or whose rows have none and are taken ``together``, are one person.
-When one of several comes or goes, up to k rows of the others may
-make room or take the place, as if the person they make were exchanged: under add_remove that is two steps,
-so each of them is protected at up to twice the epsilon or mu, or four times the rho. Rows without an id that
-are ``left_out`` move nothing at all. Whoever stands in the table under several ids is several persons.
+When one of several people with one id comes or goes, the random choice among their rows may change in up to
+k rows, as if one person were exchanged: under add_remove that is two steps, so each of them is protected at
+up to twice the epsilon or mu, or four times the rho. Rows without an id that are ``left_out`` change nothing.
+Somebody with several ids in the table counts as several persons.
 """
 
 from __future__ import annotations

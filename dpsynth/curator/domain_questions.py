@@ -51,8 +51,8 @@ class DomainQuestions(PrivacyFilter):
 
         A cell that is missing or unusable is counted nowhere.
 
-        Sensitivity: a row stands in one place at most, so one unit moves the counts as it moves a
-        marginal: by ``neighbours.l1`` in L1 and ``neighbours.l2_squared`` in squared L2.
+        Sensitivity: that of a marginal, as a row stands in one place at most: ``neighbours.l1`` in L1 and
+        ``neighbours.l2_squared`` in squared L2.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a place.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
@@ -86,17 +86,19 @@ class DomainQuestions(PrivacyFilter):
     def medians(self, column: Column, cuts: Numbers, runs: Sequence[Run], price: Fraction) -> Counts:
         """For each run of public cuts, the index of a cut near the median of the values between its ends.
 
-        Score of a cut within its run: less the difference of the numbers of rows below it, and at it or
-        above, of those whose values lie in the run: from its first cut to below its last one.
-        Sensitivity: a row lies in one run at most, as no two share a value, and moves scores by one,
-        either way, there alone. Let ``neighbours.l1`` rows at most, which one unit adds, removes or
-        exchanges, move the scores of run r by at most m_r; then the m_r add up to at most ``neighbours.l1``.
+        The rows of a run are those with values from its first cut to below its last one. The score of a cut
+        is minus the absolute difference between its run's rows below the cut, and at it or above.
+
+        Sensitivity: one unit moves the scores of run r by at most m_r, with sum m_r <= ``neighbours.l1``.
         Distribution: Pr[cut] ~ exp(score/scale), independently a run and with the same scale.
-        Cost: that of one ``ExponentialEvent`` with sensitivity ``neighbours.l1`` for all runs. The choice
-        in run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that
-        length. Log ratios of independent choices add up, and so do the intervals, so all choices
-        together have bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs
-        follow. Whether rows come, go or move from one run to another is all the same to that.
+        Cost: that of one ``ExponentialEvent`` with sensitivity ``neighbours.l1`` for all runs together.
+
+        Proof. No two runs share a value, so a row lies in one run at most, and moves the scores of that run
+        alone, by one in either direction. One unit adds, removes or exchanges ``neighbours.l1`` rows at
+        most, so the sum of the m_r is no larger, also where rows move from one run to another. The choice in
+        run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that length.
+        Log ratios of independent choices add up, and so do the intervals. So all choices together have
+        bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs follow.
 
         Args:
             column: of numbers; keeps its texts.
@@ -105,7 +107,7 @@ class DomainQuestions(PrivacyFilter):
             price: the most that all choices together may cost.
 
         Returns:
-            int64[runs], places among the cuts.
+            int64[runs], indices of cuts.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -146,12 +148,13 @@ class DomainQuestions(PrivacyFilter):
         A value is a cell's text without blanks around it. Never selected are missing cells, the values
         ``known``, and texts that are longer than 200 characters or not printable.
 
-        Sensitivity: a unit moves the number of units of at most ``neighbours.l1`` values, each by one.
+        Sensitivity: one unit moves the number of units of at most ``neighbours.l1`` values, each by one.
         Distribution: with Laplace noise, ``partition_selection.select``; with Gaussian noise, the values
         whose number of units plus discrete Gaussian noise reaches a threshold. Noise is drawn for values
         that some unit holds, and for no others.
-        Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own. A question
-        lost to an interruption stays paid for, delta included. It is asked again from what is left
+        Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own.
+
+        A question lost to an interruption stays paid for, delta included. It is asked again from what is left
         of its delta; for that a tenth is held back.
 
         Args:

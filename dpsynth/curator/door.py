@@ -133,12 +133,13 @@ class UnboundedCurator(PrivacyFilter):
     def rows_per_unit(self, most: int, price: Fraction) -> tuple[Counts, float]:
         """Noisy numbers of persons by their number of rows.
 
-        Sensitivity: a person stands in one cell, however many rows there are, so the counts move as a
-        marginal of persons with one row each: by 1 in L1 and in squared L2 where a person comes or
-        goes, by 2 where one is exchanged.
+        Sensitivity: 1 in L1 and in squared L2 where a person comes or goes, 2 where one is exchanged.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
-        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these. A question lost to an
-        interruption stays paid for, and is asked again from the rest of the budget.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        A person stands in one cell, however many rows there are, so the counts move like a marginal of
+        persons with one row each. A question lost to an interruption stays paid for, and is asked again
+        from the rest of the budget.
 
         Args:
             most: the last number of rows with a cell of its own; persons with more count there too.

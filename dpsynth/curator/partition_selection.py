@@ -36,7 +36,7 @@ _LARGEST_EPSILON = 64
 def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]:
     """Mask of the values that are selected, each independently.
 
-    Sensitivity: stated by the caller in ``event.partitions``, the most values whose number of units
+    Sensitivity: given by the caller in ``event.partitions``, the most values whose number of units
     changes, each by one.
     Distribution: a value of n units is selected with probability p(n), see above; one of none never.
     Cost: ``accounting.partition_selection.SelectionEvent``.

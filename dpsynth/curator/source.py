@@ -25,7 +25,7 @@ from dpsynth.errors import SourceError
 
 _BATCH_ROWS = 1 << 18
 _BLOCKS = (16 << 20, 256 << 20)
-"""Bytes that are parsed at once: of a usual file, and of one that was mended."""
+"""Bytes that are parsed at once: of a usual file, and of a mended one."""
 
 _LONGEST_HEADER = 1 << 20
 
