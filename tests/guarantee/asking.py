@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from guarantee.observed import Observed, ObservedCurator, Transcript
+from guarantee.observed import ObservedCurator, Transcript
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms
@@ -63,7 +63,7 @@ def observed(
     codes = np.array(rows, dtype=np.uint8).reshape(len(rows), 3)
     table = PrivateTable(DOMAIN, {c: codes[:, i] for i, c in enumerate("abc")}, len(rows))
     journal = Journal.open(path) if path.exists() else Journal.create(path, {"id": "x"})
-    Observed.transcript = transcript = Transcript()
+    ObservedCurator.transcript = transcript = Transcript()
     try:
         terms = Terms(near, measure, Fraction(2), kind)
         return transcript, ask_everything(ObservedCurator(table, terms, journal))

@@ -46,9 +46,9 @@ class Observed(PrivacyFilter):
     def _ask(self, question, event, exact, draw):
         found = exact()
         kept = dict(found) if isinstance(found, dict) else np.array(found)
-        Observed.transcript.asked.append(Asked(question, event, kept))
+        ObservedCurator.transcript.asked.append(Asked(question, event, kept))
         answer = super()._ask(question, event, exact, draw)
-        Observed.transcript.told.append(np.array(answer).tolist())
+        ObservedCurator.transcript.told.append(np.array(answer).tolist())
         return answer
 
 
@@ -57,7 +57,7 @@ class ObservedCurator(Observed, Curator):
 
     def count(self, price: Fraction):
         answer = super().count(price)
-        Observed.transcript.told.append(("count", int(answer.values)))
+        ObservedCurator.transcript.told.append(("count", int(answer.values)))
         return answer
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from guarantee.observed import Observed, ObservedCurator, ObservedUnbounded, Transcript
+from guarantee.observed import ObservedCurator, ObservedUnbounded, Transcript
 
 from dpsynth import pipeline
 from dpsynth.config import Spec
@@ -36,7 +36,7 @@ def _until_measured(name: str, action: Callable[[], T]) -> T:
 def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     """Run the asking half of a release in process, observed."""
     transcript = Transcript()
-    Observed.transcript = transcript
+    ObservedCurator.transcript = transcript
     originals = opening.Curator, opening.UnboundedCurator
     opening.Curator, opening.UnboundedCurator = ObservedCurator, ObservedUnbounded
     try:

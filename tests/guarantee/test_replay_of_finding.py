@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from guarantee.observed import Asked, Observed, ObservedCurator, Transcript, excess, gaps, watched_draws
+from guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
 from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
@@ -142,7 +142,7 @@ def observed(
     parts = [{name: c.slice(a, 10) for name, c in batch.items()} for a in range(0, len(rows), 10)]
     table = load_table(parts, COLUMNS, near, KEY)
     journal = Journal.open(path) if path.exists() else Journal.create(path, {"id": "x"})
-    Observed.transcript = transcript = Transcript()
+    ObservedCurator.transcript = transcript = Transcript()
     try:
         terms = Terms(near, measure, Fraction(2), kind, DELTA)
         return transcript, ask_everything(ObservedCurator(table, terms, journal))
