@@ -16,13 +16,14 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.codec import NOWHERE, Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.estimates import Estimates
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.search import NumberSearch, Search
 from dpsynth.domain.workload import Workload
 from dpsynth.model import estimate
-from dpsynth.structure.strategy import Estimates, Problem
+from dpsynth.structure.strategy import Problem
 
 UNLIMITED = Fraction(10**9)
 

@@ -19,7 +19,7 @@ Step 2 is one look into a guide, an array on the first bits of w that holds k wh
 words has the same one, and binary search for the words of other buckets.
 
 Timing: not constant. Generation, sign, guide and addition take the same steps whatever is drawn, but
-memory caches tell words apart, the number of binary searches depends on the draws, and an extended
+memory caches respond to the word, the number of binary searches depends on the draws, and an extended
 word takes up to a second. The values that noise is added to decide no step, except for sums beyond
 int64. Durations are therefore never published.
 """
@@ -54,7 +54,7 @@ _GUARD = 72
 
 
 def pays(kind: Kind, scale: float, cells: int) -> bool:
-    """Whether a table for this positive scale is small enough, and used by enough cells to be worth it."""
+    """True if a table for this positive scale is small, and used by enough cells to be worth its making."""
     reach = _reach(kind, scale, _BITS)
     return cells >= _MIN_CELLS and reach <= MAX_REACH and reach <= 16 * cells
 
@@ -62,7 +62,7 @@ def pays(kind: Kind, scale: float, cells: int) -> bool:
 def add(kind: Kind, scale: float, values: Counts) -> Counts:
     """Add independent discrete noise to each value, saturating at the ends of int64 as OpenDP does.
 
-    Sensitivity: stated by the caller, as for ``noise.add_gaussian`` and ``noise.add_laplace``.
+    Sensitivity: given by the caller, as for ``noise.add_gaussian`` and ``noise.add_laplace``.
     Distribution: P(x) ~ exp(-x^2/(2 scale^2)) ("gaussian") or exp(-|x|/scale) ("laplace"), on the integers.
     Cost: rho = D2^2/(2 scale^2), or epsilon = D1/scale.
 
@@ -204,7 +204,7 @@ def _reach(kind: Kind, scale: float, bits: int) -> float:
 
 
 def _cumulative(kind: Kind, scale: float, bits: int) -> _Cumulative:
-    """Enclosures that tell thresholds to well within 2^-bits.
+    """Enclosures of the thresholds, narrower than 2^-bits.
 
     w(x+1) = w(x) r(x) and r(x+1) = r(x) q; r(0) = exp(-1/(2 sigma^2)) and q = exp(-1/sigma^2), or
     r(0) = exp(-1/b) and q = 1. Every product is rounded down. Of factors at most 1 that are short by

@@ -1,7 +1,7 @@
 """Cells of any Arrow type as text, the way a CSV file would spell them.
 
-Invariant: whether a column can be told as text follows from its type alone; no cell, whatever it
-holds, is an error.
+Invariant: the type of a column alone decides whether its cells can be written as text; no cell, whatever
+it holds, is an error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def readable(kind: pa.DataType) -> bool:
-    """Whether cells of a type are single values that can be told as text."""
+    """True if cells of a type are single values that can be written as text."""
     try:
         text_of(pa.nulls(1, kind))
     except pa.ArrowException:
@@ -61,10 +61,10 @@ def _holds_bytes(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def _each(column: pa.Array, tell: Callable[..., str]) -> pa.StringArray:
-    """Texts of cells, each distinct one told once."""
+def _each(column: pa.Array, convert: Callable[..., str]) -> pa.StringArray:
+    """Texts of cells, each distinct cell converted once."""
     coded = pc.dictionary_encode(column)
-    texts = [tell(cell) for cell in coded.dictionary.to_pylist()]
+    texts = [convert(cell) for cell in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)
 
 

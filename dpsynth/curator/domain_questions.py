@@ -1,7 +1,7 @@
-"""Questions about the texts of a column whose places are still to be found.
+"""Domain discovery: questions about the texts of a column whose places are still to be found.
 
 Invariant: a question, its charge and the form of its answer depend on public arguments alone, never on
-which texts there are: values that nobody knew come out by partition selection only, and everything else
+which texts there are: unknown values come out by partition selection only, and everything else
 is counted in places, or ranked among cuts, that are public.
 """
 
@@ -18,13 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import noise
-from dpsynth.curator import partition_selection as naming
-from dpsynth.curator.asking import WORTHLESS, Ask, Asking
+from dpsynth.curator import noise, partition_selection
 from dpsynth.curator.journal import Lost
-from dpsynth.curator.table import PrivateTable
-from dpsynth.curator.terms import Terms
-from dpsynth.curator.texts import Texts
+from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
+from dpsynth.curator.table import PrivateTable, Texts
 from dpsynth.domain.codec import NOWHERE, Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import NumberFormat
@@ -38,43 +35,31 @@ Run = tuple[int, int]
 """First cut of a run, and the one after its last."""
 
 LONGEST = 200
-"""Most characters of a value that is named."""
+"""Most characters of a value that may be selected."""
 _FIRST_PART = Fraction(9, 10)
-"""What an attempt takes of the delta that is left: the next has the rest, should the answer be lost."""
+"""Part of the delta left that an attempt takes; the next has the rest, should the answer be lost."""
 
 
-class Seeking:
-    """Answers about the columns of one table that keep their texts."""
+class DomainQuestions(PrivacyFilter):
+    """Questions about the columns of a table that keep their texts."""
 
-    def __init__(self, table: PrivateTable, terms: Terms, asking: Asking, ask: Ask) -> None:
-        """Start with nothing read.
-
-        Args:
-            table: the private rows.
-            terms: relation, unit, measure and noise.
-            asking: asks a lost question again.
-            ask: charges, draws and records.
-        """
-        self._table = table
-        self._terms = terms
-        self._asking = asking
-        self._ask = ask
-        self._read: dict[tuple[str, NumberFormat], Numbers] = {}
+    _table: PrivateTable
+    _numbers_read: dict[tuple[str, NumberFormat], Numbers]
 
     def counts_under(self, column: Column, places: Places, price: Fraction) -> tuple[Counts, float]:
         """Noisy numbers of rows in each of some public places.
 
         A cell that is missing or unusable is counted nowhere.
 
-        Sensitivity: a row stands in one place at most, so one unit moves the counts as it moves a
-        marginal: by ``neighbours.l1`` in L1 and ``neighbours.l2_squared`` in squared L2.
+        Sensitivity: that of a marginal, as a row stands in one place at most: ``neighbours.l1`` in L1 and
+        ``neighbours.l2_squared`` in squared L2.
         Distribution: discrete Gaussian or discrete Laplace noise, independently a place.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         Args:
             column: keeps its texts.
-            places: public; what they are may follow from earlier answers.
-            price: what the answer may cost.
+            places: public; they may follow from earlier answers.
+            price: the most that the answer may cost.
 
         Returns:
             int64[places], and the standard deviation of the noise in rows.
@@ -96,31 +81,33 @@ class Seeking:
             noised = self._terms.noised(price, near.l1, near.l2_squared)
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
-        return self._asking.insist(price, ask)
+        return self._insist(price, ask)
 
     def medians(self, column: Column, cuts: Numbers, runs: Sequence[Run], price: Fraction) -> Counts:
-        """For each run of public cuts, one that is near the median of the values between its ends.
+        """For each run of public cuts, the index of a cut near the median of the values between its ends.
 
-        Score of a cut within its run: less the difference of the numbers of rows below it, and at it or
-        above, of those whose values lie in the run: from its first cut to below its last one.
-        Sensitivity: a row lies in one run at most, as no two share a value, and moves scores by one,
-        either way, there alone. Let ``neighbours.l1`` rows at most, which one unit adds, removes or
-        exchanges, move the scores of run r by at most m_r; then the m_r add up to at most ``neighbours.l1``.
+        The rows of a run are those with values from its first cut to below its last one. The score of a cut
+        is minus the absolute difference between its run's rows below the cut, and at it or above.
+
+        Sensitivity: one unit moves the scores of run r by at most m_r, with sum m_r <= ``neighbours.l1``.
         Distribution: Pr[cut] ~ exp(score/scale), independently a run and with the same scale.
-        Cost: that of one ``ExponentialEvent`` with sensitivity ``neighbours.l1`` for all runs. The choice
-        in run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that
-        length. Log ratios of independent choices add up, and so do the intervals, so all choices
-        together have bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs
-        follow. Whether rows come, go or move from one run to another is all the same to that.
+        Cost: that of one ``ExponentialEvent`` with sensitivity ``neighbours.l1`` for all runs together.
+
+        Proof. No two runs share a value, so a row lies in one run at most, and moves the scores of that run
+        alone, by one in either direction. One unit adds, removes or exchanges ``neighbours.l1`` rows at
+        most, so the sum of the m_r is no larger, also where rows move from one run to another. The choice in
+        run r has bounded range 2 m_r/scale: log ratios of its outcomes lie within an interval of that length.
+        Log ratios of independent choices add up, and so do the intervals. So all choices together have
+        bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs follow.
 
         Args:
             column: of numbers; keeps its texts.
             cuts: float64[cuts], rising and public. The ends may be infinite.
             runs: for each, the first of its cuts and the one after its last; two may share an end.
-            price: what all choices together may cost.
+            price: the most that all choices together may cost.
 
         Returns:
-            int64[runs], places among the cuts.
+            int64[runs], indices of cuts.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
@@ -151,27 +138,28 @@ class Seeking:
 
             return self._ask(question, event, exact, draw), event.scale
 
-        return self._asking.insist(price, ask)[0]
+        return self._insist(price, ask)[0]
 
     def values_of(
         self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """Values that enough units hold, by partition selection.
 
-        A value is a cell's text without blanks around it. Never named are missing cells, those known
-        beforehand, and texts that are longer than 200 characters or not printable.
+        A value is a cell's text without blanks around it. Never selected are missing cells, the values
+        ``known``, and texts that are longer than 200 characters or not printable.
 
-        Sensitivity: a unit moves the number of units of at most ``neighbours.l1`` values, each by one.
-        Distribution: with Laplace noise, ``naming.named``; with Gaussian noise, the values whose
-        number of units and discrete Gaussian noise reach a threshold. A value that no unit holds is
-        never drawn for.
-        Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own. A question
-        lost to an interruption stays paid for, delta included. It is asked again from what is left
+        Sensitivity: one unit moves the number of units of at most ``neighbours.l1`` values, each by one.
+        Distribution: with Laplace noise, ``partition_selection.select``; with Gaussian noise, the values
+        whose number of units plus discrete Gaussian noise reaches a threshold. Noise is drawn for values
+        that some unit holds, and for no others.
+        Cost: that of ``SelectionEvent`` or ``ThresholdEvent``, with a delta of its own.
+
+        A question lost to an interruption stays paid for, delta included. It is asked again from what is left
         of its delta; for that a tenth is held back.
 
         Args:
             column: keeps its texts.
-            price: what the answer may cost.
+            price: the most that the answer may cost.
             delta: probability, over all attempts, that may be spent on a unit's own values.
             known: values that are public, and not asked about.
 
@@ -198,10 +186,10 @@ class Seeking:
                 question,
                 event,
                 lambda: self._held(column, texts, known),
-                lambda held: tuple(sorted(_named(held, event))),
+                lambda held: tuple(sorted(_selected(held, event))),
             ), 0.0
 
-        return self._asking.insist(price, ask)[0]
+        return self._insist(price, ask)[0]
 
     def _texts(self, column: Column) -> Texts:
         if column.name not in self._table.texts:
@@ -210,9 +198,9 @@ class Seeking:
 
     def _numbers(self, column: Column, texts: Texts, form: NumberFormat) -> Numbers:
         key = column.name, form
-        if key not in self._read:
-            self._read[key] = texts.each(lambda cells: form.read(column.values_of(cells)))
-        return self._read[key]
+        if key not in self._numbers_read:
+            self._numbers_read[key] = texts.each(lambda cells: form.read(column.values_of(cells)))
+        return self._numbers_read[key]
 
     def _places_of(self, column: Column, texts: Texts, places: Places) -> Counts:
         if isinstance(places, NumericPlaces):
@@ -220,28 +208,28 @@ class Seeking:
         return texts.each(lambda cells: places.encode(column.values_of(cells)))
 
     def _held(self, column: Column, texts: Texts, known: Iterable[str]) -> dict[str, int]:
-        """Number of units of each value that some unit holds and that may be named. Private."""
+        """Number of units of each value that some unit holds and that may be selected. Private."""
         public = frozenset(known)
 
-        def may_be_named(cells: pa.StringArray) -> NDArray[np.bool_]:
+        def may_be_selected(cells: pa.StringArray) -> NDArray[np.bool_]:
             values = column.values_of(cells).to_pylist()
-            return np.array([_nameable(v) and v not in public for v in values], dtype=np.bool_)
+            return np.array([_selectable(v) and v not in public for v in values], dtype=np.bool_)
 
         units = texts.units(self._table.unit)
-        spots = np.flatnonzero(texts.each(may_be_named) & (units > 0))
+        spots = np.flatnonzero(texts.each(may_be_selected) & (units > 0))
         values = texts.distinct.take(pa.array(spots)).to_pylist()
         return dict(zip(values, units[spots].tolist(), strict=True))
 
 
-def _nameable(value: str | None) -> bool:
+def _selectable(value: str | None) -> bool:
     return value is not None and len(value) <= LONGEST and value.isprintable()
 
 
-def _named(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> list[str]:
-    """The values that are named, of those that some unit holds."""
+def _selected(held: dict[str, int], event: SelectionEvent | ThresholdEvent) -> list[str]:
+    """The values that are selected, of those that some unit holds."""
     units = np.array(list(held.values()), dtype=np.int64)
     if isinstance(event, SelectionEvent):
-        kept = naming.named(units, event)
+        kept = partition_selection.select(units, event)
     else:
         kept = noise.add_gaussian(units, event.sigma) >= event.threshold
     return [value for value, is_kept in zip(held, kept.tolist(), strict=True) if is_kept]

@@ -1,40 +1,42 @@
 """The one door to the private table.
 
-Invariant: whoever holds a Curator learns noisy answers only, and the sum of their costs,
-lost answers included, never exceeds the budget the curator was opened with.
+Invariant: whoever holds a curator learns noisy answers only, and the sum of their costs, lost answers
+included, never exceeds the budget that the curator was opened with.
+
+A verb has one implementation, in the class of its kind of question, and one signature in
+``dpsynth.plan.questions``; this file puts the classes together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure, RecordedEvent, cost
-from dpsynth.curator.asking import WORTHLESS, Asking, Exact
-from dpsynth.curator.choosing import Choosing
-from dpsynth.curator.clique_lists import Listing
-from dpsynth.curator.counting import ExactCounts, Store
-from dpsynth.curator.distances import Distances, Estimates
-from dpsynth.curator.domain_questions import Run, Seeking
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
+from dpsynth.curator.domain_questions import DomainQuestions
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
+from dpsynth.curator.loading import LoadedRows
+from dpsynth.curator.marginals import ExactCounts, MarginalQuestions, Store
+from dpsynth.curator.privacy_filter import Exact, PrivacyFilter
+from dpsynth.curator.scores import Distances
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
-from dpsynth.domain.codec import Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
-from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 
 Counts = NDArray[np.int64]
 
 
-class Curator:
+class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
     """Answers questions about a private table: each charged, drawn, remembered, in that order."""
+
+    _grouping: Grouping | None = None
 
     def __init__(self, table: PrivateTable, terms: Terms, journal: Journal) -> None:
         """Open the door.
@@ -44,76 +46,15 @@ class Curator:
             terms: relation, unit, measure, budget and noise.
             journal: where charges and answers go; one with entries is replayed.
         """
-        self._terms = terms
-        self._asking = Asking(terms, journal)
-        self._listing = Listing()
-        self._grouping: Grouping | None = None
-        self._ungrouped: Curator | None = None
-        self._over(table, ExactCounts(table, Store()))
-        self._seeking = Seeking(table, terms, self._asking, self._ask)
+        super().__init__(terms, journal)
+        self._digests = CliqueDigests()
+        self._look_at(table, ExactCounts(table, Store()))
 
-    def _over(self, table: PrivateTable, counts: ExactCounts) -> None:
+    def _look_at(self, table: PrivateTable, counts: ExactCounts) -> None:
         self._table = table
+        self._numbers_read = {}
         self._counts = counts
-        self._choosing = Choosing(Distances(counts), self._listing, self._terms, self._asking, self._ask)
-
-    def coded(self, columns: Sequence[Column]) -> Curator:
-        """A door to the same rows once all places are known, that shares journal and budget.
-
-        Sensitivity: a row's code follows from the row's own cell by a public rule, as if it had been
-        coded on loading.
-
-        Args:
-            columns: all columns of this door, in the order to come.
-
-        Raises:
-            ValueError: the places of a column are still to be found, or this door's are grouped.
-        """
-        if self._grouping is not None:
-            raise ValueError("columns are coded before they are grouped")
-        twin = copy(self)
-        table = self._table.coded(columns)
-        twin._over(table, ExactCounts(table, Store()))
-        twin._seeking = Seeking(table, self._terms, self._asking, twin._ask)
-        return twin
-
-    def grouped(self, grouping: Grouping) -> Curator:
-        """A door to the same rows with groups for places, that shares journal, budget and counts.
-
-        Sensitivity: a row's group follows from the row's own code by a public rule, so a row still
-        stands in one cell and no sensitivity changes.
-
-        Raises:
-            ValueError: the grouping is not of this table's domain, or this door's is grouped already.
-        """
-        if self._grouping is not None:
-            raise ValueError("a door on groups can't be grouped again")
-        twin = copy(self)
-        twin._grouping, twin._ungrouped = grouping, self
-        table = self._table.recoded(grouping)
-        store = self._counts.store
-        twin._over(table, ExactCounts(table, store, frozenset(grouping.groups), grouping.digest))
-        return twin
-
-    @property
-    def measure(self) -> Measure:
-        """How costs are counted: "pure" (epsilon), "zcdp" (rho) or "gdp" (mu^2/2)."""
-        return self._terms.measure
-
-    @property
-    def noise(self) -> str:
-        """Noise of counts: "gaussian" or "laplace"."""
-        return self._terms.noise
-
-    @property
-    def remaining(self) -> Fraction:
-        """What is left of the budget before the next question."""
-        return self._asking.remaining
-
-    def cell_error(self, price: Fraction) -> float:
-        """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
-        near = self._terms.neighbours
-        return self._terms.noised(price, near.l1, near.l2_squared).mean_absolute_error
+        self._distances = Distances(counts)
 
     def _ask(
         self,
@@ -124,112 +65,114 @@ class Curator:
     ) -> Answer | Lost:
         if self._grouping is not None:
             question = {**question, "grouping": self._grouping.digest}
-        return self._asking.ask(question, event, exact, draw)
+        return super()._ask(question, event, exact, draw)
 
-    def count(self, price: Fraction) -> OwnAnswer | None:
-        """Number of rows after bounding.
+    def coded(self, columns: Sequence[Column]) -> Curator:
+        """A curator of the same rows once all places are known, with the same journal and budget.
 
-        Public, exact and free where the relation fixes it (replace-one rows); otherwise
-        answered like the marginal of no columns, see ``marginals``.
-        """
-        if self._terms.neighbours.rows_public:
-            rows = np.array(self._table.rows, dtype=np.int64)
-            return ExactTotal.of(rows)
-        return self.marginals([()], price)[0]
-
-    def marginals(
-        self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
-    ) -> list[Measurement | None]:
-        """Noisy counts of every cell of each clique, the allowance shared among them.
-
-        Sensitivity: one unit moves a marginal by at most ``neighbours.l1`` in L1 and
-        ``neighbours.l2_squared`` in squared L2.
-        Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
-        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these, a clique.
-
-        A question lost to an interruption stays paid for. It is asked again from what is
-        left: of the release's budget while it lasts, then of the allowance of the cliques
-        still to come. None stands for a clique for which next to nothing was left.
+        Sensitivity: a row's code follows from the row's own cell by a public rule, as if it had been
+        coded on loading.
 
         Args:
-            cliques: tuples of column names; () is the total.
-            allowance: what the answers may cost together, at most ``remaining``.
-            weights: a positive weight a clique, its part of the allowance; left out: even.
+            columns: all columns of this curator, in the order to come.
+
+        Raises:
+            ValueError: the places of a column are still to be found, or this curator's domain is compressed.
         """
-        answers: list[Measurement | None] = []
-        unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
-        still = list(accumulate(reversed(parts)))[::-1]
-        for i, clique in enumerate(cliques):
-            answer: Measurement | None = None
-            while answer is None:
-                price = min(unspent, self.remaining) * parts[i] / still[i]
-                if price <= allowance * parts[i] / still[0] / WORTHLESS:
-                    break
-                answer, paid = self._marginal(clique, price)
-                unspent -= paid if answer is not None else 0
-            answers.append(answer)
-        return answers
+        if self._grouping is not None:
+            raise ValueError("columns are coded before they are grouped")
+        twin = copy(self)
+        table = self._table.coded(columns)
+        twin._look_at(table, ExactCounts(table, Store()))
+        return twin
 
-    def singles(
-        self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
-    ) -> list[Measurement | None]:
-        """Noisy counts of each place of each column, on a door on groups too; see ``marginals``."""
-        return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
+    def grouped(self, grouping: Grouping) -> Curator:
+        """A curator of the same rows over a compressed domain, with the same journal, budget and counts.
 
-    def counts_under(self, column: Column, places: Places, price: Fraction) -> tuple[Counts, float]:
-        """Noisy counts of each of some public places of a column still sought; see ``seeking.Seeking``."""
-        return self._seeking.counts_under(column, places, price)
+        Sensitivity: a row's group follows from the row's own code by a public rule, so a row still
+        stands in one cell and no sensitivity changes.
 
-    def medians(
-        self, column: Column, cuts: NDArray[np.float64], runs: Sequence[Run], price: Fraction
-    ) -> Counts:
-        """A cut near the median of each run of a column's public cuts; see ``seeking.Seeking``."""
-        return self._seeking.medians(column, cuts, runs, price)
+        Raises:
+            ValueError: the grouping is not of this table's domain, or this curator's is compressed already.
+        """
+        if self._grouping is not None:
+            raise ValueError("a curator of groups can't be grouped again")
+        twin = copy(self)
+        twin._grouping, twin._ungrouped = grouping, self
+        table = self._table.recoded(grouping)
+        store = self._counts.store
+        twin._look_at(table, ExactCounts(table, store, frozenset(grouping.groups), grouping.digest))
+        return twin
 
-    def values_of(
-        self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        """Values of a column that enough units hold, sorted; see ``seeking.Seeking``."""
-        return self._seeking.values_of(column, price, delta, known)
 
-    def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
-        near = self._terms.neighbours
-        noised = self._terms.noised(price, near.l1, near.l2_squared)
-        question = {"ask": "marginal", "columns": list(clique)}
-        drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
-        paid = cost(noised.event, self._terms.measure)
-        if isinstance(drawn, Lost):
-            return None, paid
-        return Measurement(clique, drawn, noised.kind, noised.scale), paid
+class UnboundedCurator(PrivacyFilter):
+    """A curator of rows before contribution bounding, while the bound is still to be chosen.
 
-    def choose(
-        self,
-        candidates: Sequence[Clique],
-        estimates: Estimates,
-        price: Fraction,
-        penalties: Sequence[int] = (),
-        weights: Sequence[int] = (),
-    ) -> int:
-        """The index of a clique whose estimate is far from the truth; see ``choosing.Choosing``."""
-        return self._choosing.choose(candidates, estimates, price, penalties, weights)
+    Whoever holds it learns one thing: a noisy histogram of persons by their number of rows. All else is
+    asked of the curator that comes out of it, whose table is bounded.
+    """
 
-    def choose_in_turn(
-        self,
-        candidates: Sequence[Clique],
-        estimates: Estimates,
-        price: Fraction,
-        most: int,
-        admissible: Callable[[Sequence[int]], NDArray[np.bool_]],
-        penalties: Sequence[int] = (),
-        weights: Sequence[int] = (),
-    ) -> list[int]:
-        """The indices of several cliques, chosen one after another; see ``choosing.Choosing``."""
-        return self._choosing.choose_in_turn(
-            candidates, estimates, price, most, admissible, penalties, weights
-        )
+    def __init__(self, rows: LoadedRows, terms: Terms, journal: Journal, key: bytes) -> None:
+        """Open the door.
 
-    def errors(
-        self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
-    ) -> tuple[Counts, float]:
-        """Noisy distances between exact counts and estimates; see ``choosing.Choosing``."""
-        return self._choosing.errors(candidates, estimates, price)
+        Args:
+            rows: the private rows, with the person of each.
+            terms: as for a ``Curator``; the contribution bound of their neighbours is not used here.
+            journal: where charges and answers go; the curator that comes out of this continues it.
+            key: secret bytes that decide which rows of a person are kept.
+
+        Raises:
+            ValueError: rows are the units.
+        """
+        super().__init__(terms, journal)
+        if rows.persons is None or terms.neighbours.person is None:
+            raise ValueError("only a person has a number of rows to be found")
+        self._rows, self._persons = rows, rows.persons
+        self._key = key
+
+    def rows_per_unit(self, most: int, price: Fraction) -> tuple[Counts, float]:
+        """Noisy numbers of persons by their number of rows.
+
+        Sensitivity: 1 in L1 and in squared L2 where a person comes or goes, 2 where one is exchanged.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
+        Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        A person stands in one cell, however many rows there are, so the counts move like a marginal of
+        persons with one row each. A question lost to an interruption stays paid for, and is asked again
+        from the rest of the budget.
+
+        Args:
+            most: the last number of rows with a cell of its own; persons with more count there too.
+            price: the most that the answer may cost.
+
+        Returns:
+            int64[most], persons with 1, 2, ... rows, and the standard deviation of their noise.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: there would be no cell.
+        """
+        if most < 1:
+            raise ValueError("the numbers of rows told apart begin with 1")
+        one = replace(self._terms.neighbours, max_rows=1)
+        question = {"ask": "rows", "most": most}
+
+        def exact() -> Counts:
+            each = np.unique(self._persons, return_counts=True)[1]
+            return np.bincount(np.minimum(each, most), minlength=most + 1)[1:].astype(np.int64)
+
+        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+            noised = self._terms.noised(price, one.l1, one.l2_squared)
+            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
+
+        return self._insist(price, ask)
+
+    def bounded(self, max_rows: int) -> Curator:
+        """A curator of the same rows, at most so many of each person, with the same journal and budget.
+
+        Args:
+            max_rows: public, as it may follow from ``rows_per_unit``; it decides every later sensitivity.
+        """
+        near = replace(self._terms.neighbours, max_rows=max_rows)
+        table = self._rows.bounded(max_rows, self._key)
+        return Curator(table, replace(self._terms, neighbours=near), self._journal)

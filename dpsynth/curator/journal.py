@@ -1,4 +1,4 @@
-"""The journal: what was asked of the private table, what it cost, what was answered.
+"""The journal: questions to the private table, their costs and their answers.
 
 Invariant: an answer is charged on disk before its noise is drawn, and written on disk
 before anyone sees it. A journal that is read again gives the same answers to the same
@@ -53,7 +53,7 @@ Fence = Callable[[], None]
 Question = Mapping[str, object]
 Recorded = NDArray[np.int64] | tuple[str, ...]
 Answer = TypeVar("Answer", NDArray[np.int64], tuple[str, ...])
-"""What a question is answered with: integers or texts."""
+"""The answer to a question: integers or texts."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 OpenDP's draw single values, small arrays and selections; ``bulk_noise`` draws large arrays, from the
 same distributions. Which one depends on the scale and the number of cells only. That number is public but for
-values still to be found, of which it decides nothing that is told: both draw from the same law.
+values still to be found; it decides no answer even there, since both draw from the same distribution.
 
 Invariant: no float decides a released number and no seed reaches a draw. Values go in and
 come out as int64; a scale of zero is refused.
@@ -52,7 +52,7 @@ def _gumbel_max(scale: float) -> Measurement:
 def add_gaussian(values: Counts, sigma: float) -> Counts:
     """Add discrete Gaussian noise, P(x) ~ exp(-x^2/(2 sigma^2)), to each value.
 
-    Sensitivity: L2 distance between neighbouring ``values``, D2, stated by the caller.
+    Sensitivity: L2 distance between neighbouring ``values``, D2, given by the caller.
     Distribution: N_Z(0, sigma^2) independently a value (Canonne, Kamath, Steinke 2020).
     Cost: rho = D2^2/(2 sigma^2), ``accounting.events.GaussianEvent``.
     """
@@ -64,7 +64,7 @@ def add_gaussian(values: Counts, sigma: float) -> Counts:
 def add_laplace(values: Counts, scale: float) -> Counts:
     """Add discrete Laplace noise, P(x) ~ exp(-|x|/scale), to each value.
 
-    Sensitivity: L1 distance between neighbouring ``values``, D1, stated by the caller.
+    Sensitivity: L1 distance between neighbouring ``values``, D1, given by the caller.
     Distribution: discrete Laplace independently a value (Canonne, Kamath, Steinke 2020).
     Cost: epsilon = D1/scale, ``accounting.events.LaplaceEvent``.
     """
@@ -76,7 +76,7 @@ def add_laplace(values: Counts, scale: float) -> Counts:
 def choose_index(scores: Counts, scale: float) -> int:
     """Choose an index by the exponential mechanism, Pr[i] ~ exp(scores[i]/scale).
 
-    Sensitivity: largest change of any score between neighbours, D, stated by the caller;
+    Sensitivity: largest change of any score between neighbours, D, given by the caller;
     scores may move either way.
     Distribution: report-noisy-max with Gumbel noise, which is the exponential mechanism.
     Cost: epsilon = 2 D/scale, and rho = epsilon^2/8, ``accounting.events.ExponentialEvent``.

@@ -1,12 +1,12 @@
-"""Which values may be named, by the number of units that hold each: optimal partition selection.
+"""Optimal partition selection: values that may be published, by the number of units that hold each.
 
-OpenDP has no such mechanism, so this one is our own. Invariant: a value is named with a probability that
+OpenDP has no such mechanism, so this one is our own. Invariant: a value is selected with a probability that
 is known exactly, a multiple of 2^-128; no float and no seed decides it, every bit comes from the
 operating system's generator.
 
 The probabilities are those of Desfontaines, Voss and Gipson (2022), theorem 1, rounded to the safe side.
-With p(0) = 0, p(n + 1) is the largest number that keeps what two tables tell of one value, of n and n + 1
-units, within (epsilon0, delta0), either way round and named or not:
+With p(0) = 0, p(n + 1) is the largest probability that keeps the outcomes for one value, of n and of n + 1
+units, within (epsilon0, delta0) of each other, in both directions, selected or not:
 
     p(n + 1) <= e^epsilon0 p(n) + delta0,    1 - p(n) <= e^epsilon0 (1 - p(n + 1)) + delta0,
 
@@ -30,16 +30,16 @@ BITS = 128
 """A probability is a whole number of 2^-128."""
 _ONE = 1 << BITS
 _LARGEST_EPSILON = 64
-"""Beyond it nearly every value of two units is named anyway."""
+"""Beyond it nearly every value of two units is selected anyway."""
 
 
-def named(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]:
-    """Which values are named, each independently.
+def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]:
+    """Mask of the values that are selected, each independently.
 
-    Sensitivity: stated by the caller in ``event.partitions``, the most values whose number of units
+    Sensitivity: given by the caller in ``event.partitions``, the most values whose number of units
     changes, each by one.
-    Distribution: a value of n units is named with probability p(n), see above; one of none never.
-    Cost: ``accounting.selection.SelectionEvent``.
+    Distribution: a value of n units is selected with probability p(n), see above; one of none never.
+    Cost: ``accounting.partition_selection.SelectionEvent``.
 
     Args:
         units: int64[values], how many units hold each, none negative.

@@ -1,6 +1,6 @@
-"""A look at the private table for its owner's eyes: guesses of what its columns are.
+"""Profiling of the private table for its owner's eyes: guesses of the kinds and bounds of its columns.
 
-Not part of a release: nothing here is charged, noisy or safe to publish. What comes out is written
+Not part of a release: nothing here is charged, noisy or safe to publish. The guesses are written
 into a configuration that is refused until each guess was reviewed, and nowhere else.
 
 Invariant: one pass, bounded memory; nothing is printed, logged or raised that depends on a cell.
@@ -38,7 +38,7 @@ _FEWEST_STEPS = 100
 _FEW_ROWS = 50
 _LARGEST = 10**15
 _LONGEST = 200
-# Nothing traps: whatever a cell holds, a look goes on.
+# Nothing traps: profiling goes on whatever a cell holds.
 _NUMBERS = Context(prec=_LONGEST, traps=[])
 
 _MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "--", ".")
@@ -62,7 +62,7 @@ _FORMATS: tuple[tuple[MomentKind, str], ...] = (
 
 
 def guesses(batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str]) -> dict[str, Guess]:
-    """What each column seems to be.
+    """A guess of each column's declaration.
 
     Args:
         batches: text columns by name, as ``read_batches`` reads them.
@@ -81,10 +81,10 @@ def guesses(batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[s
 
 @dataclass
 class _Tally:
-    """What was seen of a column. Exact and private.
+    """Counts of a column's texts. Exact and private.
 
     Attributes:
-        counts: rows of each text: of the first 20 000 different ones, and of some telling ones after them.
+        counts: rows of each text: of the first 20 000 different ones, and of some decisive ones after them.
         whole: whether all texts were kept.
         rows: how many cells were seen that are not empty.
     """
@@ -99,11 +99,11 @@ class _Tally:
         found = pc.value_counts(cells.drop_null())
         values, counts = found.field("values"), found.field("counts").to_pylist()
         self.rows += sum(counts)
-        telling = set(_telling(values))
+        decisive = set(_decisive(values))
         for text, count in zip(values.to_pylist(), counts, strict=True):
             if text in self.counts:
                 self.counts[text] += count
-            elif len(self.counts) < _MOST_KNOWN or text in telling:
+            elif len(self.counts) < _MOST_KNOWN or text in decisive:
                 self.counts[text] = count
             else:
                 self.whole = False
@@ -147,11 +147,11 @@ class _Tally:
         return {"type": "category", "values": None}
 
     def _counted(self, numbers: Sequence[Decimal]) -> bool:
-        """Whether different whole numbers look like numbers of rows: at least every other one is there."""
+        """True if different whole numbers look like numbers of rows: at least every other one is there."""
         return max(numbers) - min(numbers) < 2 * self.rows
 
 
-def _telling(texts: pa.StringArray) -> list[str]:
+def _decisive(texts: pa.StringArray) -> list[str]:
     """Texts of a batch that may decide what its column is: the ends, and one that is no number."""
     if not len(texts):
         return []
@@ -171,7 +171,7 @@ def _is_whole(number: Decimal) -> bool:
 
 
 def _coded(texts: Sequence[str]) -> bool:
-    """Whether some of them are codes of digits rather than numbers: 00501."""
+    """True if some texts are codes of digits rather than numbers: 00501."""
     return any(re.fullmatch("0[0-9]+", text) for text in texts)
 
 
@@ -226,18 +226,18 @@ def _moments(texts: Sequence[str]) -> Guess | None:
     if not able:
         return None
     (kind, pattern), others = able[0], able[1:]
-    stated: Guess = {} if pattern == ISO[kind] else {"format": pattern}
+    format_: Guess = {} if pattern == ISO[kind] else {"format": pattern}
     if kind == "time":
-        return {"type": "time", **stated}
+        return {"type": "time", **format_}
     if others and pattern != ISO[kind]:
         return {"type": kind, "min": None, "max": None, "format": None}
     years = MomentFormat(kind, pattern).read(array).astype("M8[Y]")
     first, last = str(years.min()), str(years.max())
-    return {"type": kind, "min": f"{first}-01-01", "max": f"{last}-12-31", **stated}
+    return {"type": kind, "min": f"{first}-01-01", "max": f"{last}-12-31", **format_}
 
 
 def _looks_like(pattern: str, texts: Sequence[str]) -> bool:
-    """Whether the signs between the codes of a format stand in all texts."""
+    """True if the signs between the codes of a format stand in all texts."""
     signs = [c for c in re.sub("%.", "", pattern) if not c.isalnum()]
     return all([c for c in text if not c.isalnum()] == signs for text in texts)
 

@@ -1,7 +1,9 @@
-"""The scores of private choices: distances, less penalties, times weights.
+"""Scores of private selection: distances of estimates from exact counts, less penalties, times weights.
 
-Invariant: penalties and weights are public and fixed before a choice, so one unit moves a score by
-at most its weight times as far as the distance; and every score is within int64.
+Invariant: exact and private. One unit moves a distance by at most ``neighbours.l1``, either way: by
+the triangle inequality | |x - e|_1 - |x' - e|_1 | <= |x - x'|_1 for any estimate e, and limiting a
+distance from above moves it no more. Penalties and weights are public and fixed before a choice, so one
+unit moves a score by at most its weight times as far as the distance; and every score is within int64.
 """
 
 from __future__ import annotations
@@ -13,18 +15,63 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.curator.distances import FARTHEST
+from dpsynth.curator.marginals import ExactCounts
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.estimates import Estimates, ManyEstimates
 
 Counts = NDArray[np.int64]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
+FARTHEST = 1 << 40
+"""Distances are limited to this many rows, so that weighted scores stay within int64."""
+_LARGEST_CELL = 1 << 36
+_CELLS_A_BATCH = 1 << 22
+"""Cells of estimates that are held at once."""
 HEAVIEST = 1 << 20
 """The largest weight: times a limited distance less a limited penalty, it stays within int64."""
 
 
+class Distances:
+    """L1 distances to one set of estimates at a time, each computed once."""
+
+    def __init__(self, counts: ExactCounts) -> None:
+        """Start without any distance."""
+        self._counts = counts
+        self._estimates = ""
+        self._known: dict[Clique, int] = {}
+
+    def of(self, candidates: Sequence[Clique], estimates: Estimates, fingerprint: str) -> Counts:
+        """L1 distances int64[candidates], in rows, from the estimates rounded to integers."""
+        if fingerprint != self._estimates:
+            self._estimates, self._known = fingerprint, {}
+        try:
+            return self._gathered(candidates)
+        except KeyError:
+            missing = [c for c in dict.fromkeys(candidates) if c not in self._known]
+        self._counts.prepare(missing)
+        for batch in self._counts.table.domain.batches(missing, _CELLS_A_BATCH):
+            if isinstance(estimates, ManyEstimates):
+                guesses = estimates.marginals(batch)
+            else:
+                guesses = {clique: estimates.marginal(clique) for clique in batch}
+            self._known |= {c: _distance(self._counts.of(c), guesses[c]) for c in batch}
+        return self._gathered(candidates)
+
+    def _gathered(self, candidates: Sequence[Clique]) -> Counts:
+        return np.fromiter(map(self._known.__getitem__, candidates), np.int64, len(candidates))
+
+
+def _distance(counts: Counts, guess: NDArray[np.float64]) -> int:
+    # A guess of another shape would be stretched, and each row with it be counted several times.
+    if guess.shape != counts.shape:
+        raise ValueError("an estimate must have one number for each cell of its marginal")
+    near = np.fmax(np.fmin(np.rint(guess), _LARGEST_CELL), -_LARGEST_CELL)
+    return min(int(np.abs(counts - near.astype(np.int64)).sum()), FARTHEST)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """Scores of candidates, worked out once, when first needed.
+    """Scores of candidates, computed once, when first needed.
 
     Attributes:
         distances: gives the exact L1 distances int64[candidates], in rows. Private.
@@ -40,20 +87,20 @@ class Scores:
     def _all(self) -> Counts:
         return self.weights * (self.distances() - self.penalties)
 
-    def of(self, places: Places) -> Counts:
-        """The scores at some places among the candidates. Private."""
-        return self._all[places]
+    def of(self, at: Indices) -> Counts:
+        """The scores at some positions among the candidates. Private."""
+        return self._all[at]
 
-    def sensitivity(self, places: Places, l1: int) -> int:
-        """How far one unit moves a score at some places, if it moves a distance by at most ``l1``.
+    def sensitivity(self, at: Indices, l1: int) -> int:
+        """Sensitivity of the scores at some positions, where that of a distance is ``l1``.
 
         At least ``l1``: a mechanism needs a positive one, also for weights of 0 alone.
         """
-        return l1 * max(1, int(self.weights[places].max()))
+        return l1 * max(1, int(self.weights[at].max()))
 
 
 def public_numbers(number: int, penalties: Sequence[int], weights: Sequence[int]) -> tuple[Counts, Counts]:
-    """Penalties and weights of so many candidates, 0 and 1 where they are left out.
+    """Penalties and weights of a number of candidates, 0 and 1 where they are left out.
 
     Raises:
         ValueError: there is not one of each for every candidate, a penalty is beyond 2^40 rows, or

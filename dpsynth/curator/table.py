@@ -1,32 +1,73 @@
-"""The private table in memory: one small integer a cell, rows of each person bounded.
+"""The private table in memory: one small integer a cell, or the text where a domain is still to be found.
 
-Columns whose places are still to be found keep their texts until they are known.
-
-Invariant: after loading, only rows of the slice are left, of one person no more than ``max_rows`` of
-them, and every code is inside the public domain.
+Invariant: exact and private; every code is inside the public domain. A text is kept whole whatever it is, so
+that coding it later gives what coding it on loading would have given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.bounding import Person, nobody, person_codes, rows_kept
-from dpsynth.curator.slicing import rows_within
-from dpsynth.curator.texts import Texts, coded_texts, gathered
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.slices import Slice
 
 _CHUNK = 1 << 18
+_BLOCK = 1 << 12
+"""Texts that are read at once: together they stay far below Arrow's limit."""
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Texts:
+    """The cells of a column. Its repr shows nothing.
+
+    Attributes:
+        distinct: large_string[texts], without blanks around them, each once; a missing cell is empty.
+        index: int32[rows], the text of each row.
+    """
+
+    distinct: pa.LargeStringArray
+    index: NDArray[np.int32]
+
+    def of_rows(self, kept: NDArray[np.bool_]) -> Texts:
+        """The texts of some rows; texts without any row left stay among the distinct ones."""
+        return Texts(self.distinct, self.index[kept])
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Number of rows of each distinct text. Private."""
+        return np.bincount(self.index, minlength=len(self.distinct)).astype(np.int64, copy=False)
+
+    def units(self, unit: NDArray[np.int32] | None) -> NDArray[np.int64]:
+        """Number of units with rows of each distinct text. Private.
+
+        Args:
+            unit: int32[rows], the unit of each row, numbered from 0; None where each row is one.
+        """
+        if unit is None:
+            return self.rows
+        units = int(unit.max(initial=0)) + 1
+        pairs = np.unique(self.index.astype(np.int64) * units + unit)
+        return np.bincount(pairs // units, minlength=len(self.distinct)).astype(np.int64, copy=False)
+
+    def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
+        """Results of a function for each distinct text; it is called on some thousands of texts at a time."""
+        found = [read(pa.array([], pa.string()))]
+        for start in range(0, len(self.distinct), _BLOCK):
+            # A slice keeps its place in the whole, which a short offset may be unable to hold.
+            spots = pa.array(np.arange(start, min(start + _BLOCK, len(self.distinct))))
+            found.append(read(pc.cast(self.distinct.take(spots), pa.string())))
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +77,7 @@ class PrivateTable:
     Attributes:
         domain: the public domain of the columns that are coded.
         codes: column to unsigned codes[rows], the smallest type that holds the domain.
-        rows: number of rows after bounding. Private unless the relation makes it public.
+        rows: number of rows after contribution bounding. Private unless the relation makes it public.
         texts: the cells of each column whose places are still to be found.
         unit: int32[rows], a number for the person of each row, where there are such columns and persons.
     """
@@ -75,7 +116,7 @@ class PrivateTable:
         return PrivateTable(domain, codes, self.rows)
 
     def coded(self, columns: Sequence[Column]) -> PrivateTable:
-        """The same rows with codes for all columns, whose places are now known; no texts are kept.
+        """The same rows with codes for all columns, whose places are known now; no texts are kept.
 
         Args:
             columns: those of this table, in the order to come.
@@ -87,116 +128,10 @@ class PrivateTable:
         for column in columns:
             if column.name in self.texts:
                 texts = self.texts[column.name]
-                codes[column.name] = texts.each(partial(_codes, column))[texts.index]
+                codes[column.name] = texts.each(partial(codes_of, column))[texts.index]
         return PrivateTable(domain_of(columns), {c.name: codes[c.name] for c in columns}, self.rows)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadedRows:
-    """All rows of the slice, before those of a person are bounded. Only the curator holds them.
-
-    Attributes:
-        domain: the public domain of the columns that are coded.
-        codes: as in a table.
-        texts: likewise.
-        persons: uint64[rows], the person of each row; None where each row is a unit.
-    """
-
-    domain: Domain
-    codes: Mapping[str, NDArray[np.unsignedinteger]]
-    texts: Mapping[str, Texts]
-    persons: Person | None
-
-    def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
-        """The table in which a person has at most so many rows.
-
-        Args:
-            max_rows: the bound; nothing is left out where each row is a unit.
-            key: secret bytes that decide which rows of a person are kept.
-        """
-        codes, texts, everyone = self.codes, self.texts, self.persons
-        unit: NDArray[np.int32] | None = None
-        if everyone is not None:
-            kept = rows_kept(everyone, max_rows, key)
-            codes = {name: c[kept] for name, c in codes.items()}
-            texts = {name: t.of_rows(kept) for name, t in texts.items()}
-            most = np.unique(everyone[kept], return_counts=True)[1]
-            if len(most) and most.max() > max_rows:
-                raise RuntimeError("contribution bounding failed")
-            if texts:
-                unit = np.unique(everyone[kept], return_inverse=True)[1].astype(np.int32)
-        held = [*codes.values(), *(t.index for t in texts.values())]
-        return PrivateTable(self.domain, codes, len(held[0]) if held else 0, texts, unit)
-
-
-def _codes(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+    """Codes of texts, in the smallest type that holds the column's domain."""
     return column.encode(texts).astype(np.min_scalar_type(column.size - 1))
-
-
-def _encode(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
-    """Codes of a batch; each distinct text is interpreted once."""
-    coded = pc.dictionary_encode(texts, null_encoding="encode")
-    return np.asarray(_codes(column, coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)])
-
-
-def load_rows(
-    batches: Iterable[Mapping[str, pa.StringArray]],
-    columns: Sequence[Column],
-    neighbours: Neighbours,
-    key: bytes,
-    part: Slice | None = None,
-) -> LoadedRows:
-    """Encode batches of text, and leave out the rows of other slices and of nobody; see ``load_table``.
-
-    Whether a row is left out depends on its own cells alone, so tables that differ in one unit still
-    differ in at most that unit's rows.
-
-    Args:
-        batches: as there.
-        columns: likewise.
-        neighbours: relation and unit; rows without an id are ``nameless``.
-        key: likewise.
-        part: likewise.
-    """
-    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns if not c.kept_as_text}
-    texts: dict[str, list[pa.DictionaryArray]] = {c.name: [] for c in columns if c.kept_as_text}
-    persons: list[Person] = []
-    for read in batches:
-        batch = dict(read) if part is None else rows_within(read, part)
-        if neighbours.person is not None:
-            people = person_codes(batch[neighbours.person], key)
-            if neighbours.nameless == "left_out":
-                named = people != nobody(key)
-                batch = {name: cells.filter(pa.array(named)) for name, cells in batch.items()}
-                people = people[named]
-            persons.append(people)
-        for column in columns:
-            if column.kept_as_text:
-                texts[column.name].append(coded_texts(batch[column.name]))
-            else:
-                parts[column.name].append(_encode(column, batch[column.name]))
-    return LoadedRows(
-        domain_of(c for c in columns if not c.kept_as_text),
-        {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()},
-        {name: gathered(t) for name, t in texts.items()},
-        None if neighbours.person is None else np.concatenate([np.zeros(0, np.uint64), *persons]),
-    )
-
-
-def load_table(
-    batches: Iterable[Mapping[str, pa.StringArray]],
-    columns: Sequence[Column],
-    neighbours: Neighbours,
-    key: bytes,
-    part: Slice | None = None,
-) -> PrivateTable:
-    """Encode batches of text, leave out the rows of other slices, and bound each person's rows.
-
-    Args:
-        batches: text columns by name, the person's and the slice's included where there are any.
-        columns: the public description of the table.
-        neighbours: relation and unit; ``max_rows`` is enforced here, on the rows of the slice.
-        key: secret bytes that decide which rows of a person are kept.
-        part: the slice that the release is about; None for all rows.
-    """
-    return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)

@@ -1,6 +1,5 @@
-"""What a release finds out about its columns before it counts them; one file a kind of search."""
+"""Domain discovery: bounds, bins, values and contribution bounds that a release finds out privately."""
 
-from dpsynth.discovery.questions import Door
-from dpsynth.discovery.searching import discover
+from dpsynth.discovery.searches import discover
 
-__all__ = ["Door", "discover"]
+__all__ = ["discover"]

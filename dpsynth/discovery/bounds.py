@@ -1,10 +1,11 @@
-"""Where a column's numbers begin and end.
+"""Private bounds of a numeric column.
 
 One question counts the cells of a public grid of magnitudes, the same for every column. The outermost cells
-whose rows stand out of the noise are the ends; a tail beyond, too thin for any cell of its own, is told
-by the cells next to them together. Further questions count finer grids between these ends too, and what is
-empty at either side is taken off: numbers of a narrow range far from zero, such as years, would leave
-most bins empty otherwise.
+with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in the sum
+of the cells next to them. Further questions count finer grids between these ends too, and empty bins at
+either side are taken off: numbers of a narrow range far from zero, such as years, would leave most bins
+empty otherwise. A cell is significant if noise alone, in any of all the cells counted at once, is as large
+with a small probability only.
 
 Values beyond the ends are clipped to them.
 
@@ -15,77 +16,77 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
-from dpsynth.discovery.counted import Counted, averaged
-from dpsynth.discovery.questions import Door
-from dpsynth.discovery.significance import deviations
-from dpsynth.discovery.steps import magnitudes, round_cuts
+from dpsynth.discovery.cuts import NoisyHistogram, averaged, magnitudes, round_cuts
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch
+from dpsynth.plan.questions import Door
 
 Ends = tuple[int, int]
 
 UNKNOWN = (0, 100)
-"""The ends, in units, where no cell stands out."""
+"""The ends, in units, where no cell is significant."""
 NEXT = 2
-"""How many cells next to the end are held against their noise together, at most."""
+"""Most cells next to the end whose rows are added and compared with their noise."""
 NEXT_DEVIATIONS = 3.0
-"""Standard deviations that those must exceed; fewer than a cell far off, which is one of many."""
+"""Standard deviations that these must exceed; fewer than a cell far off, which is one of many."""
 FAR_OFF = 0.001
 """Chance that an empty magnitude, of all, is taken for an end: it would put the end far off."""
 INSIDE = 0.02
-"""Chance that an empty bin is, of those in a magnitude with rows: the end would only stay where it was."""
+"""Chance that an empty bin, of those in a magnitude with rows, is taken for an end: the end would stay."""
 QUESTIONS = 3
-"""How often bins are counted, the later times between the ends found so far."""
+"""Number of questions, the later ones about bins between the ends found so far."""
 FINER = 16, 256
 """Fewest and most bins of a finer grid."""
 A_BIN = 20.0
-"""Standard deviations of their noise that the rows of one have, were all alike, or else there are fewer."""
+"""Standard deviations of noise in the rows of a bin, were all bins alike; else the grid has fewer bins."""
 
 
-def ends_found(
+def private_bounds(
     door: Door, column: Column, search: NumberSearch, price: Fraction
-) -> tuple[Ends, list[Counted]]:
+) -> tuple[Ends, list[NoisyHistogram]]:
     """First and last step of a column's numbers, and the answers that they follow from.
 
     Args:
         door: the curator's answers.
-        column: whose ends are sought.
-        search: what is sought.
+        column: whose bounds are to be found.
+        search: the column's search.
         price: of all questions together.
     """
-    cuts, answers = magnitudes(), list[Counted]()
+    cuts, answers = magnitudes(), list[NoisyHistogram]()
     for _ in range(QUESTIONS):
-        answers.append(Counted.asked(door, column, search, cuts, price / QUESTIONS))
+        answers.append(NoisyHistogram.asked(door, column, search, cuts, price / QUESTIONS))
         ends = ends_by(answers, door.noise, search)
         cuts = np.union1d(cuts, round_cuts(ends[0], ends[1] + 1, _finer(answers[0])))
     return ends, answers
 
 
-def _finer(counted: Counted) -> int:
-    """How many bins an answer has rows enough for."""
+def _finer(counted: NoisyHistogram) -> int:
+    """Number of bins for which an answer shows rows enough."""
     rows = counted.rows[counted.rows > 2 * np.sqrt(counted.variances)].sum()
     return int(np.clip(rows / (A_BIN * np.sqrt(counted.variances[0])), *FINER))
 
 
-def ends_by(answers: Sequence[Counted], noise: str, search: NumberSearch) -> Ends:
-    """The ends by the answers to the questions for them, and by later ones about finer bins.
+def ends_by(answers: Sequence[NoisyHistogram], noise: str, search: NumberSearch) -> Ends:
+    """The ends by the answers to the questions about bounds, and by later answers about finer bins.
 
-    In the outermost magnitude that stands out, the outermost bin of the next answer is looked for. Where none
-    of those does, too few rows being in each, nothing is taken off any more.
+    In the outermost significant magnitude, the outermost significant bin of the next answer is taken. Where
+    it has none, because each bin holds too few rows, the end stays.
 
     Args:
         answers: each about parts of the bins of the one before, the first about magnitudes.
-        noise: of the answers.
-        search: what is sought.
+        noise: "gaussian" or "laplace".
+        search: the column's search.
     """
     unit: int = 10**search.decimals
     whole = int(answers[0].cuts[0]), int(answers[0].cuts[-1])
     low = high = whole
     for i, answer in enumerate(answers[:QUESTIONS]):
-        later = [finer.gathered(answer.cuts) for finer in answers[i + 1 :]]
+        later = [finer.coarsened(answer.cuts) for finer in answers[i + 1 :]]
         counted = averaged([*answers[: i + 1], *later])
         chance = FAR_OFF if i == 0 else INSIDE
         low = _narrowed(counted, low, noise, chance)[0]
@@ -97,8 +98,8 @@ def ends_by(answers: Sequence[Counted], noise: str, search: NumberSearch) -> End
     return low[0], max(end, low[0] + unit)
 
 
-def _narrowed(counted: Counted, bin_: Ends, noise: str, chance: float) -> tuple[Ends, Ends]:
-    """The first and last of the bins in a wider one that stand out, or that itself."""
+def _narrowed(counted: NoisyHistogram, bin_: Ends, noise: str, chance: float) -> tuple[Ends, Ends]:
+    """The first and last significant bins in a wider bin, or twice the wider bin without any."""
     inner = counted.between(*bin_)
     found = _outermost(inner, noise, chance)
     if found is None:
@@ -108,19 +109,19 @@ def _narrowed(counted: Counted, bin_: Ends, noise: str, chance: float) -> tuple[
     return (cuts[first], cuts[first + 1]), (cuts[last], cuts[last + 1])
 
 
-def _outermost(counted: Counted, noise: str, chance: float) -> tuple[int, int] | None:
-    """First and last of the bins that stand out; None where there are none."""
+def _outermost(counted: NoisyHistogram, noise: str, chance: float) -> tuple[int, int] | None:
+    """Indices of the first and last significant bins; None where there are none."""
     last, first = _last(counted, noise, chance), _last(counted.mirrored, noise, chance)
     return None if last is None or first is None else (counted.rows.size - 1 - first, last)
 
 
-def _last(counted: Counted, noise: str, chance: float) -> int | None:
-    """The last bin that stands out, or the last of some next to it that do so together."""
+def _last(counted: NoisyHistogram, noise: str, chance: float) -> int | None:
+    """Index of the last significant bin, or of the last of some next to it that are significant together."""
     least = deviations(counted.rows.size, noise, chance)
-    told = np.flatnonzero(counted.rows > least * np.sqrt(counted.variances))
-    if not told.size:
+    found = np.flatnonzero(counted.rows > least * np.sqrt(counted.variances))
+    if not found.size:
         return None
-    last = int(told[-1])
+    last = int(found[-1])
     while True:
         beyond = slice(last + 1, last + 1 + NEXT)
         rows, variances = np.cumsum(counted.rows[beyond]), np.cumsum(counted.variances[beyond])
@@ -128,3 +129,20 @@ def _last(counted: Counted, noise: str, chance: float) -> int | None:
         if not more.size:
             return last
         last += int(more[0]) + 1
+
+
+def deviations(cells: int, noise: str, chance: float) -> float:
+    """Standard deviations that all of a number of noises stay below, but for a small chance.
+
+    Gaussian: the normal's quantile at chance/cells. Laplace of scale b and standard deviation sqrt(2) b:
+    P[x > t] = exp(-t/b)/2. A sum of several Laplace noises has lighter tails than one, so the number holds
+    for sums too.
+
+    Args:
+        cells: number of counts compared with it.
+        noise: "gaussian" or "laplace".
+        chance: that one or more of them is above.
+    """
+    if noise == "laplace":
+        return log(cells / (2 * chance)) / sqrt(2)
+    return -NormalDist().inv_cdf(chance / cells)

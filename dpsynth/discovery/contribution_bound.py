@@ -1,4 +1,4 @@
-"""How many rows of a person to use, from noisy numbers of persons with one row, two rows, and so on.
+"""Private contribution bound: rows used of each person, from noisy numbers of persons by their rows.
 
 Invariant: public post-processing of one answer and the plan.
 """
@@ -23,9 +23,9 @@ def most_rows(units: NDArray[np.int64], noise: float) -> int:
 
         sum_j max(j - k, 0) units_j + k noise
 
-    and that is made least. In other words: one row more of everybody is used as long as more persons have
-    it than it adds noise. What comes of the persons at the end of ``units``, who may have any number of
-    rows, is the same for all bounds.
+    and the bound minimises this. In other words: one more row of everybody is used as long as more persons
+    have that row than it adds noise. The persons in the last cell of ``units``, who may have any number of
+    rows, count the same for all bounds.
 
     Args:
         units: int64[rows], noisy numbers of persons with 1, 2, ... rows; the last are those with as many
@@ -45,7 +45,7 @@ def noise_per_row(plan: Plan, domain: Domain) -> float:
 
     Args:
         plan: made with the most rows there may be.
-        domain: the columns' sizes, likewise.
+        domain: the columns' sizes, of the same plan.
     """
     (singles,) = (step for step in plan.steps if step.step == "one_way")
     errors = (

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from dpsynth.curator import Contributions, Curator, Terms, load_rows, read_batches
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, read_batches
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
@@ -40,7 +40,7 @@ from dpsynth.structure.strategy import Problem
 class Unbounded:
     """The door while it is not known how many rows of a person enter the table."""
 
-    door: Contributions
+    door: UnboundedCurator
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def open_door(
     inputs: Inputs,
     run: ReleaseRun,
     curator: type[Curator] = Curator,
-    unbounded: type[Contributions] = Contributions,
+    unbounded: type[UnboundedCurator] = UnboundedCurator,
 ) -> Stage | Unbounded:
     """The door to the private table, which is read for it: a curator, each person's rows bounded.
 

@@ -62,7 +62,7 @@ def write_example(name: str, folder: Path) -> list[Path]:
 
 def _shipped(kind: str) -> Path:
     """A folder that a wheel carries inside the package, and a checkout beside it."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     inside = package / kind
     return inside if inside.is_dir() else package.parent / kind
 

@@ -17,9 +17,10 @@ from fractions import Fraction
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined
+from dpsynth.plan.questions import Door
 from dpsynth.structure.candidates import most_cells
 from dpsynth.structure.rounds import SHARES, Candidate, Pick, Run, in_rounds, most_rounds
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 
 class Aim:

@@ -22,9 +22,10 @@ from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
 from dpsynth.model.factor import Array
 from dpsynth.plan.outline import Outlined
+from dpsynth.plan.questions import Door
 from dpsynth.structure.candidates import closure, most_cells
 from dpsynth.structure.rounds import MOST_CANDIDATES, SHARES, Candidate, Run, in_rounds, most_rounds
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 _AT_START = Fraction(1, 2)
 """The part of the price of choosing that the first look at all candidates costs."""

@@ -18,7 +18,8 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.plan.questions import Door
+from dpsynth.structure.strategy import Problem, Selection
 
 UNASKED = 1 / 16
 """What a pair counts of which the workload has no use; the average pair counts 1."""

@@ -29,13 +29,14 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure import gain as worth
 from dpsynth.structure.allocation import error_power
 from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.components import Parts
 from dpsynth.structure.forest import Forest
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,9 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import measured
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 _SHARES = Shares(Fraction(1, 4), Fraction(0), Fraction(3, 4))
 

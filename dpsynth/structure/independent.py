@@ -8,7 +8,8 @@ from fractions import Fraction
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined, Shares
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.plan.questions import Door
+from dpsynth.structure.strategy import Problem, Selection
 
 
 class Independent:

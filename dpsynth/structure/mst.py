@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import UNASKED, measured
 from dpsynth.structure.candidates import penalty, whole_weights
 from dpsynth.structure.forest import Forest
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 _SHARES = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 

@@ -31,10 +31,11 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import burden, error_power, importance, measured
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
 from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 MOST_ASKED = 3000
 """Distances asked for, at most; where triples would be more, only pairs are asked about."""

@@ -24,10 +24,11 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import importance, measured
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 THETA = 4
 _MOST_FAMILIES = 30_000

@@ -21,7 +21,8 @@ from math import inf, sqrt
 from dpsynth.domain.measurement import Observation, mean_absolute_error
 from dpsynth.evidence.evidence import MOST_BEFORE, within
 from dpsynth.model import Fit
-from dpsynth.structure.strategy import Door, Problem
+from dpsynth.plan.questions import Door
+from dpsynth.structure.strategy import Problem
 
 ASKED = 8
 """Pairs whose distances are asked for."""

@@ -23,9 +23,10 @@ from dpsynth.domain.domain import Clique, subsets
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.outline import Shares
+from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import measured
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection
 
 _ROUNDS_A_COLUMN: Mapping[Measure, int] = {"zcdp": 4, "gdp": 4, "pure": 1}
 """Rounds that the budget would do for at the first price. In pure epsilon twice the price halves

@@ -5,116 +5,17 @@ Invariant: a strategy never holds a curator's table; it sees noisy numbers and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement, Observation
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Fit, estimate
 from dpsynth.plan.outline import Outline
-
-
-class Estimates(Protocol):
-    """Public estimates of marginals."""
-
-    def marginal(self, clique: Clique) -> NDArray[np.float64]:
-        """Estimated counts, axes in the clique's order."""
-        ...
-
-    def fingerprint(self) -> str:
-        """A digest that changes whenever an estimate does."""
-        ...
-
-
-class Door(Protocol):
-    """The part of a curator that a strategy may ask. Prices are in its measure."""
-
-    @property
-    def measure(self) -> Measure:
-        """How costs are counted."""
-        ...
-
-    @property
-    def remaining(self) -> Fraction:
-        """What the release may still spend."""
-        ...
-
-    def cell_error(self, price: Fraction) -> float:
-        """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
-        ...
-
-    def choose(
-        self,
-        candidates: Sequence[Clique],
-        estimates: Estimates,
-        price: Fraction,
-        penalties: Sequence[int] = (),
-        weights: Sequence[int] = (),
-    ) -> int:
-        """Index of a candidate whose estimate is far from the truth, by the exponential mechanism.
-
-        Scores are L1 distances in rows, less the penalties, times the weights (1 if left out).
-        """
-        ...
-
-    def errors(
-        self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
-    ) -> tuple[NDArray[np.int64], float]:
-        """Noisy L1 distances int64[candidates] in rows, and the standard deviation of their noise.
-
-        The estimates are rounded to integers first. A lost question is asked again from what is left.
-        """
-        ...
-
-    def choose_in_turn(
-        self,
-        candidates: Sequence[Clique],
-        estimates: Estimates,
-        price: Fraction,
-        most: int,
-        admissible: Callable[[Sequence[int]], NDArray[np.bool_]],
-        penalties: Sequence[int] = (),
-        weights: Sequence[int] = (),
-    ) -> list[int]:
-        """Indices of several candidates, each chosen like ``choose``, none twice.
-
-        Args:
-            candidates: as for ``choose``; the same for all choices, as what follows.
-            estimates: likewise.
-            price: of each choice.
-            most: how many choices.
-            admissible: from the choices so far to the candidates, bool[candidates], that may come next;
-                choosing ends where there are none.
-            penalties: as for ``choose``.
-            weights: likewise.
-        """
-        ...
-
-    def singles(
-        self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
-    ) -> list[Measurement | None]:
-        """Noisy counts of every value of each column, those too that are merged elsewhere.
-
-        Like ``marginals`` otherwise.
-        """
-        ...
-
-    def marginals(
-        self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
-    ) -> list[Measurement | None]:
-        """Noisy counts of every cell of each clique, the allowance shared by weight.
-
-        None stands for a clique whose answer was lost to an interruption with nothing left to
-        ask again with.
-        """
-        ...
+from dpsynth.plan.questions import Door
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator.bounding import person_codes, rows_kept
+from dpsynth.curator.contribution_bounding import person_codes, rows_kept
 from tests.examples import examples
 
 KEY = bytes(range(32))

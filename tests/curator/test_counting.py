@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator import counting
-from dpsynth.curator.counting import ExactCounts, Store
+from dpsynth.curator import marginals
+from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
@@ -132,7 +132,7 @@ def test_counts_print_no_cell():
 
 def test_blocks_of_columns_are_within_their_cells_or_hold_one_column():
     domain = Domain({"a": 2, "b": 3, "c": 50, "d": 2, "e": 7, "f": 1})
-    block = counting._blocks(domain, domain.columns, 12)
+    block = marginals._blocks(domain, domain.columns, 12)
     for number in set(block.values()):
         members = [c for c in block if block[c] == number]
         assert len(members) == 1 or domain.cells(members) <= 12

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
-from dpsynth.curator.distances import FARTHEST
 from dpsynth.curator.journal import LOST
+from dpsynth.curator.scores import FARTHEST
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain

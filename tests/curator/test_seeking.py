@@ -15,9 +15,18 @@ from hypothesis import strategies as st
 from dpsynth.accounting.events import cost
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import Curator, Entry, Journal, Lost, Terms, load_table, noise, texts
+from dpsynth.curator import (
+    Curator,
+    Entry,
+    Journal,
+    Lost,
+    Terms,
+    load_table,
+    noise,
+    partition_selection,
+    table,
+)
 from dpsynth.curator import domain_questions as seeking
-from dpsynth.curator import partition_selection as naming
 from dpsynth.curator.journal import LOST
 from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.codec import NOWHERE
@@ -82,7 +91,7 @@ def quiet(monkeypatch):
     monkeypatch.setattr(noise, "add_gaussian", lambda values, scale: values.copy())
     monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values.copy())
     monkeypatch.setattr(noise, "choose_index", lambda scores, scale: int(np.argmax(scores)))
-    monkeypatch.setattr(naming, "named", lambda units, event: units >= 2)
+    monkeypatch.setattr(partition_selection, "select", lambda units, event: units >= 2)
 
 
 def batches(seed, rows=120, size=50):
@@ -111,7 +120,7 @@ def one(name, cells, **more):
 @pytest.mark.parametrize("block", [1, 3, 1 << 12])
 @pytest.mark.parametrize("rows", [0, 1, 120])
 def test_texts_coded_later_are_coded_as_on_loading(monkeypatch, near, block, rows):
-    monkeypatch.setattr(texts, "_BLOCK", block)
+    monkeypatch.setattr(table, "_BLOCK", block)
     given = batches(rows, rows)
     kept = load_table(given, (PAY, WELL, CITY, ZIP), near, KEY)
     later, now = kept.coded(FOUND), load_table(given, FOUND, near, KEY)
@@ -261,7 +270,9 @@ def test_values_nobody_holds_enough_of_are_no_values(kind):
 
 def test_a_person_counts_once_for_a_value_and_no_more_than_the_rows_kept(monkeypatch):
     held = {}
-    monkeypatch.setattr(naming, "named", lambda units, event: held.update(units=units.tolist()) or units > 0)
+    monkeypatch.setattr(
+        partition_selection, "select", lambda units, event: held.update(units=units.tolist()) or units > 0
+    )
     who = ["ann"] * 2 + ["bob"] * 2 + ["eve"] * 40 + ["joe"]
     cells = ["A", "A", "A", "B", *(f"v{i}" for i in range(40)), "A"]
     near = Neighbours("add_remove", "who", 3)
@@ -328,10 +339,10 @@ def test_values_interrupted_while_drawn_are_found_on_resuming_and_ever_after_the
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(seeking, "_named", interrupted)
+        patch.setattr(seeking, "_selected", interrupted)
         resumed(Journal.create(path, {"id": "x"}))
     found = resumed(Journal.open(path))
-    monkeypatch.setattr(seeking, "_named", interrupted)
+    monkeypatch.setattr(seeking, "_selected", interrupted)
     assert resumed(Journal.open(path)) == resumed(Journal.open(path)) == found
     first, second = Journal.open(path).entries
     assert isinstance(first.outcome, Lost) and second.outcome == found

@@ -9,9 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import load_table, read_batches
-from dpsynth.curator import table as table_module
-from dpsynth.curator.slicing import in_slice, rows_within
+from dpsynth.curator import load_table, loading, read_batches
+from dpsynth.curator.loading import in_slice, rows_within
 from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.slices import Slice, span_of
@@ -212,14 +211,14 @@ def by_the_share_of_rows(batch, part):
 
 @pytest.mark.parametrize("fault", [by_rank, by_the_latest_date, by_the_share_of_rows])
 def test_a_slice_that_depends_on_other_rows_is_caught(monkeypatch, fault):
-    monkeypatch.setattr(table_module, "rows_within", fault)
+    monkeypatch.setattr(loading, "rows_within", fault)
     assert largest_move(ROWS) > ROWS.l1
 
 
 def test_a_forgotten_slice_is_caught(monkeypatch):
     rows = [("F", "a", "Ann", "2026-02-01"), ("M", "b", "Bob", "2026-03-02")]
     assert load_table(batches_of(rows), COLUMNS, ROWS, KEY, MARCH).counts(("sex",)).tolist() == [0, 1, 0]
-    monkeypatch.setattr(table_module, "rows_within", lambda batch, part: batch)
+    monkeypatch.setattr(loading, "rows_within", lambda batch, part: batch)
     assert load_table(batches_of(rows), COLUMNS, ROWS, KEY, MARCH).counts(("sex",)).tolist() != [0, 1, 0]
 
 

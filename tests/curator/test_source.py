@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dpsynth.curator import csv_rows
+from dpsynth.curator import source
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import SourceError
 
@@ -151,14 +151,14 @@ def test_a_broken_row_of_bytes_that_are_no_text_is_a_broken_row_like_any_other(r
 
 
 def test_a_mended_file_is_text_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_rows, "_BLOCKS", (7, 1 << 20))
+    monkeypatch.setattr(source, "_BLOCKS", (7, 1 << 20))
     content = b"\xff" * 99 + "\u20ac".encode() * 50 + b"a" * 50 + b"\xe2\x82"
     (tmp_path / "t.csv").write_bytes(content)
-    assert csv_rows._mended(tmp_path / "t.csv").to_pybytes().decode() == content.decode(errors="replace")
+    assert source._mended(tmp_path / "t.csv").to_pybytes().decode() == content.decode(errors="replace")
 
 
 def test_a_reader_that_does_not_mend_is_caught(read, monkeypatch):
-    monkeypatch.setattr(csv_rows, "_mended", lambda path: pa.py_buffer(path.read_bytes()))
+    monkeypatch.setattr(source, "_mended", lambda path: pa.py_buffer(path.read_bytes()))
     with pytest.raises(AssertionError):
         test_a_broken_row_of_bytes_that_are_no_text_is_a_broken_row_like_any_other(
             read, b"caf\xe9,1,2", monkeypatch
@@ -172,12 +172,12 @@ def test_rows_longer_than_a_block_are_rows_like_any_other(read, monkeypatch, kee
     whole = read(content, keep_broken=keep_broken)
     assert len(whole["a"]) == 49 + 18 * keep_broken
     for blocks in ((1 << 7, 1 << 20), (1 << 9, 1 << 15, 1 << 20)):
-        monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", blocks)
+        monkeypatch.setattr("dpsynth.curator.source._BLOCKS", blocks)
         assert read(content, keep_broken=keep_broken) == whole
 
 
 def test_a_row_without_an_end_takes_the_rest_of_a_file_and_is_one_broken_row(read, monkeypatch):
-    monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", (1 << 9, 1 << 10))
+    monkeypatch.setattr("dpsynth.curator.source._BLOCKS", (1 << 9, 1 << 10))
     content = b"a,b\n" + b"1,2\n" * 500 + b'3,"' + b"4,5\n" * 5000
     rows = read(content)["a"]
     assert 0 < len(rows) <= 501 and rows == ["1"] * (len(rows) - 1) + [None]
@@ -197,7 +197,7 @@ def test_a_file_is_read_as_it_is_whatever_its_name_says_of_compression(tmp_path)
 
 
 def test_a_table_of_many_blocks_is_read_whole_and_in_order(read, monkeypatch):
-    monkeypatch.setattr("dpsynth.curator.csv_rows._BLOCKS", (1 << 10, 1 << 12))
+    monkeypatch.setattr("dpsynth.curator.source._BLOCKS", (1 << 10, 1 << 12))
     rows = [str(i) for i in range(5000)]
     content = "a,b\n" + "".join(f'{i},"two\nlines"\n' for i in rows)
     found = read(content.encode())

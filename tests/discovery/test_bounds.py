@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpsynth.discovery import bounds
-from dpsynth.discovery.bounds import UNKNOWN, ends_found
-from dpsynth.discovery.significance import deviations
+from dpsynth.discovery.bounds import UNKNOWN, deviations, private_bounds
 from tests.discovery.real_columns import COLUMNS, DECIMALS
 from tests.fake_curator import FakeCurator, number_search, sought
 
@@ -18,7 +17,7 @@ PRICE = Fraction(1, 5000)  # with three questions the noise of each is 87 rows
 def found(values, edges="equal", decimals=0, seed=0, price=PRICE, **more):
     search = number_search(edges, decimals=decimals)
     door = FakeCurator.of_column(np.asarray(values, float), np.random.default_rng(seed), **more)
-    (low, high), _ = ends_found(door, sought(search), search, price)
+    (low, high), _ = private_bounds(door, sought(search), search, price)
     return low / 10**decimals, high / 10**decimals
 
 

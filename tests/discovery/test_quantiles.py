@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.discovery import quantiles
-from dpsynth.discovery.quantiles import quantile_cuts
-from dpsynth.discovery.steps import places_of
+from dpsynth.discovery import bins
+from dpsynth.discovery.bins import quantile_cuts
+from dpsynth.discovery.cuts import places_of
 from tests.discovery.real_columns import COLUMNS
 from tests.fake_curator import FakeCurator, number_search, sought
 
@@ -35,7 +35,7 @@ def test_bins_have_about_as_many_rows_each(exact, tail):
 
 
 def test_candidates_of_one_distance_alone_are_caught(monkeypatch):
-    monkeypatch.setattr(quantiles, "magnitudes", lambda: np.array([-1, 0, 1]))
+    monkeypatch.setattr(bins, "magnitudes", lambda: np.array([-1, 0, 1]))
     values = np.random.default_rng(0).lognormal(3, 1, 40_000)
     places, _ = found(values, (0, 10**12), decimals=2, exact=True)
     assert heaviest(values, places) > 0.9

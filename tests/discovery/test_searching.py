@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.discovery import discover, searching
+from dpsynth.discovery import discover
+from dpsynth.discovery import searches as searches_module
 from dpsynth.domain.codec import NOWHERE
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_patterns import alphabets, texts_of
@@ -139,8 +140,8 @@ def test_a_search_that_asks_at_twice_its_price_is_caught(monkeypatch, edges):
     search = number_search(edges, ends=(0.0, 1e6))
     ran(search)
     name = {"quantiles": "quantile_cuts", "tree": "tree_cuts"}[edges]
-    plain = getattr(searching, name)
-    monkeypatch.setattr(searching, name, lambda *args: plain(*args[:-1], 2 * args[-1]))
+    plain = getattr(searches_module, name)
+    monkeypatch.setattr(searches_module, name, lambda *args: plain(*args[:-1], 2 * args[-1]))
     with pytest.raises(AssertionError):
         ran(search)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.discovery.steps import (
+from dpsynth.discovery.cuts import (
     LARGEST,
-    even,
+    equal_widths,
     magnitudes,
     places_of,
     public_ends,
@@ -48,7 +48,7 @@ def test_round_cuts_lie_between_and_make_no_more_parts_than_wanted(low, width, m
 
 @given(STEPS, st.integers(0, 10**6), st.integers(1, 300))
 def test_even_bins_differ_by_a_step_at_most_and_none_is_empty(low, width, bins):
-    cuts = even(low, low + width, bins)
+    cuts = equal_widths(low, low + width, bins)
     assert cuts[0] == low and cuts[-1] == low + width + 1 and len(cuts) - 1 == min(bins, width + 1)
     assert np.ptp(np.diff(cuts)) <= 1 and np.diff(cuts).min() >= 1
 

@@ -5,10 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.discovery import discover, tree
-from dpsynth.discovery.counted import Counted, averaged
-from dpsynth.discovery.steps import even, places_of
-from dpsynth.discovery.tree import tree_cuts
+from dpsynth.discovery import bins, discover
+from dpsynth.discovery.bins import tree_cuts
+from dpsynth.discovery.cuts import NoisyHistogram, averaged, equal_widths, places_of
 from dpsynth.plan.searches import planned_searches
 from tests.discovery.real_columns import COLUMNS, DECIMALS, distance
 from tests.fake_curator import FakeCurator, number_search, sought
@@ -55,12 +54,12 @@ def test_spikes_are_found_through_laplace_noise_too():
 
 
 def test_a_tree_that_never_cuts_is_caught(monkeypatch):
-    monkeypatch.setattr(tree, "SPLIT", 1e9)
+    monkeypatch.setattr(bins, "SPLIT", 1e9)
     assert with_a_bin_of_its_own(7298, column="gains") == 0
 
 
 def test_a_tree_that_merges_whatever_is_next_is_caught(monkeypatch):
-    monkeypatch.setattr(tree, "THIN", 1e9)
+    monkeypatch.setattr(bins, "THIN", 1e9)
     assert with_a_bin_of_its_own(40, column="hours") == 0
 
 
@@ -70,7 +69,7 @@ def test_a_tree_tells_a_column_about_as_well_as_bins_of_one_width_or_far_better(
     low, high = float(np.floor(values.min())), float(np.ceil(values.max()))
     search = number_search("tree", 32, decimals=DECIMALS.get(name, 0))
     unit = 10**search.decimals
-    declared = distance(values, places_of(search, even(int(low * unit), int(high * unit), 32)))
+    declared = distance(values, places_of(search, equal_widths(int(low * unit), int(high * unit), 32)))
     for seed in range(5):
         here = distance(values, places(values, search, seed))
         assert here < 0.05 and here < max(declared / 3, 0.03)
@@ -96,8 +95,8 @@ def test_one_value_a_bin_where_there_are_no_more_values_than_bins():
 
 def test_no_more_bins_than_wanted():
     values = COLUMNS["debts"](np.random.default_rng(1))
-    for bins in (1, 2, 7):
-        assert len(places(values, number_search("tree", bins), price=Fraction(1)).labels) <= bins
+    for most in (1, 2, 7):
+        assert len(places(values, number_search("tree", most), price=Fraction(1)).labels) <= most
 
 
 def nested(seed, levels):
@@ -107,7 +106,7 @@ def nested(seed, levels):
     for _ in range(levels):
         cuts = np.union1d(cuts, rng.integers(0, 25, 5))
         n = cuts.size - 1
-        answers.append(Counted(cuts, rng.normal(50, 30, n), np.full(n, rng.uniform(0.1, 9))))
+        answers.append(NoisyHistogram(cuts, rng.normal(50, 30, n), np.full(n, rng.uniform(0.1, 9))))
     return answers
 
 
@@ -126,5 +125,5 @@ def test_answers_are_averaged_by_least_squares(seed, levels):
     variances = np.diag(np.linalg.inv(matrix.T @ matrix))
     found = averaged(answers)
     assert np.allclose(found.rows, best) and np.allclose(found.variances, variances)
-    unweighted = averaged([Counted(a.cuts, a.rows, np.ones(a.rows.size)) for a in answers])
+    unweighted = averaged([NoisyHistogram(a.cuts, a.rows, np.ones(a.rows.size)) for a in answers])
     assert levels == 1 or not np.allclose(unweighted.rows, best)

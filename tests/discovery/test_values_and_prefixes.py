@@ -5,9 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpsynth.discovery import prefixes
-from dpsynth.discovery.partitions import values_found
-from dpsynth.discovery.prefixes import prefixes_found
+from dpsynth.discovery import partitions
+from dpsynth.discovery.partitions import private_prefixes, private_values
 from dpsynth.domain.search import PrefixSearch, ValueSearch
 from tests.fake_curator import FakeCurator, sought
 
@@ -17,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 def values(search, named, texts=(), **more):
     door = FakeCurator.of_column(list(texts), np.random.default_rng(0), named=named, exact=True)
-    return values_found(door, sought(search, **more), search, PRICE, Fraction(1, 10**9)), door
+    return private_values(door, sought(search, **more), search, PRICE, Fraction(1, 10**9)), door
 
 
 def test_known_values_come_first_and_found_ones_sorted():
@@ -59,7 +58,7 @@ def towns(rows=20_000):
 def beginnings(texts, most=300, levels=(1, 3, 5), **more):
     search = PrefixSearch(r"\d{5}", levels, most)
     door = FakeCurator.of_column(texts, np.random.default_rng(0), **more)
-    return prefixes_found(door, sought(search), search, PRICE).prefixes, door
+    return private_prefixes(door, sought(search), search, PRICE).prefixes, door
 
 
 def test_beginnings_are_long_where_rows_are_and_short_elsewhere():
@@ -71,8 +70,8 @@ def test_beginnings_are_long_where_rows_are_and_short_elsewhere():
 def test_a_threshold_of_nothing_is_caught(monkeypatch):
     texts = [t for t in towns() if t.startswith("7")]
     assert {"0", "9"} <= set(beginnings(texts)[0])
-    monkeypatch.setattr(prefixes, "LEAST", -99.0)
-    monkeypatch.setattr(prefixes, "sqrt", lambda _: -99.0)
+    monkeypatch.setattr(partitions, "LEAST", -99.0)
+    monkeypatch.setattr(partitions, "sqrt", lambda _: -99.0)
     assert not {"0", "9"} <= set(beginnings(texts, most=2000)[0])
 
 

@@ -17,7 +17,7 @@ import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.assess.profiling import look_at
 from dpsynth.config import compiled, from_mapping
-from dpsynth.curator import csv_rows, load_table, read_batches, source
+from dpsynth.curator import load_table, read_batches, source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.forecast import forecast
@@ -32,7 +32,7 @@ SECONDS = 10.0
 
 def narrow() -> None:
     """Read in blocks and batches so small that the inputs have many."""
-    csv_rows._BLOCKS = (1 << 14, 1 << 21)  # type: ignore[misc]
+    source._BLOCKS = (1 << 14, 1 << 21)  # type: ignore[misc]
     source._BATCH_ROWS = 16
 
 

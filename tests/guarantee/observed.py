@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +14,9 @@ import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.curator import Contributions, Curator, noise
-from dpsynth.curator import partition_selection as naming
+from dpsynth.curator import Curator, UnboundedCurator, noise
+from dpsynth.curator import partition_selection as selection
+from dpsynth.curator.privacy_filter import PrivacyFilter
 
 
 @dataclass
@@ -38,44 +38,31 @@ class Transcript:
     told: list[Any] = field(default_factory=list)
 
 
-class ObservedCurator(Curator):
-    """A curator that notes each question with its exact answer, for the test's eyes only.
-
-    So does any door on groups, or on columns coded later, that comes of it.
-    """
+class Observed(PrivacyFilter):
+    """Notes each question with its exact answer, for the test's eyes only."""
 
     transcript: ClassVar[Transcript]
 
     def _ask(self, question, event, exact, draw):
         found = exact()
         kept = dict(found) if isinstance(found, dict) else np.array(found)
-        self.transcript.asked.append(Asked(question, event, kept))
+        ObservedCurator.transcript.asked.append(Asked(question, event, kept))
         answer = super()._ask(question, event, exact, draw)
-        self.transcript.told.append(np.array(answer).tolist())
+        ObservedCurator.transcript.told.append(np.array(answer).tolist())
         return answer
+
+
+class ObservedCurator(Observed, Curator):
+    """A curator that is observed, and so is any one on groups, or on columns coded later, made from it."""
 
     def count(self, price: Fraction):
         answer = super().count(price)
-        self.transcript.told.append(("count", int(answer.values)))
+        ObservedCurator.transcript.told.append(("count", int(answer.values)))
         return answer
 
 
-class ObservedContributions(Contributions):
-    """A door to rows that are not bounded yet, observed like the curator that comes of it."""
-
-    def rows_per_unit(self, most: int, price: Fraction):
-        asking = self._asking
-        self._asking = copy(asking)
-
-        def ask(question, event, exact, draw):
-            transcript = ObservedCurator.transcript
-            transcript.asked.append(Asked(question, event, np.array(exact())))
-            answer = asking.ask(question, event, exact, draw)
-            transcript.told.append(np.array(answer).tolist())
-            return answer
-
-        self._asking.ask = ask
-        return super().rows_per_unit(most, price)
+class ObservedUnbounded(Observed, UnboundedCurator):
+    """A curator of rows that are not bounded yet, observed like the curator made from it."""
 
     def bounded(self, max_rows: int):
         curator = super().bounded(max_rows)
@@ -140,5 +127,5 @@ def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) 
 
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
-    monkeypatch.setattr(naming, "named", watched(naming.named))
+    monkeypatch.setattr(selection, "select", watched(selection.select))
     return seen

@@ -19,7 +19,7 @@ from dpsynth import pipeline
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.measuring import open_door
-from tests.guarantee.observed import ObservedContributions, ObservedCurator, Transcript
+from tests.guarantee.observed import ObservedCurator, ObservedUnbounded, Transcript
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     """Run the asking half of a release in process, observed."""
     transcript = Transcript()
     ObservedCurator.transcript = transcript
-    door = partial(open_door, curator=ObservedCurator, unbounded=ObservedContributions)
+    door = partial(open_door, curator=ObservedCurator, unbounded=ObservedUnbounded)
     with suppress(_Measured):
         pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured, door=door)
     (found,) = (outputs / spec.release).glob(".*.partial")

@@ -10,8 +10,8 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.config import from_mapping
-from dpsynth.curator.asking import Asking
 from dpsynth.curator.journal import Journal
+from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.errors import DpsynthError
 from tests.guarantee.observed import watched_draws
 from tests.guarantee.wild_tables import base_table, privacy_of, spec_for, write
@@ -54,7 +54,7 @@ def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
     """An overspend never gets published, wherever it came from."""
     table = write(tmp_path / "x.csv", base_table(random.Random(2)))
     spec = spec_for(table, privacy_of("add_remove", "row", "gaussian"))
-    monkeypatch.setattr(Asking, "_spent", lambda self, entries: 0)
+    monkeypatch.setattr(PrivacyFilter, "_spent", lambda self, entries: 0)
     monkeypatch.setattr(
         pipeline,
         "measure_one_way",

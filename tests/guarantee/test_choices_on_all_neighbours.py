@@ -14,7 +14,7 @@ import pytest
 
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import choosing, noise
+from dpsynth.curator import Terms, noise, scores
 from tests.guarantee.losses import LOSS, log_distribution
 from tests.guarantee.small_tables import (
     LEVEL,
@@ -156,10 +156,8 @@ def test_a_distance_taken_for_a_monotone_score_is_caught(monkeypatch):
 
 
 def test_a_forgotten_weight_is_caught(monkeypatch):
-    sound = choosing.Terms.choosing
-    monkeypatch.setattr(
-        choosing.Terms, "choosing", lambda self, price, _: sound(self, price, self.neighbours.l1)
-    )
+    sound = Terms.choosing
+    monkeypatch.setattr(Terms, "choosing", lambda self, price, _: sound(self, price, self.neighbours.l1))
     assert not overspent(monkeypatch)
     assert overspent(monkeypatch, weights=(3, 3, 1))
 
@@ -179,13 +177,13 @@ def test_choices_in_turn_that_are_charged_as_one_are_caught(monkeypatch):
 
 
 def test_a_penalty_that_looks_at_the_table_is_caught(monkeypatch):
-    sound = choosing.Distances.of
+    sound = scores.Distances.of
 
     def nosy(self, candidates, estimates, digest):
         found = sound(self, candidates, estimates, digest)
         return found + np.arange(len(found)) * self._counts.table.rows
 
-    monkeypatch.setattr(choosing.Distances, "of", nosy)
+    monkeypatch.setattr(scores.Distances, "of", nosy)
     choice = Choice(monkeypatch, NEIGHBOURS[0], "pure", Fraction(1), LEVEL)
     assert choice.loss > choice.charged * 1.2
 

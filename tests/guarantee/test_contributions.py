@@ -11,8 +11,8 @@ import pytest
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Contributions, Curator, Terms, load_rows, load_table, noise
-from dpsynth.curator import unbounded_door as module
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, load_table, noise
+from dpsynth.curator import door as module
 from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from tests.guarantee.small_tables import Notes, drawn_upon
@@ -33,7 +33,7 @@ def batch(rows_each):
 def opened(rows_each, near, measure="zcdp", kind="gaussian"):
     notes = Notes()
     rows = load_rows([batch(rows_each)], COLUMNS, near, KEY)
-    return Contributions(rows, Terms(near, measure, Fraction(100), kind), notes, KEY), notes
+    return UnboundedCurator(rows, Terms(near, measure, Fraction(100), kind), notes, KEY), notes
 
 
 def exact(monkeypatch, rows_each, near=ADD):
@@ -129,6 +129,6 @@ def test_what_follows_is_bounded_and_charged_by_the_bound_that_was_chosen(monkey
 def test_rows_that_are_units_have_no_number_of_rows():
     rows = load_rows([batch([1, 2])], COLUMNS, Neighbours("add_remove"), KEY)
     with pytest.raises(ValueError, match="only a person"):
-        Contributions(rows, Terms(Neighbours("add_remove"), "zcdp", Fraction(1), "gaussian"), Notes(), KEY)
+        UnboundedCurator(rows, Terms(Neighbours("add_remove"), "zcdp", Fraction(1), "gaussian"), Notes(), KEY)
     with pytest.raises(ValueError, match="begin with 1"):
         opened([1], ADD)[0].rows_per_unit(0, Fraction(1))

@@ -14,7 +14,7 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
 from dpsynth.config import Spec, compiled
 from dpsynth.curator import Curator, Journal
-from dpsynth.curator.asking import Asking
+from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
@@ -127,8 +127,8 @@ def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, m
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "independent"])
 def test_a_budget_that_is_spent_twice_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
-    sound = Asking._spent
-    monkeypatch.setattr(Asking, "_spent", lambda self, entries: sound(self, entries) / 2)
+    sound = PrivacyFilter._spent
+    monkeypatch.setattr(PrivacyFilter, "_spent", lambda self, entries: sound(self, entries) / 2)
     assert "more was spent than planned" in found_with(tmp_path, method)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.texts import Texts
+from dpsynth.curator.table import Texts
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring
 from tests.guarantee.observed import excess

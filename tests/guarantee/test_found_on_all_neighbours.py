@@ -21,9 +21,9 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import Curator, load_table, noise
 from dpsynth.curator import domain_questions as seeking
-from dpsynth.curator import partition_selection as naming
+from dpsynth.curator import partition_selection as selection
+from dpsynth.curator.table import Texts
 from dpsynth.curator.terms import Terms
-from dpsynth.curator.texts import Texts
 from tests.guarantee.exact_noise import cumulative
 from tests.guarantee.losses import LOSS, excess_delta, log_distribution
 from tests.guarantee.small_tables import NEIGHBOURS, Notes
@@ -63,7 +63,7 @@ def tail(sigma: float, least: int) -> float:
 def chance(units: int, event) -> float:
     """Probability that a value is named, of the distribution that the event speaks of."""
     if isinstance(event, SelectionEvent):
-        return next(naming.chances_at([units], event)) / 2**naming.BITS
+        return next(selection.chances_at([units], event)) / 2**selection.BITS
     return tail(event.sigma, event.threshold - units)
 
 
@@ -79,7 +79,7 @@ class Found:
             return []
 
         with monkeypatch.context() as patch:
-            patch.setattr(seeking, "_named", noted)
+            patch.setattr(seeking, "_selected", noted)
             # Thresholds take long to work out.
             patch.setattr(Terms, "naming", cache(Terms.naming))
             for table in tables(near):
@@ -178,9 +178,9 @@ def test_rows_counted_in_place_of_persons_are_caught(monkeypatch, near):
 
 
 def test_values_named_with_twice_the_delta_that_is_charged_are_caught(monkeypatch):
-    sound = naming.chances_at
+    sound = selection.chances_at
     monkeypatch.setattr(
-        naming, "chances_at", lambda levels, e: sound(levels, replace(e, delta0=2 * e.delta0))
+        selection, "chances_at", lambda levels, e: sound(levels, replace(e, delta0=2 * e.delta0))
     )
     assert lone_values_overspent(monkeypatch, NEIGHBOURS[0]) == [True, False]
 
@@ -225,9 +225,9 @@ def test_values_are_named_as_often_as_their_event_claims(measure, kind):
 
 @pytest.mark.parametrize(("measure", "kind"), KINDS)
 def test_values_named_with_0_7_of_the_noise_would_be_seen(monkeypatch, measure, kind):
-    add, named = noise.add_gaussian, naming.named
+    add, named = noise.add_gaussian, selection.select
     monkeypatch.setattr(noise, "add_gaussian", lambda values, sigma: add(values, 0.7 * sigma))
-    monkeypatch.setattr(naming, "named", lambda n, e: named(n, replace(e, epsilon0=e.epsilon0 / 0.7)))
+    monkeypatch.setattr(selection, "select", lambda n, e: named(n, replace(e, epsilon0=e.epsilon0 / 0.7)))
     assert not named_as_often_as_claimed(measure, kind)
 
 

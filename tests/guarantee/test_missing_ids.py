@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import bounding, load_table, table
+from dpsynth.curator import contribution_bounding, load_table, loading
 from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 
@@ -120,24 +120,25 @@ def test_one_of_several_people_without_an_id_is_protected_as_by_an_exchange() ->
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rows_without_an_id_each_taken_for_a_person_are_caught(monkeypatch, rule: str) -> None:
-    sound = bounding.person_codes
+    sound = contribution_bounding.person_codes
 
     def apart(ids: pa.StringArray, key: bytes) -> np.ndarray:
         people = sound(ids, key)
-        return np.where(people == bounding.nobody(key), np.arange(len(people), dtype=np.uint64), people)
+        nobody = contribution_bounding.nobody(key)
+        return np.where(people == nobody, np.arange(len(people), dtype=np.uint64), people)
 
-    monkeypatch.setattr(table, "person_codes", apart)
+    monkeypatch.setattr(loading, "person_codes", apart)
     near = Neighbours("add_remove", "who", MAX_ROWS, rule)
     assert farthest(near, one_unit("add_remove", ["ann", "nobody"]))[0] > near.l1
 
 
 def test_a_rule_that_is_ignored_is_caught(monkeypatch) -> None:
-    monkeypatch.setattr(table, "nobody", lambda key: np.uint64(0))
+    monkeypatch.setattr(loading, "nobody", lambda key: np.uint64(0))
     near = Neighbours("add_remove", "who", MAX_ROWS, "left_out")
     assert farthest(near, one_unit("add_remove", ["nobody"])) != (0, 0)
 
 
 def test_spellings_taken_for_persons_are_caught(monkeypatch) -> None:
-    monkeypatch.setattr(bounding, "canonical_id", lambda cell: (cell or "").strip())
+    monkeypatch.setattr(contribution_bounding, "canonical_id", lambda cell: (cell or "").strip())
     near = Neighbours("add_remove", "who", MAX_ROWS)
     assert farthest(near, one_unit("add_remove", ["ann"]))[0] > near.l1

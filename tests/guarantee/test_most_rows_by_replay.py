@@ -15,8 +15,8 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.config import compiled
-from dpsynth.curator import unbounded_door as contributions
-from dpsynth.curator.table import LoadedRows
+from dpsynth.curator import door as contributions
+from dpsynth.curator.loading import LoadedRows
 from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import DpsynthError

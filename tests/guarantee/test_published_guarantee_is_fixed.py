@@ -20,7 +20,7 @@ from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, noise
-from dpsynth.curator import partition_selection as naming
+from dpsynth.curator import partition_selection as selection
 from dpsynth.pipeline import composed
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.structure import STRATEGIES, strategy_of
@@ -57,7 +57,7 @@ def forced(monkeypatch: pytest.MonkeyPatch, sign: int) -> None:
     monkeypatch.setattr(noise, "add_gaussian", shifted)
     monkeypatch.setattr(noise, "add_laplace", shifted)
     monkeypatch.setattr(noise, "choose_index", lambda scores, scale: 0 if sign > 0 else len(scores) - 1)
-    monkeypatch.setattr(naming, "named", lambda units, event: np.full(len(units), sign > 0))
+    monkeypatch.setattr(selection, "select", lambda units, event: np.full(len(units), sign > 0))
 
 
 def published(

@@ -19,8 +19,8 @@ import pytest
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, Journal, distances
-from dpsynth.curator.counting import ExactCounts
+from dpsynth.curator import Curator, Journal, scores
+from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
 from tests.guarantee import asking
 from tests.guarantee.asking import Rows, observed
@@ -130,7 +130,7 @@ def test_errors_that_answer_exactly_beside_the_journal_are_caught(tmp_path, monk
 
     def leaky(self, candidates, estimates, price):
         _, stddev = sound(self, candidates, estimates, price)
-        return self._choosing._distances.of(candidates, estimates, estimates.fingerprint()), stddev
+        return self._distances.of(candidates, estimates, estimates.fingerprint()), stddev
 
     monkeypatch.setattr(Curator, "errors", leaky)
     found = findings(tmp_path, ADD, "pure", "laplace")[0]
@@ -146,7 +146,7 @@ def test_rows_counted_in_two_cells_are_caught(tmp_path, monkeypatch):
 def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
     """An estimate with an axis too many would have each row counted once for each of its cells."""
     monkeypatch.setattr(
-        distances, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
+        scores, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
     )
     assert any("sensitivity" in f for f in findings(tmp_path, ADD, "zcdp", "laplace")[0])
 

@@ -16,12 +16,12 @@ import pytest
 
 from dpsynth.accounting.events import ExponentialEvent, cost
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Journal, Terms, load_table, noise
+from dpsynth.curator import Journal, Terms, load_table, loading, noise
 from dpsynth.curator import domain_questions as seeking
-from dpsynth.curator import partition_selection as naming
+from dpsynth.curator import partition_selection as selection
 from dpsynth.curator import table as table_module
 from dpsynth.curator.door import Curator
-from dpsynth.curator.texts import Texts
+from dpsynth.curator.table import Texts
 from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericPlaces
@@ -198,7 +198,7 @@ def test_nothing_but_answers_differs_where_noise_is_pinned(tmp_path, monkeypatch
         noise, "add_gaussian", lambda values, sigma: np.arange(values.size).reshape(values.shape)
     )
     monkeypatch.setattr(noise, "choose_index", lambda scores, scale: len(scores) // 2)
-    monkeypatch.setattr(seeking, "_named", lambda held, event: ["B", "C"])
+    monkeypatch.setattr(seeking, "_selected", lambda held, event: ["B", "C"])
     one, told = observed(base(), near, "zcdp", "gaussian", tmp_path / "0.jsonl")
     whole = (tmp_path / "0.jsonl").read_bytes()
     for i, (_, rows) in enumerate(neighbours(base(), near), 1):
@@ -235,7 +235,7 @@ def test_texts_whose_rows_were_not_bounded_are_caught(tmp_path, monkeypatch, nea
     monkeypatch.setattr(Texts, "of_rows", lambda self, kept: self)
     sound = np.unique
     # Numbers of persons for all rows, as would go with that.
-    monkeypatch.setattr(table_module, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
+    monkeypatch.setattr(loading, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
     monkeypatch.setattr(
         table_module.np,
         "unique",
@@ -245,33 +245,33 @@ def test_texts_whose_rows_were_not_bounded_are_caught(tmp_path, monkeypatch, nea
 
 
 def test_a_question_that_says_how_many_texts_there_are_is_caught(tmp_path, monkeypatch):
-    sound = seeking.Seeking.values_of
+    sound = seeking.DomainQuestions.values_of
 
     def nosy(self, column, price, delta, known=()):
         return sound(self, column, price, delta, (*known, f"{len(self._table.texts[column.name].distinct)}"))
 
-    monkeypatch.setattr(seeking.Seeking, "values_of", nosy)
+    monkeypatch.setattr(seeking.DomainQuestions, "values_of", nosy)
     assert finds(tmp_path, NEAR[0], "zcdp", "gaussian", "another question")
 
 
 def test_a_charge_that_depends_on_the_table_is_caught(tmp_path, monkeypatch):
-    sound = seeking.Seeking.counts_under
+    sound = seeking.DomainQuestions.counts_under
 
     def nosy(self, column, places, price):
         return sound(self, column, places, price if self._table.rows % 2 else price / 2)
 
-    monkeypatch.setattr(seeking.Seeking, "counts_under", nosy)
+    monkeypatch.setattr(seeking.DomainQuestions, "counts_under", nosy)
     assert finds(tmp_path, NEAR[0], "zcdp", "gaussian", "another question")
 
 
 def test_values_told_beside_the_journal_are_caught(tmp_path, monkeypatch):
-    sound = seeking.Seeking.values_of
+    sound = seeking.DomainQuestions.values_of
 
     def leaky(self, column, price, delta, known=()):
         found = sound(self, column, price, delta, known)
         return tuple(sorted({*found, *self._held(column, self._table.texts[column.name], known)}))
 
-    monkeypatch.setattr(seeking.Seeking, "values_of", leaky)
+    monkeypatch.setattr(seeking.DomainQuestions, "values_of", leaky)
     assert findings(tmp_path, NEAR[0], "pure", "laplace")[0]
 
 
@@ -319,7 +319,7 @@ def test_a_dropped_charge_would_be_caught(monkeypatch, tmp_path, ask):
 def test_values_found_without_a_delta_in_the_terms_are_refused_before_anything_is_drawn(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(naming, "named", lambda *_: pytest.fail("drawn"))
+    monkeypatch.setattr(selection, "select", lambda *_: pytest.fail("drawn"))
     table = load_table([{"city": pa.array(["A", "B"])}], COLUMNS[2:3], NEAR[0], KEY)
     journal = Journal.create(tmp_path / "journal.jsonl", {"id": "x"})
     for delta in (Fraction(0), DELTA / 2):

@@ -14,9 +14,9 @@ from types import MappingProxyType, SimpleNamespace
 import numpy as np
 import pytest
 
-import dpsynth.curator.table as table_module
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import loading
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring as opening
 from tests.guarantee.observed import excess, sensitivities
@@ -90,10 +90,10 @@ def test_a_replace_one_sensitivity_taken_from_add_remove_is_caught(tmp_path, mon
 
 
 def test_missing_contribution_bounding_is_caught(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(table_module, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
+    monkeypatch.setattr(loading, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))
     # The table's own check of the bound is blinded, and no other use of numpy.
     blind = SimpleNamespace(**vars(np) | {"unique": lambda *a, **k: (np.array([0]), np.array([0]))})
-    monkeypatch.setattr(table_module, "np", blind)
+    monkeypatch.setattr(loading, "np", blind)
     assert finds(tmp_path, "add_remove", "person", "gaussian")
 
 
@@ -125,12 +125,12 @@ def test_persons_exchanged_do_not_make_the_row_count_public(tmp_path, monkeypatc
 
 
 def test_bounding_that_depends_on_other_people_is_caught(tmp_path, monkeypatch) -> None:
-    sound = table_module.rows_kept
+    sound = loading.rows_kept
 
     def by_position(persons, max_rows, key):
         return sound(persons, max_rows, key + len(persons).to_bytes(4, "big"))
 
-    monkeypatch.setattr(table_module, "rows_kept", by_position)
+    monkeypatch.setattr(loading, "rows_kept", by_position)
     assert finds(tmp_path, "add_remove", "person", "gaussian", tries=30)
 
 

@@ -1,4 +1,7 @@
-"""Asking within a budget: a question is refused, or charged and answered by the journal.
+"""The privacy filter that every question passes: refused, or charged and answered by the journal.
+
+A filter lets questions through that depend on earlier answers, until the next one would exceed the budget
+(Rogers, Roth, Ullman and Vadhan 2016).
 
 Invariant: the costs of all charges on record, those of lost answers included, never exceed the budget, nor
 their deltas the delta.
@@ -9,47 +12,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from dpsynth.accounting.events import RecordedEvent, cost
+from dpsynth.accounting.events import Measure, RecordedEvent, cost
 from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
 
 Exact = TypeVar("Exact")
-"""What an answer is drawn upon: exact and private."""
+"""Exact and private integers or texts, from which an answer is drawn."""
 
 WORTHLESS = 1000
 """A lost question is given up once its price, or its delta, falls to this part of its share."""
 
 
-class Ask(Protocol):
-    """Asks one question; see ``Asking.ask``."""
+class PrivacyFilter:
+    """The base of everything that answers questions about private rows.
 
-    def __call__(
-        self,
-        question: Question,
-        event: RecordedEvent,
-        exact: Callable[[], Exact],
-        draw: Callable[[Exact], Answer],
-    ) -> Answer | Lost:
-        """The journal's answer, or LOST."""
-        ...
-
-
-class Asking:
-    """What all doors to one table ask through."""
+    A verb is a public method of a class derived from this one. It names its question, the event that is
+    charged, the exact integers and the draw, and hands them to ``_ask`` or ``_insist``: nothing else draws.
+    """
 
     def __init__(self, terms: Terms, journal: Journal) -> None:
-        """Start from what the journal has answered before the next question."""
+        """Start from what the journal has answered before the next question.
+
+        Args:
+            terms: relation, unit, measure, budget and noise.
+            journal: where charges and answers go; one with entries is replayed.
+        """
         self._terms = terms
         self._journal = journal
         self._summed, self._sum = 0, Fraction(0)
 
     @property
+    def measure(self) -> Measure:
+        """Measure of costs: "pure" (epsilon), "zcdp" (rho) or "gdp" (mu^2/2)."""
+        return self._terms.measure
+
+    @property
+    def noise(self) -> str:
+        """Noise of counts: "gaussian" or "laplace"."""
+        return self._terms.noise
+
+    @property
     def remaining(self) -> Fraction:
-        """What is left of the budget before the next question."""
+        """Rest of the budget before the next question."""
         return self._terms.budget - self._spent(self._journal.asked())
+
+    def cell_error(self, price: Fraction) -> float:
+        """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
+        near = self._terms.neighbours
+        return self._terms.noised(price, near.l1, near.l2_squared).mean_absolute_error
 
     def _spent(self, entries: Iterable[Entry]) -> Fraction:
         # A journal only grows: what was summed before is not summed again.
@@ -61,7 +74,7 @@ class Asking:
     def _delta_left(self) -> Fraction:
         return self._terms.delta - sum(entry.event.delta for entry in self._journal.asked())
 
-    def ask(
+    def _ask(
         self,
         question: Question,
         event: RecordedEvent,
@@ -71,9 +84,9 @@ class Asking:
         """The journal's answer, or LOST.
 
         Args:
-            question: public JSON values that say what is asked.
-            event: what the answer costs.
-            exact: works out exact integers; called only if they are drawn upon now.
+            question: public JSON values that identify the question.
+            event: the cost of the answer.
+            exact: gives the exact integers or texts; called only if an answer is drawn now.
             draw: from these to the noisy answer.
 
         Raises:
@@ -87,13 +100,15 @@ class Asking:
             )
         return self._journal.answer(question, event, lambda: draw(exact()))
 
-    def insist(
+    def _insist(
         self, price: Fraction, ask: Callable[[Fraction], tuple[Answer | Lost, float]]
     ) -> tuple[Answer, float]:
-        """Ask at a price; if the answer is lost, which stays paid for, ask again from what is left.
+        """The answer to a question that is asked again, from the rest of the budget, while it is lost.
+
+        A lost answer stays paid for.
 
         Args:
-            price: what the answer may cost; asked again, that or what is left if it is less.
+            price: the most that an answer may cost; asked again, the rest of the budget if that is less.
             ask: from a price to the answer, and a figure that goes with it.
 
         Raises:

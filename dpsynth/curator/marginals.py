@@ -1,12 +1,12 @@
-"""Exact counts of many cliques: each counted once, several in one pass over the rows.
+"""Marginals: noisy answers, and the exact counts that they are drawn from.
 
-A pass over the rows costs their number, whatever is counted; so cliques whose columns together
-have few cells are counted as one and summed down. What was counted is kept in the smallest type
-that holds the number of rows, as long as there is room; what finds no room is counted again
-whenever it is asked for.
+Every marginal that is asked for is counted once, several in one pass over the rows. A pass costs the number
+of rows, whatever is counted; so cliques whose columns together have few cells are counted as one and summed
+down. Counts are kept in the smallest type that holds the number of rows, as long as there is room; counts
+without room are made again whenever they are asked for.
 
-Invariant: exact and private; how passes are shared and what is kept depends on the domain, the
-number of rows and the cliques asked for, never on what a row holds.
+Invariant: exact counts are private, and leave this room with noise only. Which passes are shared and which
+counts are kept depends on the domain, the number of rows and the cliques asked for, never on a row's cells.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.events import cost
+from dpsynth.curator.journal import Lost
+from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 
 ROOM = 1 << 28
 """Most bytes of counts that are kept."""
@@ -32,9 +38,89 @@ _ROWS_A_CELL = 8
 Kept = NDArray[np.unsignedinteger]
 
 
+class MarginalQuestions(PrivacyFilter):
+    """Questions about numbers of rows."""
+
+    _counts: ExactCounts
+    _ungrouped: MarginalQuestions | None = None
+    """The curator of the same rows before compression; None for a curator whose domain isn't compressed."""
+
+    def count(self, price: Fraction) -> OwnAnswer | None:
+        """Number of rows after contribution bounding.
+
+        Sensitivity: that of the marginal of no columns, see ``marginals``; 0 where the relation makes the
+        number public (rows are exchanged).
+        Distribution: that of ``marginals``; the exact number where it is public.
+        Cost: that of ``marginals``; none where the number is public.
+        """
+        if self._terms.neighbours.rows_public:
+            rows = np.array(self._counts.table.rows, dtype=np.int64)
+            return ExactTotal.of(rows)
+        return self.marginals([()], price)[0]
+
+    def marginals(
+        self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
+    ) -> list[Measurement | None]:
+        """Noisy counts of every cell of each clique, the allowance shared among them by weight.
+
+        Sensitivity: one unit moves a marginal by at most ``neighbours.l1`` in L1 and
+        ``neighbours.l2_squared`` in squared L2.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
+        Cost: for each clique, that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        A question lost to an interruption stays paid for. It is asked again from the rest: of the
+        release's budget while it lasts, then of the allowance of the cliques still to come. None stands
+        for a clique for which next to nothing was left.
+
+        Args:
+            cliques: tuples of column names; () is the total.
+            allowance: the most that the answers may cost together, at most ``remaining``.
+            weights: a positive weight a clique, its part of the allowance; left out: even.
+        """
+        answers: list[Measurement | None] = []
+        unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
+        still = list(accumulate(reversed(parts)))[::-1]
+        for i, clique in enumerate(cliques):
+            answer: Measurement | None = None
+            while answer is None:
+                price = min(unspent, self.remaining) * parts[i] / still[i]
+                if price <= allowance * parts[i] / still[0] / WORTHLESS:
+                    break
+                answer, paid = self._marginal(clique, price)
+                unspent -= paid if answer is not None else 0
+            answers.append(answer)
+        return answers
+
+    def singles(
+        self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
+    ) -> list[Measurement | None]:
+        """Noisy one-way marginals over the whole domain, also where this curator's is compressed.
+
+        Sensitivity: that of ``marginals``, over the whole domain.
+        Distribution: that of ``marginals``.
+        Cost: that of ``marginals``.
+
+        Args:
+            columns: names.
+            allowance: the most that the answers may cost together, at most ``remaining``.
+            weights: a positive weight a column, its part of the allowance; left out: even.
+        """
+        return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
+
+    def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
+        near = self._terms.neighbours
+        noised = self._terms.noised(price, near.l1, near.l2_squared)
+        question = {"ask": "marginal", "columns": list(clique)}
+        drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
+        paid = cost(noised.event, self._terms.measure)
+        if isinstance(drawn, Lost):
+            return None, paid
+        return Measurement(clique, drawn, noised.kind, noised.scale), paid
+
+
 @dataclass(repr=False)
 class Store:
-    """Counts that are kept, by a name of the coding and the clique; within a number of bytes."""
+    """Counts that are kept, by a name of the coding and the clique; limited in bytes."""
 
     room: int = ROOM
     kept: dict[tuple[str, Clique], Kept] = field(default_factory=dict)

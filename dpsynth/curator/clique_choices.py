@@ -1,0 +1,214 @@
+"""Private selection of cliques by the exponential mechanism, and noisy distances of them.
+
+Questions name their candidates by a digest: thousands of cliques in each question would swell the journal.
+
+Invariant: a question, its charge and the form of its answer depend on public arguments alone; two lists of
+cliques have one digest only if they hold the same cliques with the same numbers in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.curator import noise
+from dpsynth.curator.journal import Lost
+from dpsynth.curator.privacy_filter import PrivacyFilter
+from dpsynth.curator.scores import Distances, Scores, public_numbers
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.estimates import Estimates
+
+Counts = NDArray[np.int64]
+
+
+class CliqueChoices(PrivacyFilter):
+    """Questions about cliques, by the distances of public estimates from their exact counts."""
+
+    _distances: Distances
+    _digests: CliqueDigests
+
+    def choose(
+        self,
+        candidates: Sequence[Clique],
+        estimates: Estimates,
+        price: Fraction,
+        penalties: Sequence[int] = (),
+        weights: Sequence[int] = (),
+    ) -> int:
+        """The index of a clique whose estimate is far from the truth, by the exponential mechanism.
+
+        The score of a clique is the L1 distance, in rows, between its exact counts and its estimate rounded
+        to integers, less its penalty, times its weight.
+
+        Sensitivity: ``neighbours.l1`` times the largest weight, in either direction; see ``scores``.
+        Distribution: Pr[i] ~ exp(score_i/scale).
+        Cost: epsilon = 2 sensitivity/scale; rho = epsilon^2/8; mu^2/2 = pi epsilon^2/16.
+
+        A choice that is lost to an interruption is made again from the rest of the budget.
+
+        Args:
+            candidates: cliques to choose from, at least one.
+            estimates: public estimates of their marginals.
+            price: the most that the choice may cost.
+            penalties: rows to take off each distance, at most 2^40; left out: none.
+            weights: whole numbers from 0 to 2^20; left out: all 1.
+
+        Returns:
+            The index of the chosen candidate.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+            ValueError: no candidates, or numbers out of range or not one a candidate.
+        """
+        if not candidates:
+            raise ValueError("a choice needs candidates")
+        pick = self._chooser(candidates, estimates, price, penalties, weights)
+        return pick(np.arange(len(candidates)))
+
+    def choose_in_turn(
+        self,
+        candidates: Sequence[Clique],
+        estimates: Estimates,
+        price: Fraction,
+        most: int,
+        admissible: Callable[[Sequence[int]], NDArray[np.bool_]],
+        penalties: Sequence[int] = (),
+        weights: Sequence[int] = (),
+    ) -> list[int]:
+        """The indices of several cliques, chosen one after another by ``choose``, none twice.
+
+        Sensitivity: for each choice, that of ``choose`` among the candidates that may come next.
+        Distribution: for each choice, that of ``choose``, with noise of its own.
+        Cost: for each choice, that of ``choose``, charged before the choice is drawn.
+
+        The candidates that may come next follow from earlier choices and public facts, so the choices compose
+        like any adaptive questions. Distances, and the digest of all candidates, are computed once.
+
+        Args:
+            candidates: as for ``choose``, the same for all choices.
+            estimates: as for ``choose``, the same for all choices.
+            price: the most that each choice may cost.
+            most: number of choices to make.
+            admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
+                next; called once before each choice. Choosing ends where there are none.
+            penalties: as for ``choose``, the same for all choices.
+            weights: as for ``choose``, the same for all choices.
+
+        Returns:
+            The indices of the chosen candidates, in the order of choice.
+
+        Raises:
+            As for ``choose``; ValueError also where ``admissible`` has not one value for each candidate.
+        """
+        chosen: list[int] = []
+        if most <= 0 or not candidates:
+            return chosen
+        pick = self._chooser(candidates, estimates, price, penalties, weights)
+        while len(chosen) < most:
+            may = np.array(admissible(tuple(chosen)), dtype=np.bool_)
+            if may.shape != (len(candidates),):
+                raise ValueError("whether it may be chosen must be said of each candidate")
+            may[chosen] = False
+            if not may.any():
+                break
+            chosen.append(pick(np.flatnonzero(may)))
+        return chosen
+
+    def _chooser(
+        self,
+        candidates: Sequence[Clique],
+        estimates: Estimates,
+        price: Fraction,
+        penalties: Sequence[int],
+        weights: Sequence[int],
+    ) -> Callable[[NDArray[np.intp]], int]:
+        """A function that chooses among the candidates at some positions, and returns the position of one."""
+        candidates, digest = tuple(candidates), estimates.fingerprint()
+        off, times = public_numbers(len(candidates), penalties, weights)
+        named = self._digests.of(candidates, off, times)
+        scores = Scores(lambda: self._distances.of(candidates, estimates, digest), off, times)
+
+        def pick(at: NDArray[np.intp]) -> int:
+            sensitivity = scores.sensitivity(at, self._terms.neighbours.l1)
+            question = {"ask": "choose", "candidates": selected(named, at), "estimates": digest}
+
+            def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+                event = self._terms.choosing(price, sensitivity)
+                return self._ask(
+                    question,
+                    event,
+                    lambda: scores.of(at),
+                    lambda found: np.array(noise.choose_index(found, event.scale)),
+                ), event.scale
+
+            return int(at[int(self._insist(price, ask)[0])])
+
+        return pick
+
+    def errors(
+        self, candidates: Sequence[Clique], estimates: Estimates, price: Fraction
+    ) -> tuple[Counts, float]:
+        """Noisy L1 distances, in rows, between exact counts and estimates rounded to integers.
+
+        Sensitivity: k l1 in L1 and k l1^2 in squared L2, as one unit moves each of k distances by at most l1.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a candidate.
+        Cost: that of one ``GaussianEvent`` or ``LaplaceEvent`` with these.
+
+        Here l1 is ``neighbours.l1``. A question lost to an interruption stays paid for, and is asked again
+        from the rest of the budget.
+
+        Args:
+            candidates: cliques; none cost nothing.
+            estimates: public estimates of their marginals.
+            price: the most that the answer may cost.
+
+        Returns:
+            int64[candidates], and the standard deviation of their noise in rows.
+
+        Raises:
+            BudgetRefused: nothing is left to pay with.
+        """
+        if not candidates:
+            return np.zeros(0, dtype=np.int64), 0.0
+        k, l1 = len(candidates), self._terms.neighbours.l1
+        digest = estimates.fingerprint()
+        question = {"ask": "errors", "candidates": self._digests.of(candidates), "estimates": digest}
+
+        def exact() -> Counts:
+            return self._distances.of(candidates, estimates, digest)
+
+        def ask(price: Fraction) -> tuple[Counts | Lost, float]:
+            noised = self._terms.noised(price, k * l1, k * l1**2)
+            return self._ask(question, noised.event, exact, noised.draw), noised.stddev
+
+        return self._insist(price, ask)
+
+
+class CliqueDigests:
+    """Digests of lists of cliques; that of a single clique is computed once."""
+
+    def __init__(self) -> None:
+        """Start without any digest."""
+        self._known: dict[Clique, bytes] = {}
+
+    def of(self, cliques: Sequence[Clique], *numbers: NDArray[np.int64]) -> Mapping[str, object]:
+        """The number of cliques, and a SHA-256 of them and of lists of numbers, one a clique each."""
+        try:
+            digests = b"".join(map(self._known.__getitem__, cliques))
+        except KeyError:
+            self._known |= {c: sha256(json.dumps(c).encode()).digest() for c in cliques}
+            digests = b"".join(map(self._known.__getitem__, cliques))
+        # Digests and numbers have a fixed length, so no two lists are joined to the same bytes.
+        joined = b"".join([digests, *(n.astype("<i8").tobytes() for n in numbers)])
+        return {"number": len(cliques), "sha256": sha256(joined).hexdigest()}
+
+
+def selected(whole: Mapping[str, object], at: NDArray[np.intp]) -> Mapping[str, object]:
+    """The digest of a part of a list, from the digest of the whole and the positions of the part."""
+    name = str(whole["sha256"]).encode()
+    return {"number": len(at), "sha256": sha256(name + at.astype("<i8").tobytes()).hexdigest()}

@@ -1,0 +1,177 @@
+"""A verb of the curator: one implementation, one protocol, charged before it is drawn, listed in the docs.
+
+Whoever adds a verb is told by these tests what it must bring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, noise
+from dpsynth.curator.privacy_filter import PrivacyFilter
+from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.column import Column
+from dpsynth.domain.number_texts import PLAIN
+from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.search import NumberSearch, ValueSearch
+from dpsynth.plan.questions import Door
+from tests.fake_curator import FakeCurator
+from tests.guarantee.observed import watched_draws
+
+DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
+FREE = {"cell_error"}
+"""Public arithmetic: no row is looked at, and nothing is charged."""
+TWINS = {"coded", "grouped", "bounded"}
+"""Curators of the same rows, with the same budget."""
+PRICE = Fraction(1, 8)
+
+AGE = Column(
+    "age",
+    NumericPlaces((0.0, 1.0), 0, integer=True),
+    search=NumberSearch(None, None, "tree", 4, 0, True, PLAIN),
+)
+CITY = Column("city", CategoryPlaces(("A",), "else"), search=ValueSearch((), 9, "else"))
+WELL = Column("well", BooleanPlaces())
+CELLS = {"age": ["3", "40", "5", "61"] * 9, "city": ["A", "B", "B", "B"] * 9, "well": ["yes", "no"] * 18}
+PEOPLE = Neighbours("add_remove", "who", 2)
+WELLS = [("well",), ()]
+
+
+class Flat:
+    """Estimates of zero rows."""
+
+    def marginal(self, clique):
+        return np.zeros((WELL.size,) * len(clique))
+
+    def fingerprint(self):
+        return "flat"
+
+
+EXAMPLES = {
+    "count": lambda c: c.count(PRICE),
+    "marginals": lambda c: c.marginals(WELLS, PRICE),
+    "singles": lambda c: c.singles(["well"], PRICE),
+    "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
+    "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
+    "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
+    "counts_under": lambda c: c.counts_under(CITY, CategoryPlaces(("A", "B"), "else"), PRICE),
+    "medians": lambda c: c.medians(AGE, np.array([0.0, 9.0, 50.0]), [(0, 3)], PRICE),
+    "values_of": lambda c: c.values_of(CITY, PRICE, Fraction(1, 100)),
+    "rows_per_unit": lambda c: c.rows_per_unit(3, PRICE),
+}
+
+
+def methods(kind: type) -> set[str]:
+    return {n for n, m in inspect.getmembers(kind, inspect.isfunction) if not n.startswith("_")}
+
+
+PROTOCOL = sorted(methods(Door))
+VERBS = sorted((methods(Curator) | methods(UnboundedCurator)) - FREE - TWINS)
+
+
+def signature(method: object, *, hints: bool) -> list[object]:
+    """Parameters in order, with their defaults; with their types and that of the result if asked for."""
+    parameters = inspect.signature(method).parameters.values()
+    shape: list[object] = [(p.name, p.kind, p.default) for p in parameters]
+    return [*shape, get_type_hints(method)] if hints else shape
+
+
+def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
+    """Whether the verb draws, and every draw is of a question that stands charged on disk."""
+    who = [f"person {i // 2}" for i in range(36)]
+    batch = {name: pa.array(cells) for name, cells in {**CELLS, "who": who}.items()}
+    rows = load_rows([batch], [AGE, CITY, WELL], terms.neighbours, b"k" * 32)
+    path = folder / "journal.jsonl"
+    journal = Journal.create(path, {"id": "x"})
+    unbounded = UnboundedCurator(rows, terms, journal, b"k" * 32)
+    with monkeypatch.context() as patch:
+        seen = watched_draws(patch, lambda: path)
+        EXAMPLES[verb](unbounded if verb in methods(UnboundedCurator) else unbounded.bounded(2))
+    journal.close()
+    return bool(seen) and all(drawn <= charged for drawn, charged in seen)
+
+
+def terms_of(kind: str) -> Terms:
+    return Terms(PEOPLE, "zcdp" if kind == "gaussian" else "pure", Fraction(4), kind, Fraction(1, 10))
+
+
+@pytest.mark.parametrize("verb", PROTOCOL)
+def test_the_curator_has_one_implementation_of_each_verb_with_the_signature_of_the_protocol(verb):
+    places = [kind for kind in Curator.__mro__ if verb in vars(kind)]
+    assert len(places) == 1, f"{verb} is declared in {places}"
+    assert signature(getattr(Curator, verb), hints=True) == signature(getattr(Door, verb), hints=True)
+
+
+@pytest.mark.parametrize("verb", PROTOCOL)
+def test_the_fake_curator_of_the_tests_has_each_verb_with_the_signature_of_the_protocol(verb):
+    assert signature(getattr(FakeCurator, verb), hints=False) == signature(getattr(Door, verb), hints=False)
+
+
+def test_each_verb_is_asked_here_and_no_verb_but_of_the_pipeline_is_missing_in_the_protocol():
+    assert set(EXAMPLES) == set(VERBS)
+    assert set(VERBS) - set(PROTOCOL) == {"count", "rows_per_unit"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_is_listed_in_the_docs(verb):
+    assert re.search(rf"^\| `{verb}` \|", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_states_sensitivity_distribution_and_cost(verb):
+    kind = UnboundedCurator if verb in methods(UnboundedCurator) else Curator
+    doc = inspect.getdoc(getattr(kind, verb)) or ""
+    assert [line for line in ("Sensitivity:", "Distribution:", "Cost:") if f"\n{line}" not in doc] == []
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_is_charged_before_it_is_drawn(monkeypatch, tmp_path, verb, kind):
+    assert charged_first(monkeypatch, tmp_path, verb, terms_of(kind))
+
+
+# Planted faults.
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_skips_the_journal_is_caught(monkeypatch, tmp_path, verb):
+    monkeypatch.setattr(PrivacyFilter, "_ask", lambda self, question, event, exact, draw: draw(exact()))
+    assert not charged_first(monkeypatch, tmp_path, verb, terms_of("gaussian"))
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_draws_before_it_is_charged_is_caught(monkeypatch, tmp_path, verb):
+    sound = PrivacyFilter._ask
+
+    def hasty(self, question, event, exact, draw):
+        drawn = draw(exact())
+        return sound(self, question, event, exact, lambda _: drawn)
+
+    monkeypatch.setattr(PrivacyFilter, "_ask", hasty)
+    assert not charged_first(monkeypatch, tmp_path, verb, terms_of("laplace"))
+
+
+def test_a_new_verb_beside_the_journal_is_caught(monkeypatch, tmp_path):
+    def maximum(self):
+        return noise.add_gaussian(np.array([self._table.rows]), 1.0)
+
+    monkeypatch.setattr(Curator, "maximum", maximum, raising=False)
+    assert "maximum" in methods(Curator) and "maximum" not in EXAMPLES
+    monkeypatch.setitem(EXAMPLES, "maximum", lambda c: c.maximum())
+    assert not charged_first(monkeypatch, tmp_path, "maximum", terms_of("gaussian"))
+
+
+def test_a_signature_that_differs_in_a_default_or_a_type_is_seen():
+    def choose(self, candidates, estimates, price, penalties=(), weights=(1,)): ...
+
+    assert signature(choose, hints=False) != signature(Door.choose, hints=False)
+    assert signature(choose, hints=True) != signature(Door.choose, hints=True)
