@@ -2,9 +2,9 @@
 
     python benchmarks/structure_figures.py [FOLDER] [--spine FILE:FUNCTION] [--release]
 
-FOLDER is a checkout; left out, the one that this file is in. All but ``--release`` is read from the syntax and
-runs nothing, so one copy of this script can measure two versions. ``--release`` runs a release of three columns
-with the installed dpsynth, and counts how often the config's columns and rules are built.
+FOLDER is a checkout; left out, the one that this file is in. All but ``--release`` is read from the syntax
+and runs nothing, so one copy of this script can measure two versions. ``--release`` runs a release of three
+columns with the installed dpsynth, and counts how often the config's columns and rules are built.
 """
 
 from __future__ import annotations
