@@ -369,7 +369,7 @@ FAULTS: tuple[Fault, ...] = (
         "accounting/balance.py",
         "return Counted(self.cost, self.part if self.parallel else None)",
         "return Counted(self.cost, self.part)",
-        "accounting/test_ledger_filter.py::test_no_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits",
+        "accounting/test_ledger.py::test_parts_that_are_not_declared_to_be_apart_add_up",
     ),
     _fault(
         "parallel slices under replace_one",
