@@ -499,6 +499,7 @@ def test_releases_that_protect_something_else_do_not_add_up(ledger: Ledger, unit
 
 
 def test_parts_that_are_not_declared_to_be_apart_add_up(ledger: Ledger) -> None:
-    ledger.reserve(asking("r1", "0.6", part=month("2026-01")))
+    for label in ("2026-01", "2026-02"):
+        ledger.reserve(asking(label, "0.4", part=month(label)))
     with pytest.raises(BudgetRefused):
-        ledger.reserve(asking("r2", "0.6", part=month("2026-02")))
+        ledger.reserve(asking("2026-03", "0.4", part=month("2026-03")))
