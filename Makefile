@@ -15,12 +15,13 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all check format wheel schema lock clean
+.PHONY: help env demo test test-all test-faults check format wheel schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
 	@echo "make test      the quick tests"
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
+	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
 	@echo "make check     ruff, mypy, import-linter and the quick tests"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl"
@@ -53,6 +54,9 @@ test: $(READY)
 
 test-all: $(READY)
 	$(PYTEST) --hypothesis-profile=full
+
+test-faults: $(READY)
+	$(BIN)/python -m tests.faults
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -534,3 +534,10 @@ def test_releases_that_protect_something_else_do_not_add_up(ledger: Ledger, unit
         ledger.reserve(asking("r2", unit=unit))
     with pytest.raises(ConfigError, match="can't be added up"):
         ledger.reserve(asking("r2", unit=f"{PERSON}, at most 4", neighbours="replace_one"))
+
+
+def test_parts_that_are_not_declared_to_be_apart_add_up(ledger: Ledger) -> None:
+    for label in ("2026-01", "2026-02"):
+        ledger.reserve(asking(label, "0.4", part=month(label)))
+    with pytest.raises(BudgetRefused):
+        ledger.reserve(asking("2026-03", "0.4", part=month("2026-03")))

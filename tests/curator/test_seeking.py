@@ -377,3 +377,13 @@ def test_a_coded_door_goes_on_with_the_budget_and_leaves_the_first_as_it_was(qui
     coded.marginals([("city", "well")], Fraction(1, 2))
     assert door.remaining == coded.remaining and len(notes.entries) == 2
     assert NOWHERE not in coded._table.codes["pay"]
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_values_are_refused_before_they_are_drawn_where_the_delta_of_the_release_is_spent(kind):
+    delta = Fraction(1, 1000)
+    door, notes = one("city", ["A"] * 3000, kind=kind, delta=delta)
+    with pytest.raises(BudgetRefused, match="spent its budget"):
+        for _ in range(20):
+            door.values_of(CITY, Fraction(1), delta)
+    assert notes.entries and sum(e.event.delta for e in notes.entries) <= delta

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.lifecycle.result import Release
@@ -43,6 +44,9 @@ def test_counts_come_out_exactly_and_are_not_asked(place: Place, method: str) ->
     assert asked[:4] != [["age"], ["income"], ["smoker"], ["sex", "city"]], "as a statistic is first asked"
     if method in ("mst", "independent"):
         assert ["sex"] not in asked and ["city"] not in asked
+        schema = pq.read_schema(made.folder / "public" / "measurements.parquet")
+        paid = [m["columns"] for m in json.loads(schema.metadata[b"dpsynth.measurements"])]
+        assert ["age"] in paid and not [c for c in paid if c in (["sex"], ["city"], ["sex", "city"])]
     table = made.statistics["sex and city"].table
     assert set(table["basis"].to_pylist()) == {"known"}
     assert set(table["standard_error"].to_pylist()) == {0.0}

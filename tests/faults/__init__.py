@@ -1,0 +1,1 @@
+"""Planted faults: mistakes that the tests must notice, each with those that do."""
