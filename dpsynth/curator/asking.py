@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from dpsynth.accounting.events import RecordedEvent, cost
+from dpsynth.accounting.events import RecordedEvent
 from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
@@ -54,7 +54,7 @@ class Asking:
     def _spent(self, entries: Iterable[Entry]) -> Fraction:
         # A journal only grows: what was summed before is not summed again.
         for entry in islice(entries, self._summed, None):
-            self._sum += cost(entry.event, self._terms.measure)
+            self._sum += self._terms.measure.cost(entry.event)
             self._summed += 1
         return self._sum
 
@@ -79,7 +79,7 @@ class Asking:
         Raises:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
         """
-        over = cost(event, self._terms.measure) > self.remaining
+        over = self._terms.measure.cost(event) > self.remaining
         if over or (event.delta > 0 and event.delta > self._delta_left()):
             raise BudgetRefused(
                 "This release has spent its budget: a question was refused before anything was drawn. "

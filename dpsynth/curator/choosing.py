@@ -184,7 +184,6 @@ class Choosing:
         """
         if not candidates:
             return np.zeros(0, dtype=np.int64), 0.0
-        k, l1 = len(candidates), self._terms.neighbours.l1
         digest = estimates.fingerprint()
         question = {"ask": "errors", "candidates": self._listing.of(candidates), "estimates": digest}
 
@@ -192,7 +191,7 @@ class Choosing:
             return self._distances.of(candidates, estimates, digest)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.noised(price, k * l1, k * l1**2)
+            noised = self._terms.distances(price, len(candidates))
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
         return self._asking.insist(price, ask)

@@ -14,7 +14,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure, RecordedEvent, cost
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.measures import Measure
 from dpsynth.curator.asking import WORTHLESS, Asking, Exact
 from dpsynth.curator.choosing import Choosing
 from dpsynth.curator.clique_lists import Listing
@@ -97,7 +98,7 @@ class Curator:
 
     @property
     def measure(self) -> Measure:
-        """How costs are counted: "pure" (epsilon), "zcdp" (rho) or "gdp" (mu^2/2)."""
+        """How costs are counted."""
         return self._terms.measure
 
     @property
@@ -112,8 +113,7 @@ class Curator:
 
     def cell_error(self, price: Fraction) -> float:
         """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
-        near = self._terms.neighbours
-        return self._terms.noised(price, near.l1, near.l2_squared).mean_absolute_error
+        return self._terms.calibration.counts(price).expected_error
 
     def _ask(
         self,
@@ -193,14 +193,13 @@ class Curator:
         return self._seeking.values_of(column, price, delta, known)
 
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
-        near = self._terms.neighbours
-        noised = self._terms.noised(price, near.l1, near.l2_squared)
+        noised = self._terms.counts(price)
         question = {"ask": "marginal", "columns": list(clique)}
         drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
-        paid = cost(noised.event, self._terms.measure)
+        paid = self._terms.measure.cost(noised.event)
         if isinstance(drawn, Lost):
             return None, paid
-        return Measurement(clique, drawn, noised.kind, noised.scale), paid
+        return Measurement(clique, drawn, noised.bought.noise.name, noised.bought.scale), paid
 
     def choose(
         self,

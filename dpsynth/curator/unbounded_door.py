@@ -67,7 +67,6 @@ class Contributions:
         """
         if most < 1:
             raise ValueError("the numbers of rows told apart begin with 1")
-        one = replace(self._terms.neighbours, max_rows=1)
         question = {"ask": "rows", "most": most}
 
         def exact() -> Counts:
@@ -75,7 +74,7 @@ class Contributions:
             return np.bincount(np.minimum(each, most), minlength=most + 1)[1:].astype(np.int64)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.noised(price, one.l1, one.l2_squared)
+            noised = self._terms.persons(price)
             return self._asking.ask(question, noised.event, exact, noised.draw), noised.stddev
 
         return self._asking.insist(price, ask)

@@ -25,8 +25,8 @@ from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
-from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import measure_named
 from dpsynth.config import Spec
 from dpsynth.curator.journal import Journal
 from dpsynth.domain.slices import Slice
@@ -254,7 +254,7 @@ def spent_by(path: Path, release_id: str) -> tuple[Cost, list[dict[str, object]]
     terms = journal.header["terms"]
     assert isinstance(terms, Mapping)
     found = [e.event for e in journal.entries]
-    measure: Measure = terms["measure"]
+    measure = measure_named(str(terms["measure"]))
     delta = Fraction(str(terms["delta"]))
     told = amount_of(found, measure, delta or None)
     epsilon = min(told.epsilon, Fraction(str(terms["epsilon"])))
@@ -301,7 +301,7 @@ def _started(
         "ledger": ledger,
         "spec": spec.fingerprint(),
         "terms": {
-            "measure": plan.measure,
+            "measure": plan.measure.name,
             "epsilon": str(plan.epsilon),
             "delta": str(plan.spent_delta),
         },

@@ -14,7 +14,6 @@ from guarantee.observed import excess
 from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import cost
 from dpsynth.config import Spec
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
@@ -54,7 +53,7 @@ def plan_of(spec: Spec) -> Plan:
 def findings(spec: Spec, journal: Journal) -> list[str]:
     """What a journal holds that its plan does not say, or the other way round."""
     plan, entries = plan_of(spec), journal.entries
-    spent = sum((cost(e.event, plan.measure) for e in entries), Fraction(0))
+    spent = sum((plan.measure.cost(e.event) for e in entries), Fraction(0))
     found = []
     if spent > plan.budget:
         found.append("more was spent than planned")

@@ -10,7 +10,7 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
 from dpsynth.domain.workload import Workload
@@ -38,7 +38,7 @@ class FakeDoor:
     codes: dict[str, NDArray[np.int64]]
     budget: Fraction
     rng: np.random.Generator
-    measure: Measure = "zcdp"
+    measure: Measure = ZCDP
     noise: str = "gaussian"
     lost: frozenset[Clique] = frozenset()
     thrift: Fraction = Fraction(1)
@@ -87,7 +87,7 @@ class FakeDoor:
     def scale(self, price: Fraction) -> float:
         if self.noise == "gaussian":
             return 1 / sqrt(2 * price)
-        return 1 / float(price) if self.measure == "pure" else 1 / sqrt(2 * price)
+        return 1 / float(price) if self.measure == PURE else 1 / sqrt(2 * price)
 
     def _stddev(self, scale: float) -> float:
         return sqrt(noise_variance(self.noise, scale))
@@ -132,7 +132,7 @@ class FakeDoor:
             return int(self.rng.integers(len(candidates)))
         w = np.array(weights or [1] * len(candidates))
         scores = (self._distances(candidates, estimates) - np.array(penalties or [0] * len(w))) * w
-        epsilon = {"pure": float(price), "zcdp": sqrt(8 * price), "gdp": sqrt(16 * price / pi)}[self.measure]
+        epsilon = {PURE: float(price), ZCDP: sqrt(8 * price), GDP: sqrt(16 * price / pi)}[self.measure]
         return int(np.argmax(scores + self.rng.gumbel(scale=2 * w.max() / epsilon, size=len(w))))
 
     def choose_in_turn(
