@@ -17,31 +17,25 @@ from functools import cache
 from math import inf
 from time import perf_counter
 
-from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed, statements
 from dpsynth.accounting.cost import Cost, planned, spent
-from dpsynth.accounting.events import (
-    Measure,
-    RecordedEvent,
-    cost,
-    exponential_within,
-    gaussian_within,
-    laplace_within,
-)
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
 
 OWN = Fraction(1, 10**9)
 KINDS: dict[str, tuple[Measure, str]] = {
-    "gaussian": ("gdp", "gaussian"),
-    "gaussian, rho": ("zcdp", "gaussian"),
-    "laplace, rho": ("zcdp", "laplace"),
-    "pure": ("pure", "laplace"),
+    "gaussian": (GDP, "gaussian"),
+    "gaussian, rho": (ZCDP, "gaussian"),
+    "laplace, rho": (ZCDP, "laplace"),
+    "pure": (PURE, "laplace"),
 }
 
 
 def budget(kind: str, epsilon: Fraction) -> Fraction:
     """What a release may spend under its measure."""
-    return budget_of(KINDS[kind][0], epsilon, OWN)
+    return KINDS[kind][0].budget(epsilon, OWN)
 
 
 @cache
@@ -58,15 +52,15 @@ def made(kind: str, epsilon: Fraction) -> Composed:
             events += [laplace_within(price, measure, 1)] * times
         else:
             events += [gaussian_within(price, 1, measure)] * times
-    total = sum((cost(event, measure) for event in events), Fraction(0))
-    delta = Fraction(0) if measure == "pure" else OWN
-    return Composed(spent(events, Amount(epsilon_of(measure, total, delta or None), delta)), tuple(events))
+    total = sum((measure.cost(event) for event in events), Fraction(0))
+    delta = Fraction(0) if measure == PURE else OWN
+    return Composed(spent(events, Amount(measure.epsilon(total, delta or None), delta)), tuple(events))
 
 
 def reserved(kind: str, epsilon: Fraction) -> Cost:
     """What a release counts for that is planned for an epsilon."""
     measure, noise = KINDS[kind]
-    delta = Fraction(0) if measure == "pure" else OWN
+    delta = Fraction(0) if measure == PURE else OWN
     return planned(measure, noise, budget(kind, epsilon), Amount(epsilon, delta))
 
 
@@ -76,8 +70,8 @@ def let_through(kind: str, epsilon: Fraction, cap: Amount) -> list[int | None]:
     bounds = [
         (cap.epsilon, first.amount.epsilon, then.amount.epsilon),
         (cap.delta, first.amount.delta, then.amount.delta),
-        (budget_of("zcdp", cap.epsilon, cap.delta), first.rho, then.rho),
-        (budget_of("gdp", cap.epsilon, cap.delta), first.half_mu_squared, then.half_mu_squared),
+        (ZCDP.budget(cap.epsilon, cap.delta), first.rho, then.rho),
+        (GDP.budget(cap.epsilon, cap.delta), first.half_mu_squared, then.half_mu_squared),
     ]
     by_epsilon, by_delta, *others = (
         None if asked is None or spent is None else (bound - asked) // spent + 1 if spent else inf

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import PURE, ZCDP, Measure
 from dpsynth.domain.codec import NOWHERE, Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
@@ -55,7 +55,7 @@ class FakeCurator:
     codes: dict[str, NDArray[np.int64]]
     budget: Fraction
     rng: np.random.Generator
-    measure: Measure = "zcdp"
+    measure: Measure = ZCDP
     noise: str = "gaussian"
     lost: frozenset[Clique] = frozenset()
     thrift: Fraction = Fraction(1)
@@ -113,7 +113,7 @@ class FakeCurator:
     def scale(self, price: Fraction) -> float:
         if self.noise == "gaussian":
             return 1 / sqrt(2 * price)
-        return 1 / float(price) if self.measure == "pure" else 1 / sqrt(2 * price)
+        return 1 / float(price) if self.measure == PURE else 1 / sqrt(2 * price)
 
     def _stddev(self, scale: float) -> float:
         return sqrt(noise_variance(self.noise, scale))

@@ -9,16 +9,15 @@ from zlib import crc32
 
 import pytest
 
-from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned, spent
-from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, Measure, RecordedEvent, to_json
+from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, RecordedEvent, to_json
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.balance import Balance, Filter, Reservation
 from dpsynth.ledger.ledger import Ledger
 
-MEASURES: dict[Filter, Measure] = {"sequential": "pure", "zcdp": "zcdp", "gdp": "gdp"}
 EVENTS: tuple[RecordedEvent, ...] = (*[LaplaceEvent(40.0, 1)] * 8, *[ExponentialEvent(50.0, 1)] * 3)
 """What each release asks: less than it reserves."""
 
@@ -34,7 +33,7 @@ class Months:
     dataset: str = "visits"
     name: str = "visits"
     unit: str = "one row"
-    filter: Filter = "zcdp"
+    filter: Filter = ZCDP
     epsilon: str = "1"
     delta: str = "1e-9"
     cap: tuple[str, str] = ("4", "1e-6")
@@ -54,10 +53,10 @@ class Months:
         span = span_of(label)
         assert span is not None
         self.today = max(self.today, span[1] + timedelta(days=2))
-        measure = MEASURES[self.filter]
-        amount = Amount(Fraction(self.epsilon), Fraction(0 if measure == "pure" else self.delta))
+        measure = self.filter
+        amount = Amount(Fraction(self.epsilon), Fraction(0 if measure == PURE else self.delta))
         lapse = Fraction(self.lapse)
-        budget = budget_of(measure, amount.epsilon, (amount.delta - lapse) or None)
+        budget = measure.budget(amount.epsilon, (amount.delta - lapse) or None)
         entry = self.ledger.reserve(
             Reservation(
                 release_id=f"{self.today:%Y%m%d}-{crc32(f'{self.dataset} {occasion or label}'.encode()):08x}",

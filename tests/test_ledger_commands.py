@@ -20,7 +20,7 @@ import pytest
 from dpsynth import cli
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING
-from dpsynth.accounting.events import cost
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
@@ -180,7 +180,7 @@ def test_a_ledger_that_is_not_there_is_an_error_and_is_not_made(here: Here, comm
 
 def test_a_config_names_ledger_dataset_head_and_schedule(here: Here) -> None:
     head = here.folder / "ledger.head"
-    months = here.dataset(head, filter="sequential", cap=("4", "0"))
+    months = here.dataset(head, filter=PURE, cap=("4", "0"))
     months.release(0, 1)
     here.dataset(head, dataset="payroll").release(0)
     (told,) = json.loads(here.call("show", "--json", "--config", here.config(head="ledger.head")).out)
@@ -278,7 +278,7 @@ def test_the_docs_name_every_command_and_options_that_there_are(here: Here) -> N
 
 
 def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> None:
-    here.months.filter, here.months.cap = "sequential", ("1.5", "0")
+    here.months.filter, here.months.cap = PURE, ("1.5", "0")
     here.months.release(0)
     with pytest.raises(BudgetRefused):
         here.months.reserve(1)
@@ -359,7 +359,7 @@ def test_an_abandoned_release_is_charged_what_its_journal_says(here: Here) -> No
     assert ended.code == 0, ended
     (entry,) = here.months.account.releases
     assert (entry.state, entry.reason) == ("abandoned", "the table was wrong")
-    assert len(entry.events) == 3 and entry.cost.rho == sum(cost(e, "zcdp") for e in EVENTS[:3])
+    assert len(entry.events) == 3 and entry.cost.rho == sum(ZCDP.cost(e) for e in EVENTS[:3])
     assert 0 < entry.cost.amount.epsilon < entry.reserved.amount.epsilon
     assert here.call("verify").code == 0
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from dpsynth.accounting.accountants import zcdp_epsilon
 from dpsynth.accounting.advanced import advanced_epsilon
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
-from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
 from dpsynth.accounting.rounding import float_up
 
@@ -66,7 +65,7 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
     """
     own = sum((release.cost.amount for release in releases), Amount())
     lapse = sum((release.cost.lapse for release in releases), Fraction(0))
-    found = [Statement("sequential", float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
+    found = [Statement(PURE.accountant, float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
     for accountant, (adaptive, holds, epsilon_at) in _ACCOUNTANTS.items():
         # Parts of (epsilon, delta) have the lapses in them; everything else holds but for lapses.
         left = delta if accountant == "advanced" else delta - lapse
@@ -93,7 +92,7 @@ def least(found: Sequence[Statement]) -> Statement:
 
     One whose delta exceeds what was asked for (that of "sequential" may) comes last.
     """
-    asked = min(statement.delta for statement in found if statement.accountant != "sequential")
+    asked = min(statement.delta for statement in found if statement.accountant != PURE.accountant)
     sound = [(s.delta > asked, s.epsilon, s) for s in found if s.adaptive and s.epsilon is not None]
     return min(sound, key=lambda entry: entry[:2])[2]
 
@@ -129,7 +128,7 @@ def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
 
 
 def _zcdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
-    return zcdp_epsilon(sum((release.cost.rho for release in releases), Fraction(0)), delta)
+    return ZCDP.epsilon(sum((release.cost.rho for release in releases), Fraction(0)), delta)
 
 
 def _gdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
@@ -138,7 +137,7 @@ def _gdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
         if release.cost.half_mu_squared is None:
             return "A release isn't bounded by mu: it counts by rho, and its noise is small or not known yet."
         total += release.cost.half_mu_squared
-    return gdp_epsilon(total, delta)
+    return GDP.epsilon(total, delta)
 
 
 def _rdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
@@ -169,8 +168,8 @@ _FIXED = "it holds only if all noise was fixed before the first release."
 
 _ACCOUNTANTS: dict[Accountant, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]] = {
     "advanced": (False, f"From the squares of ε; {_FIXED}", _advanced),
-    "zcdp": (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),
-    "gdp": (True, f"The mu² of all releases added up; {_TOTAL}", _gdp),
+    ZCDP.accountant: (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),
+    GDP.accountant: (True, f"The mu² of all releases added up; {_TOTAL}", _gdp),
     "rdp": (False, f"Rényi divergences at the order that suits best; {_FIXED}", _rdp),
     "pld": (False, f"The distribution of the privacy loss; {_FIXED}", _pld),
 }

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.events import Event, Measure, cost, lapse_of
-from dpsynth.accounting.rounding import PI
-
-_ROUNDING = 1 + Fraction(1, 1 << 40)
-"""Costs of events are rounded up to doubles one by one; their sum may pass a bound by this factor."""
+from dpsynth.accounting.events import Event, lapse_of
+from dpsynth.accounting.measures import GDP, ZCDP, Measure
+from dpsynth.accounting.noises import noise_named
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ class Cost:
             raise ValueError("a lapse is a part of delta")
 
     @property
+    def epsilon(self) -> Fraction:
+        """Epsilon of the amount."""
+        return self.amount.epsilon
+
+    @property
     def pure(self) -> bool:
         """Whether it is epsilon-DP, but for its lapse."""
         return self.amount.delta == self.lapse
@@ -72,18 +75,8 @@ def planned(
         budget: epsilon, rho or mu^2/2.
         amount: (epsilon, delta) that it states for itself.
         lapse: what its events may have of delta, all together.
-
-    Pure: epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, proposition 1.4) and has a mu^2/2 of
-    at most pi epsilon^2/4 (``events.LaplaceEvent``). zCDP with Laplace noise: mu^2/2 is at most
-    pi/2 times rho for each event; with Gaussian noise there is no such bound for small sigma.
-    Gaussian DP: rho is at most mu^2/2 for each event.
     """
-    if measure == "pure":
-        rho = budget**2 / 2 * _ROUNDING
-        return Cost(amount, rho, PI / 2 * rho * _ROUNDING, lapse)
-    if measure == "gdp":
-        return Cost(amount, budget * _ROUNDING, budget, lapse)
-    return Cost(amount, budget, PI / 2 * budget * _ROUNDING if noise == "laplace" else None, lapse)
+    return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), lapse)
 
 
 def spent(events: Iterable[Event], amount: Amount) -> Cost:
@@ -94,8 +87,8 @@ def spent(events: Iterable[Event], amount: Amount) -> Cost:
         amount: (epsilon, delta) that they add up to.
     """
     found = list(events)
-    rho = sum((cost(e, "zcdp") for e in found), Fraction(0))
+    rho = sum((ZCDP.cost(e) for e in found), Fraction(0))
     lapse = lapse_of(found)
     if any(e.half_mu_squared is None for e in found):
         return Cost(amount, rho, None, lapse)
-    return Cost(amount, rho, sum((cost(e, "gdp") for e in found), Fraction(0)), lapse)
+    return Cost(amount, rho, sum((GDP.cost(e) for e in found), Fraction(0)), lapse)

@@ -9,23 +9,14 @@ their own besides, which adds up by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import ceil, inf, nextafter, sqrt
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol
 
-from dpsynth.accounting.gaussian_dp import continuous_variance, least_sigma
+from dpsynth.accounting.gaussian_dp import continuous_variance
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
-from dpsynth.accounting.rounding import PI, float_down, float_up
-
-Measure = Literal["pure", "zcdp", "gdp"]
-"""How loss is added up.
-
-Epsilon of pure DP, rho of zero-concentrated DP, or mu^2/2 of Gaussian DP. The last two are nearly the
-same number for Gaussian noise, but epsilon is lower for the last; for a choice and for Laplace noise mu^2/2
-is 1.57 times rho.
-"""
+from dpsynth.accounting.rounding import PI
 
 
 class Event(Protocol):
@@ -98,6 +89,11 @@ class GaussianEvent:
     l2_squared: int
 
     @property
+    def scale(self) -> float:
+        """Sigma."""
+        return self.sigma
+
+    @property
     def epsilon(self) -> None:
         """None: Gaussian noise has no pure epsilon."""
         return None
@@ -166,8 +162,6 @@ class ExponentialEvent:
 RecordedEvent = LaplaceEvent | GaussianEvent | ExponentialEvent | SelectionEvent | ThresholdEvent
 """What a journal may hold."""
 
-_Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent, SelectionEvent)
-
 _KINDS: dict[str, type[RecordedEvent]] = {
     "discrete Laplace": LaplaceEvent,
     "discrete Gaussian": GaussianEvent,
@@ -194,105 +188,6 @@ def from_json(record: Mapping[str, object]) -> RecordedEvent:
     return kind(**fields)  # type: ignore[arg-type]
 
 
-def cost(event: Event, measure: Measure) -> Fraction:
-    """An event's cost under a measure, rounded up to a double; ValueError where it has none."""
-    exact = _exact_cost(event, measure)
-    if exact is None and measure == "pure":
-        raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
-    if exact is None:
-        raise ValueError("Gaussian DP counts Gaussian noise of a sigma of at least 0.78 only")
-    return Fraction(float_up(exact))
-
-
 def lapse_of(events: Iterable[Event]) -> Fraction:
     """The probability that any of several events tells more than its epsilon, rho and mu^2/2 say."""
     return sum((e.delta for e in events), Fraction(0))
-
-
-def _exact_cost(event: Event, measure: Measure) -> Fraction | None:
-    if measure == "pure":
-        return event.epsilon
-    return event.rho if measure == "zcdp" else event.half_mu_squared
-
-
-def _within(
-    price: Fraction, measure: Measure, guess: float, event_of: Callable[[float], _Kind], cheaper: float = inf
-) -> _Kind:
-    """The event of the first scale, from just before ``guess`` to ``cheaper``, within the price."""
-    scale = guess * (1 - 1e-15 if cheaper else 1 + 1e-15)
-    while True:
-        event = event_of(scale)
-        exact = _exact_cost(event, measure)
-        if exact is not None and float_up(exact) <= price:
-            return event
-        scale = nextafter(scale, cheaper)
-
-
-def _positive(price: Fraction) -> Fraction:
-    if price <= 0:
-        raise ValueError("a price must be positive")
-    return price
-
-
-def laplace_within(price: Fraction, measure: Measure, l1: int) -> LaplaceEvent:
-    """The least discrete Laplace noise whose cost does not exceed a price."""
-    guess = l1 / _pure_epsilon(price, measure, float(4 / PI) if measure == "gdp" else 2)
-    return _within(price, measure, guess, lambda scale: LaplaceEvent(scale, l1))
-
-
-def gaussian_within(price: Fraction, l2_squared: int, measure: Measure) -> GaussianEvent:
-    """The least discrete Gaussian noise whose cost does not exceed a price; no measure "pure"."""
-    variance = l2_squared / (2 * float(_positive(price)))
-    if measure == "pure":
-        raise ValueError("Gaussian noise has no cost under pure epsilon-DP")
-    guess = sqrt(variance) if measure == "zcdp" else least_sigma(variance)
-    return _within(price, measure, guess, lambda sigma: GaussianEvent(sigma, l2_squared))
-
-
-def exponential_within(price: Fraction, measure: Measure, sensitivity: int) -> ExponentialEvent:
-    """The sharpest exponential mechanism whose cost does not exceed a price."""
-    guess = 2 * sensitivity / _pure_epsilon(price, measure, float(16 / PI) if measure == "gdp" else 8)
-    return _within(price, measure, guess, lambda scale: ExponentialEvent(scale, sensitivity))
-
-
-def selection_within(price: Fraction, delta: Fraction, measure: Measure, partitions: int) -> SelectionEvent:
-    """The most likely partition selection whose cost does not exceed a price and a delta.
-
-    Raises:
-        ValueError: the price is not positive, or the delta not between 0 and 1.
-    """
-    spend, delta0 = float(_positive(price)), float_down(_proper(delta) / partitions)
-    squared = spend / partitions * (float(4 / PI) if measure == "gdp" else 2)
-    guess = spend / partitions if measure == "pure" else sqrt(squared)
-    return _within(price, measure, guess, lambda epsilon0: SelectionEvent(epsilon0, delta0, partitions), 0.0)
-
-
-def threshold_within(price: Fraction, delta: Fraction, measure: Measure, partitions: int) -> ThresholdEvent:
-    """The least discrete Gaussian noise and threshold within a price and a delta; no measure "pure".
-
-    Raises:
-        ValueError: the price is not positive, the delta is not between 0 and 1 or is below what doubles
-            tell, or the measure is pure.
-    """
-    sigma = gaussian_within(price, partitions, measure).sigma
-    # Beyond 40 deviations the bound on the tail falls no further.
-    low, high = 1, 2 + ceil(40 * Fraction(sigma) + 1)
-    if ThresholdEvent(sigma, high, partitions).delta > _proper(delta):
-        raise ValueError("no threshold keeps to a delta as small as this")
-    while high - low > 1:
-        middle = (low + high) // 2
-        over = ThresholdEvent(sigma, middle, partitions).delta > delta
-        low, high = (middle, high) if over else (low, middle)
-    return ThresholdEvent(sigma, high, partitions)
-
-
-def _proper(delta: Fraction) -> Fraction:
-    if not 0 < delta < 1:
-        raise ValueError("the delta of a selection lies between 0 and 1")
-    return delta
-
-
-def _pure_epsilon(price: Fraction, measure: Measure, divisor: float) -> float:
-    """About the epsilon that a price allows, where rho or mu^2/2 is epsilon^2/divisor."""
-    spend = float(_positive(price))
-    return spend if measure == "pure" else sqrt(divisor * spend)

@@ -20,9 +20,9 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import GDP, ZCDP
 
 _EXACT = Context(prec=80)
 _MARGIN = 1 + Fraction(1, 10**40)
@@ -48,8 +48,8 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
         grown = delta * _powers(epsilon, units)
         return Amount(units * epsilon, grown) if grown < 1 else None
     if guarantee.mu is not None:
-        return Amount(epsilon_of("gdp", (units * Fraction(guarantee.mu)) ** 2 / 2, delta), delta)
-    return Amount(epsilon_of("zcdp", units**2 * Fraction(guarantee.rho or 0), delta), delta)
+        return Amount(GDP.epsilon((units * Fraction(guarantee.mu)) ** 2 / 2, delta), delta)
+    return Amount(ZCDP.epsilon(units**2 * Fraction(guarantee.rho or 0), delta), delta)
 
 
 def _powers(epsilon: Fraction, units: int) -> Fraction:

@@ -49,6 +49,11 @@ class SelectionEvent:
     partitions: int
 
     @property
+    def scale(self) -> float:
+        """1/epsilon0."""
+        return 1 / self.epsilon0
+
+    @property
     def epsilon(self) -> Fraction:
         """Partitions times epsilon0."""
         return self.partitions * Fraction(self.epsilon0)
@@ -87,6 +92,11 @@ class ThresholdEvent:
     sigma: float
     threshold: int
     partitions: int
+
+    @property
+    def scale(self) -> float:
+        """Sigma."""
+        return self.sigma
 
     @property
     def epsilon(self) -> None:

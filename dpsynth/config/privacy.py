@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from dpsynth.accounting.measures import MEASURES, PURE, measure_of_accountant
 from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole, one_of
 from dpsynth.config.section import Section, default_unstated, refused
 
@@ -188,21 +189,23 @@ class Privacy(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.noise == "gaussian" and self.delta is None:
+        if self.noise not in PURE.noises and self.delta is None:
             raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
-        if self.accountant in ("zcdp", "gdp") and self.delta is None:
+        if self.accountant == "auto":
+            return self
+        measure = measure_of_accountant(self.accountant)
+        if measure.needs_delta and self.delta is None:
             raise refused(
                 f"is missing: accountant {self.accountant} needs it, such as 1e-9. "
                 "Or use accountant: sequential",
                 "delta",
             )
-        if self.accountant == "gdp" and self.noise == "laplace":
+        if self.noise not in measure.noises:
+            others = ", ".join(m.accountant for m in MEASURES if self.noise in m.noises)
             raise refused(
-                "must be zcdp, sequential or auto with laplace noise; gdp needs gaussian", "accountant"
-            )
-        if self.accountant == "sequential" and self.noise == "gaussian":
-            raise refused(
-                "must be zcdp, gdp or auto with gaussian noise; sequential needs laplace", "accountant"
+                f"must be {others} or auto with {self.noise} noise; {self.accountant} needs "
+                f"{' or '.join(measure.noises)}",
+                "accountant",
             )
         return self
 

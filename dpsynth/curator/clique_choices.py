@@ -175,7 +175,6 @@ class CliqueChoices(PrivacyFilter):
         """
         if not candidates:
             return np.zeros(0, dtype=np.int64), 0.0
-        k, l1 = len(candidates), self._terms.neighbours.l1
         digest = estimates.fingerprint()
         question = {"ask": "errors", "candidates": self._digests.of(candidates), "estimates": digest}
 
@@ -183,7 +182,7 @@ class CliqueChoices(PrivacyFilter):
             return self._distances.of(candidates, estimates, digest)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.noised(price, k * l1, k * l1**2)
+            noised = self._terms.distances(price, len(candidates))
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
         return self._insist(price, ask)

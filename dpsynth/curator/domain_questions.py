@@ -68,7 +68,7 @@ class DomainQuestions(PrivacyFilter):
             BudgetRefused: nothing is left to pay with.
             ValueError: the column keeps no texts.
         """
-        texts, near = self._texts(column), self._terms.neighbours
+        texts = self._texts(column)
         question = {"ask": "counts", "column": column.name, "places": _digest_of(places)}
 
         def exact() -> Counts:
@@ -78,7 +78,7 @@ class DomainQuestions(PrivacyFilter):
             return counts
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.noised(price, near.l1, near.l2_squared)
+            noised = self._terms.counts(price)
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
         return self._insist(price, ask)
@@ -129,7 +129,7 @@ class DomainQuestions(PrivacyFilter):
         ends = np.cumsum([stop - start for start, stop in runs])[:-1]
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            event = self._terms.choosing(price, self._terms.neighbours.l1)
+            event = self._terms.quantiles(price)
 
             def draw(scores: Counts) -> Counts:
                 parts = zip(runs, np.split(scores, ends), strict=True)

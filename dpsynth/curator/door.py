@@ -154,7 +154,6 @@ class UnboundedCurator(PrivacyFilter):
         """
         if most < 1:
             raise ValueError("the numbers of rows told apart begin with 1")
-        one = replace(self._terms.neighbours, max_rows=1)
         question = {"ask": "rows", "most": most}
 
         def exact() -> Counts:
@@ -162,7 +161,7 @@ class UnboundedCurator(PrivacyFilter):
             return np.bincount(np.minimum(each, most), minlength=most + 1)[1:].astype(np.int64)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
-            noised = self._terms.noised(price, one.l1, one.l2_squared)
+            noised = self._terms.persons(price)
             return self._ask(question, noised.event, exact, noised.draw), noised.stddev
 
         return self._insist(price, ask)

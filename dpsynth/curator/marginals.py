@@ -21,7 +21,6 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import cost
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
 from dpsynth.curator.table import PrivateTable
@@ -108,14 +107,13 @@ class MarginalQuestions(PrivacyFilter):
         return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
 
     def _marginal(self, clique: Clique, price: Fraction) -> tuple[Measurement | None, Fraction]:
-        near = self._terms.neighbours
-        noised = self._terms.noised(price, near.l1, near.l2_squared)
+        noised = self._terms.counts(price)
         question = {"ask": "marginal", "columns": list(clique)}
         drawn = self._ask(question, noised.event, lambda: self._counts.of(clique), noised.draw)
-        paid = cost(noised.event, self._terms.measure)
+        paid = self._terms.measure.cost(noised.event)
         if isinstance(drawn, Lost):
             return None, paid
-        return Measurement(clique, drawn, noised.kind, noised.scale), paid
+        return Measurement(clique, drawn, noised.bought.noise.name, noised.bought.scale), paid
 
 
 @dataclass(repr=False)

@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import TypeVar
 
-from dpsynth.accounting.events import Measure, RecordedEvent, cost
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.measures import Measure
 from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
@@ -46,7 +47,7 @@ class PrivacyFilter:
 
     @property
     def measure(self) -> Measure:
-        """Measure of costs: "pure" (epsilon), "zcdp" (rho) or "gdp" (mu^2/2)."""
+        """Measure of costs."""
         return self._terms.measure
 
     @property
@@ -61,13 +62,12 @@ class PrivacyFilter:
 
     def cell_error(self, price: Fraction) -> float:
         """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""
-        near = self._terms.neighbours
-        return self._terms.noised(price, near.l1, near.l2_squared).mean_absolute_error
+        return self._terms.calibration.counts(price).expected_error
 
     def _spent(self, entries: Iterable[Entry]) -> Fraction:
         # A journal only grows: what was summed before is not summed again.
         for entry in islice(entries, self._summed, None):
-            self._sum += cost(entry.event, self._terms.measure)
+            self._sum += self._terms.measure.cost(entry.event)
             self._summed += 1
         return self._sum
 
@@ -92,7 +92,7 @@ class PrivacyFilter:
         Raises:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
         """
-        over = cost(event, self._terms.measure) > self.remaining
+        over = self._terms.measure.cost(event) > self.remaining
         if over or (event.delta > 0 and event.delta > self._delta_left()):
             raise BudgetRefused(
                 "This release has spent its budget: a question was refused before anything was drawn. "

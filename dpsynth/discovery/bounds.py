@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import log, sqrt
-from statistics import NormalDist
 
 import numpy as np
 
+from dpsynth.accounting.noises import noise_named
 from dpsynth.discovery.cuts import NoisyHistogram, averaged, magnitudes, round_cuts
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch
@@ -134,15 +133,9 @@ def _last(counted: NoisyHistogram, noise: str, chance: float) -> int | None:
 def deviations(cells: int, noise: str, chance: float) -> float:
     """Standard deviations that all of a number of noises stay below, but for a small chance.
 
-    Gaussian: the normal's quantile at chance/cells. Laplace of scale b and standard deviation sqrt(2) b:
-    P[x > t] = exp(-t/b)/2. A sum of several Laplace noises has lighter tails than one, so the number holds
-    for sums too.
-
     Args:
         cells: number of counts compared with it.
         noise: "gaussian" or "laplace".
         chance: that one or more of them is above.
     """
-    if noise == "laplace":
-        return log(cells / (2 * chance)) / sqrt(2)
-    return -NormalDist().inv_cdf(chance / cells)
+    return noise_named(noise).deviations(cells, chance)

@@ -9,11 +9,12 @@ Invariant: all of them are public. Everything after a measurement is post-proces
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, pi, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.accounting.noises import noise_named
 from dpsynth.domain.domain import Clique
 
 
@@ -24,31 +25,13 @@ def noise_variance(noise: str, scale: float) -> float:
         noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
             scale = b) or "none" (an exact public number).
         scale: the distribution's parameter, in counts.
-
-    The discrete Gaussian's variance is at most sigma^2, and equal to it within 1e-6
-    from sigma = 1 on (Canonne, Kamath and Steinke 2020, fact 18); sigma^2 is used. The
-    discrete Laplace with P(x) ~ t^|x|, t = exp(-1/b), has variance 2t/(1-t)^2.
     """
-    if noise == "none":
-        return 0.0
-    if noise == "gaussian":
-        return scale**2
-    if noise == "laplace":
-        t = exp(-1.0 / scale)
-        return 2.0 * t / (1.0 - t) ** 2
-    raise ValueError(f"unknown noise {noise!r}")
+    return 0.0 if noise == "none" else noise_named(noise).variance(scale)
 
 
 def mean_absolute_error(noise: str, scale: float) -> float:
-    """Expected |x| of one draw of discrete noise, in counts.
-
-    sigma sqrt(2/pi) for the Gaussian, its continuous value; 2t/(1 - t^2) for the discrete
-    Laplace, t = exp(-1/b).
-    """
-    if noise == "laplace":
-        t = exp(-1.0 / scale)
-        return 2.0 * t / (1.0 - t * t)
-    return sqrt(noise_variance(noise, scale) * 2 / pi)
+    """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
+    return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from fractions import Fraction
 from math import inf, isqrt
 from typing import Literal
 
-from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost, planned
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.noises import LAPLACE
 from dpsynth.accounting.rounding import float_down, float_up
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger.privacy_filter import (
@@ -213,8 +213,8 @@ class Balance:
 
     @property
     def delta_used(self) -> Fraction:
-        """The sum of the deltas under "sequential"; otherwise that at which epsilon is taken, and lapses."""
-        apart = Fraction(0) if self.filter == "sequential" else self.cap.delta * (1 - self.lapses)
+        """The sum of the deltas beside a sum of epsilons; otherwise epsilon's own delta, and lapses."""
+        apart = self.cap.delta * (1 - self.lapses) if self.filter.needs_delta else Fraction(0)
         return apart + self._total()[1]
 
     @property
@@ -260,22 +260,22 @@ class Balance:
                 taken to be Laplace: none of Gaussian noise fits.
         """
         left = self.left
-        if min(left) < 0 or (measure != "pure" and not delta):
+        if min(left) < 0 or (measure.needs_delta and not delta):
             return Fraction(0)
-        if self.filter == "sequential":
+        if not self.filter.needs_delta:
             return left[0] if delta <= left[1] else Fraction(0)
         # What a release counts for grows in line with its budget; of pure epsilon-DP, with the square.
         budget = left[0] / self._count(measure, Fraction(1))
-        if measure == "pure":
+        if not measure.needs_delta:
             return Fraction(isqrt(int(budget * (1 << 160))), 1 << 80)
-        epsilon, step = Fraction(float_down(epsilon_of(measure, budget, delta))), Fraction(1, 1 << 50)
-        while epsilon > 0 and self._count(measure, budget_of(measure, epsilon, delta)) > left[0]:
+        epsilon, step = Fraction(float_down(measure.epsilon(budget, delta))), Fraction(1, 1 << 50)
+        while epsilon > 0 and self._count(measure, measure.budget(epsilon, delta)) > left[0]:
             epsilon, step = max(Fraction(0), epsilon * (1 - step)), 2 * step
         return epsilon
 
     def _count(self, measure: Measure, budget: Fraction) -> Fraction:
         """What a release with a budget counts for under zcdp or gdp."""
-        found = figures(self.filter, planned(measure, "laplace", budget, Amount()))
+        found = figures(self.filter, planned(measure, LAPLACE.name, budget, Amount()))
         assert found is not None
         return found[0]
 
@@ -298,7 +298,7 @@ def first_balance(entry: Reservation, on: date) -> Balance:
     Of the cap's delta it keeps as large a share for lapses as the release takes of its own.
     """
     kind = entry.filter or entry.suits
-    first = CapChange(entry.cap, on, lapses=Fraction(0) if kind == "sequential" else entry.lapses)
+    first = CapChange(entry.cap, on, lapses=entry.lapses if kind.needs_delta else Fraction(0))
     return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (first,), (), on)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.measures import MEASURES
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.ledger.chain import Row
 from dpsynth.ledger.contents import UNREADABLE, Wrong, cap_of, ended, facts, read, reserved, resumed
 from dpsynth.ledger.privacy_filter import (
-    FILTERS,
     NOTHING_COUNTED,
     Counted,
     Figures,
@@ -170,7 +170,7 @@ class Book:
     def _open(self, row: Row, content: Mapping[str, object], created: date) -> None:
         if row.dataset in self._accounts:
             raise Wrong(f"opens the dataset {row.dataset!r} a second time")
-        kind = next((f for f in FILTERS if f == content["filter"]), None)
+        kind = next((m for m in MEASURES if m.accountant == content["filter"]), None)
         if kind is None:
             raise Wrong("names no known filter")
         self._accounts[row.dataset] = _Account(

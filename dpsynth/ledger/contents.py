@@ -43,7 +43,7 @@ def of_dataset(entry: Reservation, lapses: Fraction) -> dict[str, object]:
     return {
         "unit": entry.unit,
         "neighbours": entry.neighbours,
-        "filter": entry.filter or entry.suits,
+        "filter": (entry.filter or entry.suits).accountant,
         "cap": _amount_json(entry.cap),
         "lapses": str(lapses),
     }
@@ -154,7 +154,7 @@ def ended(row: Row, content: Mapping[str, object], created: date, known: Release
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
     """The cap that a row puts in force, which a filter must be able to keep to."""
     cap, lapses = _amount(read(content, "cap", dict)), _rational(content.get("lapses", _BEFORE))
-    if cap.delta >= 1 or lapses >= 1 or (lapses if kind == "sequential" else not cap.delta):
+    if cap.delta >= 1 or lapses >= 1 or (not cap.delta if kind.needs_delta else lapses):
         raise Wrong("has a cap that the filter can't keep to")
     return CapChange(cap, created, reason, lapses)
 

@@ -20,7 +20,7 @@ def facts(view: AccountView) -> dict[str, object]:
         "unit": account.unit,
         "neighbours": account.neighbours,
         "opened": account.opened.isoformat(),
-        "filter": account.filter,
+        "filter": account.filter.accountant,
         "cap": _cap(account.caps[-1]),
         "caps": [
             {"since": change.created.isoformat(), **_cap(change), "reason": change.reason}

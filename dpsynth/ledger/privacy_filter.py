@@ -33,15 +33,15 @@ from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.slices import Slice, value_of
 
-Filter = Literal["sequential", "zcdp", "gdp"]
-FILTERS: tuple[Filter, ...] = ("sequential", "zcdp", "gdp")
+Filter = Measure
+"""A filter bounds the sum of one measure; it is stored by the name of the measure's accountant."""
 
 Figures = tuple[Fraction, ...]
 """What a filter adds up: epsilon and delta; or rho, or mu^2/2, and lapses."""
@@ -62,11 +62,8 @@ class Counted:
 
 def figures(kind: Filter, cost: Cost) -> Figures | None:
     """A cost as a filter counts it; None where it is not bounded that way."""
-    if kind == "sequential":
-        return (cost.amount.epsilon, cost.amount.delta)
-    if kind == "zcdp":
-        return (cost.rho, cost.lapse)
-    return None if cost.half_mu_squared is None else (cost.half_mu_squared, cost.lapse)
+    loss = kind.exact_cost(cost)
+    return None if loss is None else (loss, cost.lapse if kind.needs_delta else cost.amount.delta)
 
 
 @lru_cache(maxsize=256)
@@ -80,19 +77,17 @@ def bound(kind: Filter, cap: Amount, lapses: Fraction = Fraction(0)) -> Figures:
 
     At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp let nothing through.
     """
-    if kind == "sequential":
+    if not kind.needs_delta:
         return (cap.epsilon, cap.delta)
     if cap.delta == 0 or cap.epsilon == 0:
         return NOTHING_COUNTED
-    return (budget_of(kind, cap.epsilon, cap.delta * (1 - lapses)), cap.delta * lapses)
+    return (kind.budget(cap.epsilon, cap.delta * (1 - lapses)), cap.delta * lapses)
 
 
 @lru_cache(maxsize=256)
 def epsilon_at(kind: Filter, total: Figures, delta: Fraction) -> Fraction:
     """Epsilon, rounded up, that a total comes to; for zcdp and gdp at a delta above 0, beside lapses."""
-    if kind == "sequential" or total[0] == 0:
-        return total[0]
-    return epsilon_of(kind, total[0], delta)
+    return total[0] if total[0] == 0 else kind.epsilon(total[0], delta)
 
 
 def plus(one: Figures, other: Figures) -> Figures:
@@ -116,7 +111,7 @@ def total_of(kind: Filter, counted: Iterable[Counted]) -> Figures:
     for release in counted:
         spent = figures(kind, release.cost)
         if spent is None:
-            raise ValueError(f"a cost has no figure for the filter {kind}")
+            raise ValueError(f"a cost has no figure for the filter {kind.accountant}")
         if release.part is None:
             total = plus(total, spent)
         else:

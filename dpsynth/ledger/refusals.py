@@ -13,7 +13,6 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.events import Measure
 from dpsynth.accounting.neighbours import protected
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State
@@ -34,10 +33,11 @@ def check_protection(entry: Reservation, account: Balance) -> None:
             "can't be added up. Use the recorded unit and relation, or another ledger.dataset with a cap "
             "of its own."
         )
-    if entry.filter not in (None, account.filter):
+    if entry.filter is not None and entry.filter != account.filter:
         raise ConfigError(
-            f"Dataset '{entry.dataset}' is in the ledger with the filter {account.filter}, for good, and "
-            f"ledger.filter is {entry.filter}. Leave it out, or write {account.filter}."
+            f"Dataset '{entry.dataset}' is in the ledger with the filter {account.filter.accountant}, for "
+            f"good, and ledger.filter is {entry.filter.accountant}. Leave it out, or write "
+            f"{account.filter.accountant}."
         )
 
 
@@ -45,10 +45,11 @@ def check_counted(entry: Reservation, account: Balance) -> None:
     """ConfigError where the filter has no bound on what the release may cost, or keeps no delta for it."""
     if figures(account.filter, entry.cost) is None:
         raise ConfigError(
-            f"Dataset '{entry.dataset}' adds up its releases by the filter {account.filter}, which can't "
-            "bound a release of Gaussian noise under the accountant zcdp. Set privacy.accountant: gdp."
+            f"Dataset '{entry.dataset}' adds up its releases by the filter {account.filter.accountant}, "
+            "which can't bound a release of Gaussian noise under the accountant zcdp. Set "
+            "privacy.accountant: gdp."
         )
-    if account.filter != "sequential" and entry.cost.lapse and not account.lapses:
+    if account.filter.needs_delta and entry.cost.lapse and not account.lapses:
         raise ConfigError(
             f"Dataset '{entry.dataset}' keeps no part of its cap's delta for finding values (columns with "
             "open: true), as none of its releases has sought any. List the values instead, or have a part "
@@ -87,7 +88,7 @@ def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date
         today: UTC date, for the refusal.
     """
     cap = account.cap.capped(entry.cap)
-    lasting = account.filter == "sequential" or cap.delta > 0
+    lasting = not account.filter.needs_delta or cap.delta > 0
     if lasting and account.allows(entry.cost, entry.part if entry.parallel else None, cap):
         return
     raise BudgetRefused(" ".join(_refusal(entry, account, cap, ledger, today)))
@@ -99,10 +100,10 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
     yield (
         f"The ledger {ledger} refuses release {entry.release_id}: it asks for {asked.shown()}{part}, and "
         f"what the releases of dataset '{entry.dataset}' count for comes to {used.shown()} of its cap of "
-        f"{cap.shown(up=False)} (filter {account.filter})."
+        f"{cap.shown(up=False)} (filter {account.filter.accountant})."
     )
-    if cap.delta == 0 and account.filter != "sequential":
-        yield f"The cap's delta is 0, so the filter {account.filter} lets nothing through."
+    if cap.delta == 0 and account.filter.needs_delta:
+        yield f"The cap's delta is 0, so the filter {account.filter.accountant} lets nothing through."
     if cap != account.cap:
         yield f"This config's cap is lower than the recorded {account.cap.shown(up=False)}."
     if cap != entry.cap:
@@ -129,30 +130,30 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
 
 
 def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
-    measure: Measure = "pure" if entry.suits == "sequential" else entry.suits
     delta, capped = entry.cost.amount.delta, account.under(cap)
-    pure = measure == "pure"
+    apart = delta - entry.cost.lapse if entry.suits.needs_delta else delta
     part = entry.part if entry.parallel else None
     own = capped if part is None else capped.of_part(part)
     if min(capped.left) >= 0:
-        if own.filter != "sequential" and own.left[1] < entry.cost.lapse:
+        if own.filter.needs_delta and own.left[1] < entry.cost.lapse:
             some = digits(own.left[1], up=False)
             return f"Of the delta that is kept for finding values, {some} is left."
-        if fitting := own.largest_epsilon(delta if pure else delta - entry.cost.lapse, measure):
+        if fitting := own.largest_epsilon(apart, entry.suits):
             at = f" at δ = {digits(delta, up=True)}" if delta else ""
             return f"One of an epsilon up to {digits(fitting, up=False)}{at} would still fit."
-        if own.filter == "sequential" and own.left[0] > 0:
+        if not own.filter.needs_delta and own.left[0] > 0:
             return f"Of delta, {digits(own.left[1], up=False)} is left."
     return "Nothing is left."
 
 
 def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
     """ConfigError unless the filter of an account can keep to a cap, and to a share of it for lapses."""
-    needed = account.filter != "sequential"
+    needed = account.filter.needs_delta
     if cap.delta >= 1 or (needed and not cap.delta):
         raise ConfigError(
-            f"The filter of dataset '{account.dataset}' is {account.filter}, so the delta of its cap must be "
-            f"{'above 0 and ' if needed else ''}below 1. To refuse all further spending, set epsilon to 0."
+            f"The filter of dataset '{account.dataset}' is {account.filter.accountant}, so the delta of its "
+            f"cap must be {'above 0 and ' if needed else ''}below 1. To refuse all further spending, set "
+            "epsilon to 0."
         )
     if lapses and not needed:
         raise ConfigError(

@@ -14,21 +14,16 @@ from math import isfinite
 
 from dpsynth.accounting.amount import digits
 from dpsynth.accounting.comparison import Accountant, Composed, Statement, least, statements_of
-from dpsynth.accounting.events import Measure, from_json
+from dpsynth.accounting.events import from_json
+from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.rounding import float_up
 from dpsynth.ledger.balance import Balance, ReleaseEntry
-from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.runway import Runway, Ticks, runway
 from dpsynth.presentation.figures import NOTHING, rounded_up
 
-_MEASURES: dict[Filter, Measure] = {"sequential": "pure", "zcdp": "zcdp", "gdp": "gdp"}
-"""What each filter adds up."""
-
 NAMES: dict[Accountant, str] = {
-    "sequential": "sequential composition",
+    **{measure.accountant: measure.composition for measure in MEASURES},
     "advanced": "advanced composition",
-    "zcdp": "zCDP",
-    "gdp": "Gaussian DP",
     "rdp": "Rényi DP",
     "pld": "privacy loss distribution",
 }
@@ -152,16 +147,14 @@ def asked_in_words(line: Line) -> str:
 def filter_in_words(account: Balance) -> str:
     """How the ledger decides whether one more release may begin."""
     cap = account.cap
-    if account.filter == "sequential":
+    if not account.filter.needs_delta:
         return (
             "The ε of all releases are added up, and so are their δ. A release that would take either sum "
             "over the cap is refused."
         )
     budget, lapses = account.bound
-    what, name = (
-        ("\N{GREEK SMALL LETTER RHO}", "zCDP") if account.filter == "zcdp" else ("μ²/2", "Gaussian DP")
-    )
-    added = f"The {what} of all releases are added up ({name})."
+    what = account.filter.symbol
+    added = f"The {what} of all releases are added up ({account.filter.composition})."
     most = digits(budget, up=False)
     if not account.lapses:
         return (
@@ -205,7 +198,7 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
     if road is None:
         return ("No release counts for anything yet, so there is nothing to go by.",)
     like, lapse = road.like.reserved.amount, road.like.reserved.lapse
-    apart = account.filter != "sequential"
+    apart = account.filter.needs_delta
     if not road.fits and apart and account.left[1] < lapse:
         first = (
             f"No more release like the last one ({like.shown()}) fits: of the δ for finding values it takes "
@@ -213,7 +206,7 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
         )
     elif not road.fits:
         delta = like.delta - lapse if apart else like.delta
-        largest = account.largest_epsilon(delta, _MEASURES[account.filter])
+        largest = account.largest_epsilon(delta, account.filter)
         first = (
             f"No more release like the last one ({like.shown()}) fits. With that δ, one of at most "
             f"ε = {digits(largest, up=False)} does."

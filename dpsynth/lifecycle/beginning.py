@@ -223,7 +223,7 @@ def _header(
         "id": release_id,
         "spec": inputs.compiled.fingerprint,
         "terms": {
-            "measure": plan.measure,
+            "measure": plan.measure.name,
             "epsilon": str(plan.epsilon),
             "delta": str(plan.spent_delta),
         },

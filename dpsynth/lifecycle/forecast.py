@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpsynth.accounting.amount import digits
+from dpsynth.accounting.measures import measure_of_accountant
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.domain.slices import Slice
@@ -65,7 +66,7 @@ def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
     more = after.fits(wanted.cost)
     due = [] if apart else next_releases(spec, now, more + 2, released)
     return {
-        "filter": before.filter,
+        "filter": before.filter.accountant,
         "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
         "before": _counted(capped),
         "after": _counted(after),
@@ -99,7 +100,7 @@ def _range(scales: list[float]) -> str:
 def _ledger_in_words(ledger: dict[str, Any]) -> Iterator[str]:
     before, after = ledger["before"], ledger["after"]
     cap = ledger["cap"]
-    at = "" if ledger["filter"] == "sequential" else f" at δ = {cap['delta']}"
+    at = f" at δ = {cap['delta']}" if measure_of_accountant(ledger["filter"]).needs_delta else ""
     yield (
         f"Ledger: cap ε = {cap['epsilon']}, δ = {cap['delta']}, filter {ledger['filter']}. Releases come "
         f"to ε = {before['epsilon']}{at} before this one, {before['share']:.0%} of the cap, and to "

@@ -35,8 +35,8 @@ from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
-from dpsynth.accounting.events import Measure
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.rounding import float_up
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
@@ -203,7 +203,7 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     terms = journal.header["terms"]
     assert isinstance(terms, Mapping)
     found = [e.event for e in journal.entries]
-    measure: Measure = terms["measure"]
+    measure = measure_named(str(terms["measure"]))
     delta = Fraction(str(terms["delta"]))
     told = amount_of(found, measure, delta or None)
     epsilon = min(told.epsilon, Fraction(str(terms["epsilon"])))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 
 
@@ -73,8 +73,8 @@ class Outline(Protocol):
     ) -> Outlined:
         """What it will do.
 
-        Where the accountant is free to be chosen, a plan asks under "gdp" and under "zcdp", and uses
-        the one under which the last step has less noise.
+        Where the accountant is free to be chosen, a plan asks under each measure that suits, and uses
+        the one under which the last step has least noise.
 
         Args:
             sizes: places of each column, in table order.

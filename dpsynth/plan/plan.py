@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import sqrt
 
-from dpsynth.accounting.accountants import budget_of, epsilon_of
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import MEASURES, Measure, measure_of_accountant
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.config.privacy import Person
@@ -26,15 +26,9 @@ from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Outline, Outlined, Shares
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_rows
-from dpsynth.plan.steps import Noise, PlannedStep, Spending
+from dpsynth.plan.steps import PlannedStep, Spending
 
 CELL_BYTES = 8
-
-_ACCOUNTING: Mapping[Measure, str] = {
-    "pure": "sequential (epsilon)",
-    "zcdp": "zCDP (rho)",
-    "gdp": "Gaussian DP (mu^2/2)",
-}
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Share of the budget for finding places, where the config says nothing: of all columns, and of few."""
@@ -61,7 +55,7 @@ class Plan:
 
     Attributes:
         neighbours: relation and unit.
-        measure: how losses are added up: "pure", "zcdp" or "gdp".
+        measure: how losses are added up.
         budget: what may be spent under the measure, rounded down.
         epsilon: as asked for.
         delta: as asked for; None under pure epsilon-DP.
@@ -84,7 +78,7 @@ class Plan:
     budget: Fraction
     epsilon: Fraction
     delta: Fraction | None
-    noise: Noise
+    noise: NoiseName
     shares: Shares
     rows_price: Fraction
     searches: tuple[PlannedSearch, ...]
@@ -110,7 +104,7 @@ class Plan:
     @property
     def spent_delta(self) -> Fraction:
         """The delta that the release takes from the ledger; under pure accounting that of searches alone."""
-        if self.measure == "pure":
+        if not self.measure.needs_delta:
             return self.naming_delta
         return Fraction(0) if self.delta is None else self.delta
 
@@ -121,11 +115,11 @@ class Plan:
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
             "unit": self.neighbours.unit,
-            "accounting": _ACCOUNTING[self.measure],
+            "accounting": self.measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(epsilon_of(self.measure, self.budget, self._delta_apart)),
-            "noise": f"discrete {self.noise.capitalize()}",
+            "epsilon_of_budget": float(self.measure.epsilon(self.budget, self._delta_apart)),
+            "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
             "most_rows_sought": float(self.rows_price / self.budget) if self.rows_price else None,
@@ -196,7 +190,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for naming in [_for_naming(columns, measure, delta)]
-        if (budget := budget_of(measure, epsilon, None if delta is None else delta - naming)) > 0
+        if (budget := measure.budget(epsilon, None if delta is None else delta - naming)) > 0
         for spending in [Spending(budget, measure, near, noise, known)]
         for shares in [_shares(compiled, outlined)]
         for rows in [price_of_rows(columns, budget * shares.domain) * spec.privacy.rows_sought]
@@ -243,7 +237,7 @@ def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | N
     """The part of delta for naming values that nobody knew: half, or all where nothing else needs it."""
     if delta is None or not any(isinstance(c.search, ValueSearch) for c in columns):
         return Fraction(0)
-    return delta if measure == "pure" else delta / 2
+    return delta / 2 if measure.needs_delta else delta
 
 
 def _shares(compiled: CompiledSpec, outlined: Outlined) -> Shares:
@@ -267,17 +261,13 @@ def _measures(
     is so small that it matters that numbers are whole, a sigma of about 3 rows.
     """
     privacy = spec.privacy
-
-    def under(measure: Measure) -> Outlined:
-        return outline.outline(sizes, wanted, measure, privacy.noise)
-
-    if privacy.delta is None or privacy.accountant == "sequential":
-        return [("pure", under("pure"))]
-    if privacy.noise == "laplace" or privacy.accountant == "zcdp":
-        return [("zcdp", under("zcdp"))]
-    if privacy.accountant == "gdp":
-        return [("gdp", under("gdp"))]
-    return [("gdp", under("gdp")), ("zcdp", under("zcdp"))]
+    if privacy.accountant != "auto":
+        suited = [measure_of_accountant(privacy.accountant)]
+    elif privacy.delta is None:
+        suited = [measure for measure in MEASURES if not measure.needs_delta]
+    else:
+        suited = [m for m in MEASURES if m.needs_delta and privacy.noise in m.noises]
+    return [(measure, outline.outline(sizes, wanted, measure, privacy.noise)) for measure in suited]
 
 
 def _model(

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.codec import Places
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique

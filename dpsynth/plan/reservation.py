@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
+from dpsynth.accounting.measures import measure_of_accountant
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.ledger.balance import Reservation
 from dpsynth.plan.occasion import Occasion
@@ -25,8 +26,8 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         unit=plan.neighbours.unit,
         neighbours=plan.neighbours.relation,
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
-        filter=None if spec.ledger.filter == "auto" else spec.ledger.filter,
-        suits="sequential" if plan.measure == "pure" else plan.measure,
+        filter=None if spec.ledger.filter == "auto" else measure_of_accountant(spec.ledger.filter),
+        suits=plan.measure,
         cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.naming_delta),
         release=spec.release,
         spec=compiled.whole_fingerprint,

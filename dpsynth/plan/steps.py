@@ -9,25 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
-from typing import Literal
 
-from dpsynth.accounting.events import (
-    Measure,
-    exponential_within,
-    gaussian_within,
-    laplace_within,
-    selection_within,
-    threshold_within,
-)
+from dpsynth.accounting.calibration import Calibrated, Calibration
+from dpsynth.accounting.events import RecordedEvent
+from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.searches import PlannedSearch
-
-Noise = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +77,7 @@ class Spending:
     budget: Fraction
     measure: Measure
     near: Neighbours
-    noise: Noise
+    noise: NoiseName
     known: Known = NOTHING_KNOWN
 
     def steps(
@@ -114,41 +105,28 @@ class Spending:
     def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
         """The question how many rows people have, if it is asked."""
         if price:
-            units = replace(self, near=self.near.counted_once)
-            share, scale = float(price / self.budget), units._scale(price)
-            yield PlannedStep(
-                "domain: max_rows", share, 1, self._mechanism, units._moved, scale, float(price), None
-            )
+            yield self._step("domain: max_rows", price, 1, self._bought.counted_once.counts(price))
 
     def _searches(self, searches: Sequence[PlannedSearch]) -> Iterator[PlannedStep]:
         """One step for each kind of search, at the price of one of them."""
         for find in dict.fromkeys(search.find for search in searches):
             alike = [search for search in searches if search.find == find]
             price = sum((search.price for search in alike), Fraction(0))
-            mechanism, moved, scale = self._search(alike[0])
-            share = float(price / self.budget)
-            step = f"domain: {find}"
-            yield PlannedStep(step, share, len(alike), mechanism, moved, scale, float(price), None)
+            yield self._step(f"domain: {find}", price, len(alike), self._search(alike[0]))
 
-    def _search(self, search: PlannedSearch) -> tuple[str, str, float]:
-        """Mechanism, sensitivity, and the scale that the whole price of a search buys."""
+    def _search(self, search: PlannedSearch) -> Calibrated[RecordedEvent]:
+        """The noise that the whole price of a search buys."""
         if search.find == "values":
-            moved = f"at most {self.near.l1} values' numbers of units move, each by 1"
-            if self.noise == "gaussian":
-                passed = threshold_within(search.price, search.delta, self.measure, self.near.l1)
-                return f"threshold of {passed.threshold:,} units", moved, passed.sigma
-            picked = selection_within(search.price, search.delta, self.measure, self.near.l1)
-            return "partition selection", moved, 1 / picked.epsilon0
+            return self._bought.values(search.price, search.delta)
         if search.find == "quantiles":
-            scale = exponential_within(search.price, self.measure, self.near.l1).scale
-            return "exponential mechanism", f"ranks move by at most {self.near.l1}", scale
-        return self._mechanism, self._moved, self._scale(search.price)
+            return self._bought.quantiles(search.price)
+        return self._bought.counts(search.price)
 
     def _one_way(self, share: Fraction, domain: Domain) -> PlannedStep:
         weights = one_way_weights(domain, self.near, self.known)
-        whole = sum(weights.values())
+        each = self.budget * share / sum(weights.values())
         scales = {
-            clique[0] if clique else "(total)": self._scale(self.budget * share * weight / whole)
+            clique[0] if clique else "(total)": self._bought.counts(each * weight).scale
             for clique, weight in weights.items()
         }
         return replace(self._counts("one_way", share, len(weights)), scale_of=scales)
@@ -156,48 +134,42 @@ class Spending:
     def _counts(self, name: str, share: Fraction, questions: int) -> PlannedStep:
         """Marginals at an average price."""
         price = self.budget * share
-        scale = self._scale(price / questions)
-        error = mean_absolute_error(self.noise, scale)
+        noise = self._bought.counts(price / questions)
+        return self._step(name, price, questions, noise, noise.expected_error)
+
+    def _structure(self, share: Fraction, outlined: Outlined) -> Iterator[PlannedStep]:
+        """Choices at one price, and noisy distances at one price."""
+        price = self.budget * share
+        told = outlined.told if outlined.choices else Fraction(1)
+        if choices := outlined.choices:
+            part = price * (1 - (told if outlined.errors else 0))
+            yield self._step("structure", part, choices, self._bought.choices(part / choices))
+        if errors := outlined.errors:
+            noise = self._bought.distances(price * told / errors)
+            yield self._step("structure", price * told, errors, noise, noise.expected_error)
+
+    def _step(
+        self,
+        name: str,
+        price: Fraction,
+        questions: int,
+        bought: Calibrated[RecordedEvent],
+        error: float | None = None,
+    ) -> PlannedStep:
+        """A step at a price for all its questions.
+
+        Args:
+            name: of the step.
+            price: of all questions together.
+            questions: how many.
+            bought: what an average question gets.
+            error: expected of one number; None where it is of no interest.
+        """
+        share = float(price / self.budget)
         return PlannedStep(
-            name, float(share), questions, self._mechanism, self._moved, scale, float(price), error
+            name, share, questions, bought.mechanism, bought.moved, bought.scale, float(price), error
         )
 
     @property
-    def _moved(self) -> str:
-        """How far a marginal moves, in words."""
-        if self.noise == "gaussian":
-            return f"L2 distance of counts at most {sqrt(self.near.l2_squared):.6g}"
-        return f"L1 distance of counts at most {self.near.l1}"
-
-    def _structure(self, share: Fraction, outlined: Outlined) -> list[PlannedStep]:
-        """Choices at one price, and noisy distances at one price."""
-        moved = f"L1 distance of counts moves by at most {self.near.l1}"
-        told = outlined.told if outlined.choices else Fraction(1)
-        found = []
-        for number, part, chosen in (
-            (outlined.choices, share * (1 - (told if outlined.errors else 0)), True),
-            (outlined.errors, share * told, False),
-        ):
-            if not number:
-                continue
-            each = self.budget * part / number
-            if chosen:
-                mechanism, error = "exponential mechanism", None
-                scale = exponential_within(each, self.measure, self.near.l1).scale
-            else:
-                mechanism, scale = self._mechanism, self._scale(each, one_number=True)
-                error = mean_absolute_error(self.noise, scale)
-            cost = float(self.budget * part)
-            found.append(PlannedStep("structure", float(part), number, mechanism, moved, scale, cost, error))
-        return found
-
-    @property
-    def _mechanism(self) -> str:
-        return f"discrete {self.noise.capitalize()}"
-
-    def _scale(self, price: Fraction, *, one_number: bool = False) -> float:
-        """Scale of the noise of a marginal, or of one number that moves by ``near.l1``, at a price."""
-        if self.noise == "gaussian":
-            squared = self.near.l1**2 if one_number else self.near.l2_squared
-            return gaussian_within(price, squared, self.measure).sigma
-        return laplace_within(price, self.measure, self.near.l1).scale
+    def _bought(self) -> Calibration:
+        return Calibration(self.near, self.measure, noise_named(self.noise))

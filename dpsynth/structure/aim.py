@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined
 from dpsynth.plan.questions import Door

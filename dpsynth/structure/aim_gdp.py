@@ -16,7 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.noises import GAUSSIAN
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.errors import ConfigError
@@ -47,7 +48,7 @@ class AimGdp:
         Raises:
             ConfigError: the noise is not Gaussian.
         """
-        if noise != "gaussian":
+        if noise != GAUSSIAN.name:
             raise ConfigError(
                 "structure.method aim_gdp has Gaussian noise only, and this release is to have Laplace "
                 "noise. Use method aim, which works with either, or set privacy.delta and privacy.noise "

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
@@ -33,14 +33,9 @@ def importance(workload: Workload, clique: Clique) -> float:
     return max(sum(map(workload.weight, pairs)) / len(pairs), UNASKED)
 
 
-def error_power(measure: Measure) -> float:
-    """The p of an error that falls as B^-p with the cost B."""
-    return 1.0 if measure == "pure" else 0.5
-
-
 def burden(measure: Measure, weighted_cells: float) -> float:
     """A clique's part of a budget that is shared: (weight x cells)^(1/(1+p))."""
-    return float(weighted_cells ** (1 / (1 + error_power(measure))))
+    return float(weighted_cells ** (1 / (1 + measure.error_power)))
 
 
 def parts_of(problem: Problem, measure: Measure, cliques: Sequence[Clique]) -> list[Fraction]:

@@ -24,14 +24,13 @@ from math import comb, isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
 from dpsynth.structure import gain as worth
-from dpsynth.structure.allocation import error_power
 from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.components import Parts
@@ -40,9 +39,10 @@ from dpsynth.structure.strategy import Problem, Selection
 
 Floats = NDArray[np.float64]
 
-PICKS: Mapping[Measure, float] = {"zcdp": 7.5, "gdp": 7.5, "pure": 2.0}
-"""Pairs picked besides a tree of all columns, in square roots of the number of columns. In pure epsilon k
-picks cost k times as much as one, in rho as little as sqrt(k) times more noise; so there are fewer."""
+PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
+"""Pairs picked besides a tree of all columns, in square roots of the number of columns, by the measure's
+error power. In pure epsilon k picks cost k times as much as one, in rho as little as sqrt(k) times more
+noise; so there are fewer."""
 SMALL_A_COLUMN = 8
 """Pairs of so few cells that blocks hold them need no choice, if there are no more for each column."""
 MEASURED_A_COLUMN = Fraction(5, 2)
@@ -70,17 +70,10 @@ PRIOR = 1 / 5
 columns: between columns far apart in the model every link on the way is weakened."""
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
 """Share of the single columns, and what it grows by where all of them have many places."""
-CHOOSING: Mapping[Measure, Fraction] = {
-    "zcdp": Fraction(1, 100),
-    "gdp": Fraction(1, 100),
-    "pure": Fraction(5, 100),
-}
-MOST_CHOOSING: Mapping[Measure, Fraction] = {
-    "zcdp": Fraction(10, 100),
-    "gdp": Fraction(10, 100),
-    "pure": Fraction(20, 100),
-}
-"""Share of choosing: so much times the square root of the number of columns, and its most."""
+CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
+MOST_CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(10, 100), 1.0: Fraction(20, 100)}
+"""Share of choosing: so much times the square root of the number of columns, and its most; both by the
+measure's error power."""
 TOLD = Fraction(1, 2)
 """Part of that for noisy distances, where there are choices too."""
 _WIDEST = 4
@@ -102,7 +95,7 @@ def small_pairs(sizes: Sequence[int]) -> int:
 def picks(sizes: Sequence[int], measure: Measure) -> int:
     """How many pairs are picked by choices among those that are not small, at most."""
     columns, small = len(sizes), small_pairs(sizes)
-    more = int(PICKS[measure] * sqrt(columns))
+    more = int(PICKS[measure.error_power] * sqrt(columns))
     return min(comb(columns, 2) - small, columns + more)
 
 
@@ -161,7 +154,8 @@ def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
     """
     many = sum(size > MOST_CELLS // 4 for size in sizes.values())
     one_way = ONE_WAY + MANY_PLACES * Fraction(many, len(sizes))
-    structure = min(CHOOSING[measure] * Fraction(isqrt(100 * len(sizes)), 10), MOST_CHOOSING[measure])
+    power, columns = measure.error_power, len(sizes)
+    structure = min(CHOOSING[power] * Fraction(isqrt(100 * columns), 10), MOST_CHOOSING[power])
     return Shares(one_way, structure, 1 - one_way - structure)
 
 
@@ -214,7 +208,7 @@ class Auto:
 
 def _trade(door: Door, problem: Problem) -> worth.Trade:
     """How error falls with cost, and at which cost each column was measured already."""
-    power = error_power(door.measure)
+    power = door.measure.error_power
     budget, columns = door.remaining - problem.structure, problem.domain.columns
     # Where noise is less than a row its error falls faster: what counts is the error at a usual cost.
     usual = budget / (MEASURED_A_COLUMN * len(columns))

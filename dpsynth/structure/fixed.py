@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares

@@ -1,6 +1,6 @@
 """What a marginal is worth: its distance from the model, against the noise that its cells would have.
 
-A cell measured at a cost B has an expected error of c B^-q (``allocation.error_power``). So a
+A cell measured at a cost B has an expected error of c B^-q (``Measure.error_power``). So a
 marginal of n cells, of weight w and at a distance e from the model gains
 
     w (e - n c B^-q) - L B

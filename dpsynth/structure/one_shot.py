@@ -27,12 +27,13 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.noises import LAPLACE, noise_named
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.allocation import burden, error_power, importance, measured
+from dpsynth.structure.allocation import burden, importance, measured
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
 from dpsynth.structure.capacity import Room
 from dpsynth.structure.strategy import Problem, Selection
@@ -57,7 +58,7 @@ class OneShot:
         del measure
         columns, most = len(sizes), most_cells(sizes.values())
         cliques = len(wanted) + _CHOICES_A_COLUMN * columns
-        if noise == "gaussian":
+        if noise_named(noise).by_l2:
             asked = _asked(Workload(tuple(sizes)))
             return Outlined(1, 0, len(asked), cliques, most, _SHARES)
         choices = min(_CHOICES_A_COLUMN * columns, comb(columns, 2))
@@ -65,7 +66,7 @@ class OneShot:
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs and the marginals that pay, measured together."""
-        laplace = any(m.noise == "laplace" for m in problem.singles)
+        laplace = any(m.noise == LAPLACE.name for m in problem.singles)
         chosen = (_by_choices if laplace else _by_distances)(door, problem)
         return measured(door, problem, chosen)
 
@@ -88,7 +89,7 @@ def _by_distances(door: Door, problem: Problem) -> list[Clique]:
     worth = [w * added(c, distances) for c, w in zip(asked, weights, strict=True)]
     burdens = [burden(measure, w * domain.cells(c)) for c, w in zip(asked, weights, strict=True)]
 
-    power = 1 + error_power(measure)
+    power = 1 + measure.error_power
     chosen = list(problem.wanted)
     taken = sum(burden(measure, importance(problem.workload, c) * domain.cells(c)) for c in chosen)
     room = Room(domain, chosen, problem.max_cells, problem.given)

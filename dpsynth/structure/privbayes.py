@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb, prod
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.plan.outline import Outlined, Shares

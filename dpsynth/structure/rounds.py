@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, subsets
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
@@ -28,11 +28,10 @@ from dpsynth.structure.allocation import measured
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
 from dpsynth.structure.strategy import Problem, Selection
 
-_ROUNDS_A_COLUMN: Mapping[Measure, int] = {"zcdp": 4, "gdp": 4, "pure": 1}
-"""Rounds that the budget would do for at the first price. In pure epsilon twice the price halves
-the noise, where in rho it takes four times the price; so there are fewer and dearer ones."""
-_HALVING: Mapping[Measure, int] = {"zcdp": 4, "gdp": 4, "pure": 2}
-"""By how much a price grows to halve the noise."""
+_ROUNDS_A_COLUMN: Mapping[float, int] = {0.5: 4, 1.0: 1}
+"""Rounds that the budget would do for at the first price, by the measure's error power. In pure epsilon
+twice the price halves the noise, where in rho it takes four times the price; so there are fewer and dearer
+ones."""
 MOST_CANDIDATES = 10_000
 SHARES = Shares(Fraction(5, 20), Fraction(2, 20), Fraction(13, 20))
 _TOLERANCE = 0.1
@@ -41,7 +40,7 @@ _TOLERANCE = 0.1
 
 def most_rounds(measure: Measure, columns: int) -> int:
     """Rounds that are made if no price ever has to grow; none over a single column: nothing is to choose."""
-    return _ROUNDS_A_COLUMN[measure] * columns if columns > 1 else 0
+    return _ROUNDS_A_COLUMN[measure.error_power] * columns if columns > 1 else 0
 
 
 @dataclass
@@ -160,5 +159,6 @@ def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> S
             continue
         run.refit()
         if np.abs(run.fit.model.marginal(clique) - guess).sum() <= error * domain.cells(clique):
-            spend *= _HALVING[door.measure]
+            # What halves the noise.
+            spend *= int(2 ** (1 / door.measure.error_power))
     return Selection(tuple(run.cliques), tuple(run.answers), run.fit)

@@ -16,6 +16,7 @@ from typing import Any
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
+from dpsynth.accounting.measures import PURE
 from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger.balance import Reservation
@@ -34,8 +35,8 @@ def asked(name: str, dataset: str, occasion: str | None, epsilon: Fraction = Fra
         neighbours="add_remove",
         cap=Amount(Fraction(1)),
         filter=None,
-        suits="sequential",
-        cost=planned("pure", "laplace", epsilon, amount),
+        suits=PURE,
+        cost=planned(PURE, "laplace", epsilon, amount),
         release="people",
         spec="as always",
         occasion=occasion,

@@ -6,44 +6,37 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed
 from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import (
-    ExponentialEvent,
-    GaussianEvent,
-    LaplaceEvent,
-    Measure,
-    RecordedEvent,
-    cost,
-)
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, RecordedEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 
 OWN_DELTA = Fraction(1, 10**9)
 
 
 def release(measure: Measure, events: Sequence[RecordedEvent]) -> Composed:
     """One that has ended, at what its answers come to."""
-    total = sum((cost(e, measure) for e in events), Fraction(0))
-    delta = Fraction(0) if measure == "pure" else OWN_DELTA
-    amount = Amount(epsilon_of(measure, total, delta or None), delta)
+    total = sum((measure.cost(e) for e in events), Fraction(0))
+    delta = Fraction(0) if measure == PURE else OWN_DELTA
+    amount = Amount(measure.epsilon(total, delta or None), delta)
     return Composed(spent(events, amount), tuple(events))
 
 
 def gaussian(size: float = 1.0) -> Composed:
     """Gaussian noise and choices; a size of 1 is about epsilon 1 at 1e-9."""
     wide, narrow = GaussianEvent(60.0 / size, 2), GaussianEvent(45.0 / size, 2)
-    return release("gdp", [wide] * 8 + [ExponentialEvent(50.0 / size, 1)] * 6 + [narrow] * 6)
+    return release(GDP, [wide] * 8 + [ExponentialEvent(50.0 / size, 1)] * 6 + [narrow] * 6)
 
 
 def laplace(size: float = 1.0) -> Composed:
     """Laplace noise and choices, counted by rho."""
-    return release("zcdp", [LaplaceEvent(25.0 / size, 1)] * 10 + [ExponentialEvent(50.0 / size, 1)] * 5)
+    return release(ZCDP, [LaplaceEvent(25.0 / size, 1)] * 10 + [ExponentialEvent(50.0 / size, 1)] * 5)
 
 
 def pure(size: float = 1.0) -> Composed:
     """Laplace noise and choices, counted by epsilon: 1 for a size of 1."""
-    return release("pure", [LaplaceEvent(12.5 / size, 1)] * 10 + [ExponentialEvent(50.0 / size, 1)] * 5)
+    return release(PURE, [LaplaceEvent(12.5 / size, 1)] * 10 + [ExponentialEvent(50.0 / size, 1)] * 5)
 
 
 def mixed(times: int, size: float = 1.0) -> list[Composed]:

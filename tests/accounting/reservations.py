@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, planned
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.ledger.balance import Balance, Reservation
 from dpsynth.ledger.ledger import Ledger
@@ -20,7 +19,7 @@ EVENTS = [{"mechanism": "discrete Laplace", "scale": 10.0, "l1": 1}]
 
 def cost(epsilon: str | Fraction, delta: str | Fraction = "0") -> Cost:
     """Of a release of pure noise, but for its delta."""
-    return planned("pure", "laplace", Fraction(epsilon), Amount(Fraction(epsilon), Fraction(delta)))
+    return planned(PURE, "laplace", Fraction(epsilon), Amount(Fraction(epsilon), Fraction(delta)))
 
 
 ASK = Reservation(
@@ -30,7 +29,7 @@ ASK = Reservation(
     neighbours="add_remove",
     cap=Amount(Fraction(1), Fraction(1, 10**6)),
     filter=None,
-    suits="sequential",
+    suits=PURE,
     cost=cost("0.1", "1e-7"),
     release="yearly",
     spec="0" * 64,
@@ -49,18 +48,18 @@ def sought_cost(
     epsilon: Fraction = Fraction(1),
     delta: Fraction = Fraction(1, 10**7),
     share: Fraction = HALF,
-    measure: Measure = "gdp",
+    measure: Measure = GDP,
 ) -> Cost:
     """Of a release that plans with a share of its delta for lapses."""
-    lapse = delta if measure == "pure" and share else delta * share
-    if measure == "pure":
+    lapse = delta if measure == PURE and share else delta * share
+    if measure == PURE:
         return planned(measure, "laplace", epsilon, Amount(epsilon, lapse), lapse)
-    noise = "laplace" if measure == "zcdp" else "gaussian"
-    budget = budget_of(measure, epsilon, delta - lapse)
+    noise = "laplace" if measure == ZCDP else "gaussian"
+    budget = measure.budget(epsilon, delta - lapse)
     return planned(measure, noise, budget, Amount(epsilon, delta), lapse)
 
 
-def seeking(release_id: str, by: Filter = "gdp", **terms: object) -> Reservation:
+def seeking(release_id: str, by: Filter = GDP, **terms: object) -> Reservation:
     """A release that finds values."""
     asked = sought_cost(**terms)  # type: ignore[arg-type]
     return replace(ASK, release_id=release_id, cap=LARGE_CAP, filter=by, cost=asked)
@@ -82,7 +81,7 @@ def account(ledger: Ledger, dataset: str = "people") -> Balance:
 
 def left(ledger: Ledger) -> Fraction:
     """The largest epsilon that still fits."""
-    return account(ledger).largest_epsilon(Fraction(0), "pure")
+    return account(ledger).largest_epsilon(Fraction(0), PURE)
 
 
 USES: list[Callable[[Ledger], object]] = [

@@ -8,26 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import accountants
-from dpsynth.accounting.accountants import (
-    budget_of,
-    compose,
-    epsilon_of,
-    float_down,
-    float_up,
-    zcdp_budget,
-    zcdp_epsilon,
-)
-from dpsynth.accounting.events import (
-    ExponentialEvent,
-    GaussianEvent,
-    LaplaceEvent,
-    cost,
-    exponential_within,
-    gaussian_within,
-)
+from dpsynth.accounting import zero_concentrated
+from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.rounding import float_down, float_up
+from dpsynth.accounting.scales import exponential_within, gaussian_within
+from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
 from tests.examples import examples
 
 NEAR = Neighbours("add_remove", "id", 4)
@@ -106,13 +95,13 @@ def test_a_budget_never_implies_more_than_the_epsilon_asked_for_and_nearly_all_o
 
 def spent_in_parts(measure, epsilon, delta, parts):
     """Epsilon of a budget spent on so many answers and then a choice, which takes what is left of it."""
-    budget = budget_of(measure, epsilon, delta)
+    budget = measure.budget(epsilon, delta)
     spent = [gaussian_within(budget / parts, 1, measure)] * (parts - 1)
-    left = budget - sum((cost(e, measure) for e in spent), Fraction(0))
+    left = budget - sum((measure.cost(e) for e in spent), Fraction(0))
     return compose([*spent, exponential_within(left, measure, 1)], measure, delta, NEAR).epsilon
 
 
-@given(EPSILONS, DELTAS, st.integers(1, 9), st.sampled_from(["zcdp", "gdp"]))
+@given(EPSILONS, DELTAS, st.integers(1, 9), st.sampled_from([ZCDP, GDP]))
 @examples(300)
 def test_a_release_that_spends_its_whole_budget_reports_no_more_than_was_asked(
     epsilon, delta, parts, measure
@@ -132,10 +121,10 @@ def test_the_best_alpha_to_the_digits_of_a_float_would_report_more_than_was_aske
     """A release would spend all, and be refused in the end for a sixteenth digit."""
 
     def over():
-        return [e for e, delta, parts in NARROW if spent_in_parts("zcdp", e, delta, parts) > float_up(e)]
+        return [e for e, delta, parts in NARROW if spent_in_parts(ZCDP, e, delta, parts) > float_up(e)]
 
     assert over() == []
-    monkeypatch.setattr(accountants, "_polished", lambda alpha, rho, delta: alpha)
+    monkeypatch.setattr(zero_concentrated, "_polished", lambda alpha, rho, delta: alpha)
     assert over() != []
 
 
@@ -149,7 +138,7 @@ def test_no_alpha_near_the_one_found_implies_less_in_forty_digits(rho, delta):
 
 def test_nothing_asked_costs_nothing():
     assert zcdp_epsilon(Fraction(0), DELTA) == 0
-    for measure in ("pure", "zcdp", "gdp"):
+    for measure in (PURE, ZCDP, GDP):
         nothing = compose([], measure, DELTA, NEAR)
         assert nothing.epsilon == 0.0 and nothing.rho in (None, 0.0) and nothing.mu in (None, 0.0)
 
@@ -177,19 +166,19 @@ EVENTS = st.one_of(
 def measures(events):
     """Those under which all events have a cost."""
     pure, gdp = ([getattr(e, kind) is not None for e in events] for kind in ("epsilon", "half_mu_squared"))
-    return ["zcdp"] + ["pure"] * all(pure) + ["gdp"] * all(gdp)
+    return [ZCDP] + [PURE] * all(pure) + [GDP] * all(gdp)
 
 
 @given(EVENTS, st.integers(0, 60))
 @SLOW
 def test_k_equal_events_cost_k_times_one(event, k):
     for measure in measures([event]):
-        total = k * cost(event, measure)
+        total = k * measure.cost(event)
         found = compose([event] * k, measure, DELTA, NEAR)
-        if measure == "pure":
+        if measure == PURE:
             assert found.epsilon == float_up(total) and found.rho is None
         else:
-            assert found.epsilon == float_up(epsilon_of(measure, total, DELTA))
+            assert found.epsilon == float_up(measure.epsilon(total, DELTA))
             assert found.rho == float_up(total) >= k * event.rho
 
 
@@ -207,7 +196,7 @@ def test_the_order_of_events_changes_nothing_and_another_event_never_costs_less(
 
 def test_a_guarantee_states_its_unit_relation_and_accountant():
     events = [LaplaceEvent(2.0, 4)]
-    pure, zcdp = (compose(events, m, DELTA, NEAR) for m in ("pure", "zcdp"))
+    pure, zcdp = (compose(events, m, DELTA, NEAR) for m in (PURE, ZCDP))
     for found in (pure, zcdp):
         assert found.unit == "one person: all rows with the same id, at most 4"
         assert found.neighbours == "add_remove"
@@ -218,30 +207,28 @@ def test_a_guarantee_states_its_unit_relation_and_accountant():
 
 def test_gaussian_noise_is_refused_under_pure_accounting_and_zcdp_without_delta():
     with pytest.raises(ValueError, match="no cost under pure"):
-        compose([GaussianEvent(1.0, 1)], "pure", None, NEAR)
-    for measure in ("zcdp", "gdp"):
+        compose([GaussianEvent(1.0, 1)], PURE, None, NEAR)
+    for measure in (ZCDP, GDP):
         with pytest.raises(ValueError, match="needs a delta"):
             compose([], measure, None, NEAR)
         with pytest.raises(ValueError, match="needs a delta"):
-            budget_of(measure, Fraction(1), None)
+            measure.budget(Fraction(1), None)
 
 
 def test_little_noise_is_refused_under_gaussian_dp_and_choices_and_laplace_noise_are_not():
     with pytest.raises(ValueError, match="Gaussian noise"):
-        compose([GaussianEvent(9.0, 1), GaussianEvent(0.5, 1)], "gdp", DELTA, NEAR)
+        compose([GaussianEvent(9.0, 1), GaussianEvent(0.5, 1)], GDP, DELTA, NEAR)
     events = [GaussianEvent(9.0, 1), ExponentialEvent(9.0, 1), LaplaceEvent(9.0, 1)]
-    epsilons = [compose(events[:n], "gdp", DELTA, NEAR).epsilon for n in (1, 2, 3)]
+    epsilons = [compose(events[:n], GDP, DELTA, NEAR).epsilon for n in (1, 2, 3)]
     assert 0 < epsilons[0] < epsilons[1] < epsilons[2]
 
 
 def test_each_measure_has_its_budget_and_its_epsilon():
-    assert (
-        budget_of("pure", Fraction(1, 3), None) == epsilon_of("pure", Fraction(1, 3), None) == Fraction(1, 3)
-    )
-    assert budget_of("zcdp", Fraction(1), DELTA) == zcdp_budget(Fraction(1), DELTA)
-    assert budget_of("gdp", Fraction(1), DELTA) == gdp_budget(Fraction(1), DELTA)
-    assert epsilon_of("zcdp", RHO, DELTA) == zcdp_epsilon(RHO, DELTA)
-    assert epsilon_of("gdp", RHO, DELTA) == gdp_epsilon(RHO, DELTA) < zcdp_epsilon(RHO, DELTA)
+    assert PURE.budget(Fraction(1, 3), None) == PURE.epsilon(Fraction(1, 3), None) == Fraction(1, 3)
+    assert ZCDP.budget(Fraction(1), DELTA) == zcdp_budget(Fraction(1), DELTA)
+    assert GDP.budget(Fraction(1), DELTA) == gdp_budget(Fraction(1), DELTA)
+    assert ZCDP.epsilon(RHO, DELTA) == zcdp_epsilon(RHO, DELTA)
+    assert GDP.epsilon(RHO, DELTA) == gdp_epsilon(RHO, DELTA) < zcdp_epsilon(RHO, DELTA)
 
 
 @given(st.fractions(Fraction(1, 10**9), 10**9))
@@ -259,7 +246,7 @@ def test_on_gaussian_runs_the_guarantee_lies_between_pld_and_rdp(sigma, count, d
     from dp_accounting.pld import PLDAccountant
     from dp_accounting.rdp import RdpAccountant
 
-    ours = compose([GaussianEvent(sigma, 1)] * count, "zcdp", Fraction(delta), NEAR).epsilon
+    ours = compose([GaussianEvent(sigma, 1)] * count, ZCDP, Fraction(delta), NEAR).epsilon
     event = dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(sigma), count)
     exactly = PLDAccountant().compose(event).get_epsilon(delta)
     renyi = RdpAccountant().compose(event).get_epsilon(delta)

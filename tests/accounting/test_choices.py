@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting import events
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import (
-    ExponentialEvent,
-    GaussianEvent,
-    cost,
-    exponential_within,
-    gaussian_within,
-)
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.scales import exponential_within, gaussian_within
 from tests.accounting.laws import both, branching, least_mu, run, two_points, understated
 from tests.examples import examples
 
@@ -34,7 +30,7 @@ def log_law(scores, scale):
 
 def charged(event):
     """The mu that an event is charged."""
-    return sqrt(2 * cost(event, "gdp"))
+    return sqrt(2 * GDP.cost(event))
 
 
 MECHANISMS = st.integers(2, 7).flatmap(
@@ -140,28 +136,28 @@ def either_way(laws, total):
 
 @pytest.mark.parametrize(("laws", "asked"), COMPOSED.values(), ids=list(COMPOSED))
 def test_the_exact_delta_of_choices_and_noise_is_never_above_what_they_are_charged_together(laws, asked):
-    assert either_way(laws, sum(cost(e, "gdp") for e in asked)) == 0
+    assert either_way(laws, sum(GDP.cost(e) for e in asked)) == 0
 
 
 @pytest.mark.parametrize("name", ["one", "two", "a choice and noise", "a choice and a run"])
 def test_choices_charged_a_quarter_would_be_seen_in_compositions(monkeypatch, name):
     laws, asked = COMPOSED[name]
     monkeypatch.setattr(ExponentialEvent, "half_mu_squared", property(FAULTS["sensitivity halved"]))
-    assert either_way(laws, sum(cost(e, "gdp") for e in asked)) > 0
+    assert either_way(laws, sum(GDP.cost(e) for e in asked)) > 0
 
 
 @pytest.mark.parametrize("fault", ["mu of nine tenths", "the divisor of rho", "sensitivity halved"])
 def test_a_single_choice_charged_too_little_would_be_seen_in_its_delta(monkeypatch, fault):
     laws, asked = COMPOSED["one"]
     monkeypatch.setattr(ExponentialEvent, "half_mu_squared", property(FAULTS[fault]))
-    assert either_way(laws, cost(asked[0], "gdp")) > 0
+    assert either_way(laws, GDP.cost(asked[0])) > 0
 
 
 def adaptive(total):
     """Noise; by its sign a choice or two, or more noise; after the choices noise again, within a total."""
     third = total / 3
-    sigma = gaussian_within(third, 1, "gdp").sigma
-    one, half = (exponential_within(third / n, "gdp", 1) for n in (1, 2))
+    sigma = gaussian_within(third, 1, GDP).sigma
+    one, half = (exponential_within(third / n, GDP, 1) for n in (1, 2))
     alone, twice = (two_points(float(e.epsilon), 0.0) for e in (one, half))
     noisy = run(sigma, 1, 1)
     chosen = branching(alone, [noisy, both(twice, twice)])
@@ -182,12 +178,12 @@ PRICES = st.floats(-12, 6).map(lambda e: Fraction(10**e)) | st.fractions(Fractio
 @given(PRICES, st.integers(1, 20_000))
 @examples(300)
 def test_a_price_buys_the_sharpest_choice_that_it_pays_for(price, sensitivity):
-    event = exponential_within(price, "gdp", sensitivity)
-    assert cost(event, "gdp") <= price
-    assert cost(ExponentialEvent(nextafter(event.scale, 0), sensitivity), "gdp") > price
+    event = exponential_within(price, GDP, sensitivity)
+    assert GDP.cost(event) <= price
+    assert GDP.cost(ExponentialEvent(nextafter(event.scale, 0), sensitivity)) > price
 
 
-@given(PRICES, st.integers(1, 20_000), st.sampled_from(["pure", "zcdp", "gdp"]))
+@given(PRICES, st.integers(1, 20_000), st.sampled_from([PURE, ZCDP, GDP]))
 @examples(100)
 def test_a_scale_is_found_within_a_few_steps_under_every_measure(price, sensitivity, measure):
     steps = []
@@ -213,14 +209,14 @@ def test_a_guess_by_another_pi_than_the_charge_would_be_seen_in_its_steps(monkey
         ExponentialEvent, "half_mu_squared", property(lambda e: sound(e) * Fraction(355, 113) / Fraction(pi))
     )
     with pytest.raises(TimeoutError):
-        exponential_within(Fraction(1), "gdp", 1)
+        exponential_within(Fraction(1), GDP, 1)
 
 
 def test_a_guarantee_with_choices_states_mu_and_half_its_square_for_rho():
     asked = [ExponentialEvent(20.0, 1), GaussianEvent(10.0, 1)]
     delta = Fraction(1, 10**9)
-    found = compose(asked, "gdp", delta, Neighbours("add_remove"))
-    total = sum(cost(e, "gdp") for e in asked)
+    found = compose(asked, GDP, delta, Neighbours("add_remove"))
+    total = sum(GDP.cost(e) for e in asked)
     assert found.accountant == "gdp" and Fraction(found.mu) ** 2 >= 2 * total
     assert found.mu == pytest.approx(float(2 * total) ** 0.5)
     assert sum(e.rho for e in asked) < total <= found.rho == pytest.approx(float(total))

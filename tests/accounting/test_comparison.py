@@ -17,6 +17,7 @@ from dpsynth.accounting.comparison import Composed, least, statements, statement
 from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
 from tests.accounting.exact import exact_epsilon, optimal_epsilon
 from tests.accounting.laws import both, laplace, run, two_points
@@ -63,15 +64,13 @@ def test_of_a_few_releases_neither(times):
 
 
 def measure_of(made):
-    return "pure" if made.cost.amount.delta == 0 else "zcdp"
+    return PURE if made.cost.amount.delta == 0 else ZCDP
 
 
 def without(kind, releases):
     """Releases whose answers of a kind are forgotten."""
     return [
-        release(
-            "pure" if r.cost.amount.delta == 0 else "zcdp", [e for e in r.events if not isinstance(e, kind)]
-        )
+        release(PURE if r.cost.amount.delta == 0 else ZCDP, [e for e in r.events if not isinstance(e, kind)])
         for r in releases
     ]
 
@@ -92,7 +91,7 @@ def test_a_single_answer_more_is_never_free(kind):
     event = {GaussianEvent: GaussianEvent(9.0, 1), LaplaceEvent: LaplaceEvent(9.0, 1)}.get(
         kind, ExponentialEvent(9.0, 1)
     )
-    before, after = epsilons(releases), epsilons([*releases, release("zcdp", [event])])
+    before, after = epsilons(releases), epsilons([*releases, release(ZCDP, [event])])
     assert all(before[name] < after[name] for name in before)
 
 
@@ -134,7 +133,7 @@ RHO_TEXTBOOK = 0.05 + 2 * sqrt(0.05 * log(10**6))
 @pytest.mark.parametrize("sigma", [6.0, 30.0, 200.0])
 def test_of_120_gaussian_releases_pld_and_gdp_say_the_closed_form_and_a_thousandth_more(sigma, delta):
     events = [GaussianEvent(sigma, 1), GaussianEvent(2 * sigma, 9)]
-    releases = [release("gdp", events)] * 120
+    releases = [release(GDP, events)] * 120
     found, truth = (
         epsilons(releases, Fraction(delta) + 120 * OWN_DELTA),
         exact_epsilon(all_events(releases), delta + 120e-9),
@@ -152,7 +151,7 @@ def test_of_120_gaussian_releases_pld_and_gdp_say_the_closed_form_and_a_thousand
 def test_the_exact_law_of_whole_number_noise_is_not_above_what_is_said():
     """Sums of discrete Gaussian noise, so that nothing is taken as continuous."""
     p, q = run(6.0, 1, 120)
-    found = epsilons([release("zcdp", [GaussianEvent(6.0, 1)])] * 120)
+    found = epsilons([release(ZCDP, [GaussianEvent(6.0, 1)])] * 120)
     for name in ("zcdp", "gdp", "rdp", "pld"):
         assert np.maximum(0, p - exp(found[name]) * q).sum() <= float(DELTA)
     assert np.maximum(0, p - exp(found["pld"] * 0.97) * q).sum() > float(DELTA)
@@ -168,7 +167,7 @@ def test_of_120_pure_releases_nothing_is_below_the_optimal_composition_and_pld_i
     event = LaplaceEvent(scale, 1)
     truth = optimal_epsilon(120, event.epsilon, delta)
     assert exact_epsilon({event: 120}, float(delta)) == pytest.approx(truth, rel=1e-9)
-    for releases in ([release("pure", [event])] * 120, [release("pure", [event] * 12)] * 10):
+    for releases in ([release(PURE, [event])] * 120, [release(PURE, [event] * 12)] * 10):
         found = epsilons(releases, delta)
         assert truth * ROUNDING <= min(found.values())
         assert found["pld"] <= truth * 1.001
@@ -176,10 +175,10 @@ def test_of_120_pure_releases_nothing_is_below_the_optimal_composition_and_pld_i
 
 
 def test_releases_of_which_only_epsilon_is_known_are_taken_for_the_worst():
-    known = [release("pure", [LaplaceEvent(10.0, 1)])] * 120
+    known = [release(PURE, [LaplaceEvent(10.0, 1)])] * 120
     only = [Composed(r.cost) for r in known]
     assert epsilons(only) == pytest.approx(epsilons(known), rel=1e-4)
-    several = [release("pure", [LaplaceEvent(100.0, 1)] * 10)] * 120
+    several = [release(PURE, [LaplaceEvent(100.0, 1)] * 10)] * 120
     for name, epsilon in epsilons([Composed(r.cost) for r in several]).items():
         assert epsilon >= epsilons(several)[name] * ROUNDING
 
@@ -348,7 +347,7 @@ def test_without_a_delta_only_the_sum_of_epsilons_is_left():
 
 
 def test_releases_that_mu_does_not_bound_have_no_gdp_and_count_by_their_own_epsilon_in_pld():
-    little = release("zcdp", [GaussianEvent(0.7, 1)])
+    little = release(ZCDP, [GaussianEvent(0.7, 1)])
     found = {s.accountant: s for s in statements([little, pure()], DELTA)}
     assert found["gdp"].epsilon is None and "isn't bounded by mu" in found["gdp"].why
     assert found["zcdp"].epsilon is not None
@@ -358,10 +357,10 @@ def test_releases_that_mu_does_not_bound_have_no_gdp_and_count_by_their_own_epsi
 
 
 def test_a_reservation_counts_for_at_least_what_its_release_then_comes_to():
-    for made, measure in ((gaussian(), "gdp"), (by_rho(), "zcdp"), (pure(), "pure")):
+    for made, measure in ((gaussian(), GDP), (by_rho(), ZCDP), (pure(), PURE)):
         cost = made.cost
-        budget = {"gdp": cost.half_mu_squared, "zcdp": cost.rho, "pure": cost.amount.epsilon}[measure]
-        noise = "gaussian" if measure == "gdp" else "laplace"
+        budget = {GDP: cost.half_mu_squared, ZCDP: cost.rho, PURE: cost.amount.epsilon}[measure]
+        noise = "gaussian" if measure == GDP else "laplace"
         reserved = Composed(planned(measure, noise, budget, cost.amount))
         then, now = epsilons([reserved]), epsilons([made])
         assert all(then[name] >= now[name] * ROUNDING for name in now), measure
@@ -379,7 +378,7 @@ def test_of_groups_that_one_person_cannot_share_the_most_of_any_is_said():
     each = [epsilons(group) for group in (small, large, odd)]
     assert found == {name: max(of_one[name] for of_one in each) for name in found}
     assert found["zcdp"] < epsilons([*small, *large, *odd])["zcdp"]
-    little = [release("zcdp", [GaussianEvent(0.7, 1)])]
+    little = [release(ZCDP, [GaussianEvent(0.7, 1)])]
     gdp = next(s for s in statements_of([small, little], DELTA) if s.accountant == "gdp")
     assert gdp.epsilon is None
 
@@ -412,5 +411,5 @@ def test_extreme_noise_has_an_epsilon_or_a_reason_and_no_warning(scale):
             LaplaceEvent(20_000 * scale, 20_000),
             ExponentialEvent(scale, 3),
         ):
-            for s in statements([release("pure", [event])] * 3, Fraction(1, 10**9)):
+            for s in statements([release(PURE, [event])] * 3, Fraction(1, 10**9)):
                 assert s.epsilon is not None or "can't tell" in s.why

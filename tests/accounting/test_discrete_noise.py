@@ -9,9 +9,11 @@ import pytest
 
 from dpsynth.accounting import gaussian_dp
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import GaussianEvent, cost, gaussian_within
+from dpsynth.accounting.events import GaussianEvent
 from dpsynth.accounting.gaussian_dp import continuous_variance, gdp_epsilon
+from dpsynth.accounting.measures import GDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.scales import gaussian_within
 from tests.accounting.laws import both, branching, run, understated
 
 GROWTH = 3e-4
@@ -92,7 +94,7 @@ NAMES = [str(r) for r, _ in RUNS + PLANES]
 
 @pytest.mark.parametrize(("laws", "events"), CASES, ids=NAMES)
 def test_the_exact_loss_of_discrete_noise_is_never_above_what_is_charged(laws, events):
-    charged = sum(cost(GaussianEvent(*e), "gdp") for e in events)
+    charged = sum(GDP.cost(GaussianEvent(*e)) for e in events)
     assert understated(laws, charged) == 0
 
 
@@ -104,14 +106,14 @@ def test_discrete_noise_charged_as_if_continuous_would_be_seen(laws, events):
 
 @pytest.mark.parametrize(("laws", "events"), CASES[2:], ids=NAMES[2:])
 def test_a_charge_of_half_would_be_seen(laws, events):
-    charged = sum(cost(GaussianEvent(*e), "gdp") for e in events) / 2
+    charged = sum(GDP.cost(GaussianEvent(*e)) for e in events) / 2
     assert understated(laws, charged) > 0
 
 
 def signed(total, later):
     """An answer for half a total, then one run or another for the rest, by the first's sign."""
-    first = run(gaussian_within(total / 2, 1, "gdp").sigma, 1, 1)
-    sigmas = [gaussian_within(total / 2 / times, 1, "gdp").sigma for times in later]
+    first = run(gaussian_within(total / 2, 1, GDP).sigma, 1, 1)
+    sigmas = [gaussian_within(total / 2 / times, 1, GDP).sigma for times in later]
     return branching(first, [run(sigma, 1, times) for sigma, times in zip(sigmas, later, strict=True)])
 
 
@@ -123,8 +125,8 @@ def test_noise_chosen_from_earlier_answers_within_a_fixed_total_stays_within_it(
 
 def test_a_run_is_reported_with_its_mu_and_its_rho():
     events = [GaussianEvent(10.0, 1), GaussianEvent(20.0, 2)]
-    found = compose(events, "gdp", Fraction(1, 10**9), Neighbours("add_remove"))
-    total = sum(cost(e, "gdp") for e in events)
+    found = compose(events, GDP, Fraction(1, 10**9), Neighbours("add_remove"))
+    total = sum(GDP.cost(e) for e in events)
     assert found.accountant == "gdp" and found.mu == pytest.approx(float(2 * total) ** 0.5)
     assert Fraction(found.mu) ** 2 >= 2 * total
     assert sum(e.rho for e in events) < total <= found.rho == pytest.approx(float(total))

@@ -12,15 +12,13 @@ from dpsynth.accounting.events import (
     ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
-    cost,
-    exponential_within,
     from_json,
-    gaussian_within,
-    laplace_within,
     mechanism_of,
     to_json,
 )
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
+from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
 from tests.examples import examples
 
 SETTING = examples(300)
@@ -30,7 +28,7 @@ PRICES = st.one_of(
     st.integers(1, 10**6).map(lambda n: Fraction(1, n)),
 )
 SENSITIVITIES = st.integers(1, 20_000)
-MEASURES = st.sampled_from(["pure", "zcdp"])
+MEASURES = st.sampled_from([PURE, ZCDP])
 KINDS = ["laplace", "laplace run", "gaussian", "gaussian run", "exponential", "exponential run"]
 EVENTS = [
     LaplaceEvent(0.1, 3),
@@ -45,13 +43,13 @@ EVENTS = [
 def priced(kind, price, measure, sensitivity):
     """The event that fits a price, and its cost under the measure; that of a run is Gaussian DP."""
     if kind in ("gaussian", "gaussian run"):
-        gaussian = "zcdp" if kind == "gaussian" else "gdp"
+        gaussian = ZCDP if kind == "gaussian" else GDP
         event = gaussian_within(price, sensitivity, gaussian)
-        return event, cost(event, gaussian)
+        return event, gaussian.cost(event)
     if kind.endswith(" run"):
-        kind, measure = kind.removesuffix(" run"), "gdp"
+        kind, measure = kind.removesuffix(" run"), GDP
     event = {"laplace": laplace_within, "exponential": exponential_within}[kind](price, measure, sensitivity)
-    return event, cost(event, measure)
+    return event, measure.cost(event)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +81,7 @@ def test_a_split_in_floats_would_be_caught_exceeding_the_whole():
 def test_a_price_of_nothing_is_refused(price):
     for kind in KINDS:
         with pytest.raises(ValueError, match="positive"):
-            priced(kind, price, "zcdp", 1)
+            priced(kind, price, ZCDP, 1)
 
 
 def test_costs_are_the_formulas():
@@ -109,16 +107,16 @@ def test_costs_are_exact_rationals_of_the_noise_really_drawn(scale, sensitivity)
 
 
 def test_a_person_of_k_rows_needs_k_times_the_noise_of_a_row():
-    row, person = (gaussian_within(Fraction(1, 10), squared, "zcdp") for squared in (1, 25))
+    row, person = (gaussian_within(Fraction(1, 10), squared, ZCDP) for squared in (1, 25))
     assert person.sigma == pytest.approx(5 * row.sigma)
-    assert laplace_within(Fraction(1), "pure", 5).scale == 5.0
-    assert gaussian_within(Fraction(1, 10), 2, "zcdp").sigma == pytest.approx(sqrt(2) * row.sigma)
+    assert laplace_within(Fraction(1), PURE, 5).scale == 5.0
+    assert gaussian_within(Fraction(1, 10), 2, ZCDP).sigma == pytest.approx(sqrt(2) * row.sigma)
 
 
 @given(PRICES, SENSITIVITIES)
 @SETTING
 def test_gaussian_runs_pay_a_little_noise_for_being_discrete_and_never_go_below_a_floor(price, sensitivity):
-    plain, run = (gaussian_within(price, sensitivity, measure).sigma for measure in ("zcdp", "gdp"))
+    plain, run = (gaussian_within(price, sensitivity, measure).sigma for measure in (ZCDP, GDP))
     assert run > max(plain, 0.77)
     assert run**2 == pytest.approx((plain**2 + 0.6) / 0.999)
 
@@ -128,19 +126,17 @@ def test_gaussian_dp_has_a_cost_for_all_but_little_noise_and_pure_for_all_but_ga
     assert gaussian.half_mu_squared == Fraction(2) / (2 * (Fraction("0.999") * 16 - Fraction("0.6")))
     assert choice.half_mu_squared == laplace.half_mu_squared == Fraction(355, 113) / 16
     for event in (gaussian, choice, laplace):
-        assert (
-            event.half_mu_squared <= cost(event, "gdp") <= event.half_mu_squared * (1 + Fraction(1, 10**15))
-        )
+        assert event.half_mu_squared <= GDP.cost(event) <= event.half_mu_squared * (1 + Fraction(1, 10**15))
     with pytest.raises(ValueError, match=r"a sigma of at least 0.78 only"):
-        cost(GaussianEvent(0.77, 1), "gdp")
+        GDP.cost(GaussianEvent(0.77, 1))
     with pytest.raises(ValueError, match="no cost under pure"):
-        gaussian_within(Fraction(1), 1, "pure")
+        gaussian_within(Fraction(1), 1, PURE)
     with pytest.raises(ValueError, match="no cost under pure"):
-        cost(gaussian, "pure")
+        PURE.cost(gaussian)
 
 
 def test_the_factor_two_of_the_exponential_mechanism_is_not_dropped():
-    event = exponential_within(Fraction(1), "pure", 1)
+    event = exponential_within(Fraction(1), PURE, 1)
     assert event.scale == pytest.approx(2.0) and event.rho == pytest.approx(1 / 8)
 
 

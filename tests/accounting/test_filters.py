@@ -17,15 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.accountants import budget_of, epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, planned
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import MOST, Balance, Reservation, first_balance, first_entry
 from dpsynth.ledger.privacy_filter import (
-    FILTERS,
     Counted,
     Figures,
     Filter,
@@ -92,13 +90,13 @@ def counted(parts: st.SearchStrategy[Slice]) -> st.SearchStrategy[list[Counted]]
 
 
 @examples(60)
-@given(st.sampled_from(FILTERS), st.one_of(counted(by_day), counted(by_value)))
+@given(st.sampled_from(MEASURES), st.one_of(counted(by_day), counted(by_value)))
 def test_the_total_is_that_of_the_person_with_most(by: Filter, releases: list[Counted]) -> None:
     assert total_of(by, releases) == most_of_any(by, releases)
 
 
 @examples(60)
-@given(st.sampled_from(FILTERS), counted(by_either))
+@given(st.sampled_from(MEASURES), counted(by_either))
 def test_days_and_values_of_one_column_are_never_taken_to_be_apart(
     by: Filter, releases: list[Counted]
 ) -> None:
@@ -121,7 +119,7 @@ def test_overlapping_parts_add_up_and_others_do_not() -> None:
     one = Cost(Amount(Fraction(1)), Fraction(1), Fraction(1))
 
     def total(*labels: str | None) -> Fraction:
-        return total_of("zcdp", [Counted(one, None if t is None else month(t)) for t in labels])[0]
+        return total_of(ZCDP, [Counted(one, None if t is None else month(t)) for t in labels])[0]
 
     assert total() == 0
     assert total("2026-01", "2026-02", "2026-03") == 1
@@ -132,7 +130,7 @@ def test_overlapping_parts_add_up_and_others_do_not() -> None:
     assert total("2026-01", "2026-02", "2026-W05") == 2
     assert total("2026-01", "2026-02", None) == 2
     other = Counted(one, month("2026-02", "paid"))
-    assert total_of("zcdp", [Counted(one, month("2026-01")), other]) == (2, 0)
+    assert total_of(ZCDP, [Counted(one, month("2026-01")), other]) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -157,26 +155,26 @@ def test_a_total_that_leaves_somebody_out_is_caught(
         "_axis": (month("2026-02"), month("2026-03", "paid")),
     }[name]
     releases = [Counted(one, part) for part in parts]
-    assert total_of("gdp", releases) == most_of_any("gdp", releases) == (2, 0)
+    assert total_of(GDP, releases) == most_of_any(GDP, releases) == (2, 0)
     monkeypatch.setattr(filters, name, fault)
-    assert not filters.within(most_of_any("gdp", releases), total_of("gdp", releases))
+    assert not filters.within(most_of_any(GDP, releases), total_of(GDP, releases))
 
 
-@pytest.mark.parametrize("by", FILTERS)
+@pytest.mark.parametrize("by", MEASURES)
 @pytest.mark.parametrize(
     "cap", [CAP, Amount(Fraction(1, 100), Fraction(1, 10**9)), Amount(Fraction(50), Fraction(1, 10))]
 )
 def test_what_a_filter_lets_through_keeps_to_the_cap(by: Filter, cap: Amount) -> None:
     most = bound(by, cap)
-    if by == "sequential":
+    if by == PURE:
         assert most == (cap.epsilon, cap.delta)
         return
-    assert epsilon_of(by, most[0], cap.delta) <= cap.epsilon
+    assert by.epsilon(most[0], cap.delta) <= cap.epsilon
     # And is not a hair less than it may be.
-    assert epsilon_of(by, most[0] * (1 + Fraction(1, 10**9)), cap.delta) > cap.epsilon
+    assert by.epsilon(most[0] * (1 + Fraction(1, 10**9)), cap.delta) > cap.epsilon
 
 
-@pytest.mark.parametrize("by", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", [ZCDP, GDP])
 def test_a_cap_of_no_delta_or_no_epsilon_lets_nothing_through(by: Filter) -> None:
     assert bound(by, Amount(Fraction(1))) == bound(by, Amount(Fraction(0), Fraction(1, 2))) == (0, 0)
 
@@ -189,16 +187,16 @@ def account_of(by: Filter, entries: Sequence[Reservation], cap: Amount = CAP) ->
 
 def of_budget(measure: Measure, epsilon: Fraction, delta: Fraction) -> Cost:
     """What a release reserves that asks for (epsilon, delta); Laplace noise where it adds up rho."""
-    noise = "laplace" if measure == "zcdp" else "gaussian"
-    return planned(measure, noise, budget_of(measure, epsilon, delta or None), Amount(epsilon, delta))
+    noise = "laplace" if measure == ZCDP else "gaussian"
+    return planned(measure, noise, measure.budget(epsilon, delta or None), Amount(epsilon, delta))
 
 
-@pytest.mark.parametrize("measure", ["pure", "zcdp", "gdp"])
-@pytest.mark.parametrize("by", FILTERS)
+@pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
+@pytest.mark.parametrize("by", MEASURES)
 @pytest.mark.parametrize("used", [0, 3, 7])
 def test_the_largest_epsilon_fits_and_a_hair_more_does_not(by: Filter, measure: Measure, used: int) -> None:
-    delta = Fraction(0) if measure == "pure" else Fraction(1, 10**7)
-    one = replace(ASK, cost=of_budget("gdp", Fraction(1), Fraction(1, 10**7)))
+    delta = Fraction(0) if measure == PURE else Fraction(1, 10**7)
+    one = replace(ASK, cost=of_budget(GDP, Fraction(1), Fraction(1, 10**7)))
     account = account_of(by, [one] * used)
     largest = account.largest_epsilon(delta, measure)
     assert largest > 0
@@ -210,31 +208,29 @@ def test_the_largest_epsilon_fits_and_a_hair_more_does_not(by: Filter, measure: 
 def test_nothing_fits_an_account_that_is_full_or_over_its_cap() -> None:
     half = asking("r1", "0.5")
     for by, cap, share in (
-        ("sequential", Amount(Fraction(1, 2)), 1.0),
-        ("sequential", Amount(Fraction(1, 4), Fraction(1, 2)), 2.0),
-        ("gdp", Amount(Fraction(0), Fraction(1, 2)), inf),
+        (PURE, Amount(Fraction(1, 2)), 1.0),
+        (PURE, Amount(Fraction(1, 4), Fraction(1, 2)), 2.0),
+        (GDP, Amount(Fraction(0), Fraction(1, 2)), inf),
     ):
         account = account_of(by, [half], cap)
         assert account.share_used == share
         assert (
-            account.largest_epsilon(Fraction(1, 10), "gdp")
-            == account.largest_epsilon(Fraction(0), "pure")
-            == 0
+            account.largest_epsilon(Fraction(1, 10), GDP) == account.largest_epsilon(Fraction(0), PURE) == 0
         )
         assert account.fits(half.cost) == 0
 
 
 def test_what_costs_nothing_fits_as_often_as_anybody_asks() -> None:
-    assert account_of("gdp", []).fits(NOTHING) == MOST
-    assert account_of("gdp", []).fits(Cost(Amount(), Fraction(1), None)) == 0
+    assert account_of(GDP, []).fits(NOTHING) == MOST
+    assert account_of(GDP, []).fits(Cost(Amount(), Fraction(1), None)) == 0
 
 
 def test_an_account_says_what_it_is_worth_rounded_up() -> None:
-    third = replace(ASK, cost=of_budget("pure", Fraction(1, 3), Fraction(0)))
-    account = account_of("sequential", [third], Amount(Fraction(1)))
+    third = replace(ASK, cost=of_budget(PURE, Fraction(1, 3), Fraction(0)))
+    account = account_of(PURE, [third], Amount(Fraction(1)))
     assert account.epsilon_used == Fraction(1, 3)
     assert Fraction(account.share_used) >= Fraction(1, 3)
-    account = account_of("gdp", [replace(ASK, cost=of_budget("gdp", CAP.epsilon, CAP.delta))])
+    account = account_of(GDP, [replace(ASK, cost=of_budget(GDP, CAP.epsilon, CAP.delta))])
     assert CAP.epsilon * (1 - Fraction(1, 10**9)) < account.epsilon_used <= CAP.epsilon
     assert account.share_used == 1.0
 
@@ -243,7 +239,7 @@ def test_who_may_be_in_a_part_is_in_no_release_of_another() -> None:
     def of(label: str) -> Reservation:
         return asking(label, part=month(label), parallel=True)
 
-    account = account_of("sequential", [of("2026-01"), of("2026-02"), of("2026-Q1"), asking("all")])
+    account = account_of(PURE, [of("2026-01"), of("2026-02"), of("2026-Q1"), asking("all")])
     assert [r.release_id for r in account.of_part(month("2026-02")).releases] == ["2026-02", "2026-Q1", "all"]
     assert [r.release_id for r in account.of_part(month("2026-02", "paid")).releases] == [
         r.release_id for r in account.releases

@@ -9,17 +9,17 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpsynth.accounting.accountants import budget_of, compose
-from dpsynth.accounting.events import (
-    GaussianEvent,
-    Measure,
+from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.events import GaussianEvent
+from dpsynth.accounting.group import group_amount
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.scales import (
     gaussian_within,
     laplace_within,
     selection_within,
 )
-from dpsynth.accounting.group import group_amount
-from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.neighbours import Neighbours
 
 DELTA = Fraction(1, 10**6)
 NEAR = Neighbours("add_remove")
@@ -27,18 +27,18 @@ NEAR = Neighbours("add_remove")
 
 def released(measure: Measure, epsilon: int) -> Guarantee:
     """The guarantee of one answer at a whole budget."""
-    if measure == "pure":
-        return compose([laplace_within(Fraction(epsilon), "pure", 1)], "pure", None, NEAR)
-    budget = budget_of(measure, Fraction(epsilon), DELTA)
+    if measure == PURE:
+        return compose([laplace_within(Fraction(epsilon), PURE, 1)], PURE, None, NEAR)
+    budget = measure.budget(Fraction(epsilon), DELTA)
     return compose([gaussian_within(budget, 1, measure)], measure, DELTA, NEAR)
 
 
 GOLDEN = [
-    ("pure", 1, {1: 1, 2: 2, 5: 5, 20: 20}),
-    ("gdp", 1, {1: 1, 2: 2.1229, 5: 5.9263, 20: 33.0251}),
-    ("gdp", 3, {1: 3, 2: 6.5788, 5: 20.0279, 20: 144.7681}),
-    ("zcdp", 1, {1: 1, 2: 2.1117, 5: 5.8393, 20: 31.6678}),
-    ("zcdp", 3, {1: 3, 2: 6.5291, 5: 19.5688, 20: 135.9534}),
+    (PURE, 1, {1: 1, 2: 2, 5: 5, 20: 20}),
+    (GDP, 1, {1: 1, 2: 2.1229, 5: 5.9263, 20: 33.0251}),
+    (GDP, 3, {1: 3, 2: 6.5788, 5: 20.0279, 20: 144.7681}),
+    (ZCDP, 1, {1: 1, 2: 2.1117, 5: 5.8393, 20: 31.6678}),
+    (ZCDP, 3, {1: 3, 2: 6.5291, 5: 19.5688, 20: 135.9534}),
 ]
 
 
@@ -49,13 +49,13 @@ def test_the_epsilon_of_a_group_at_the_delta_of_one(
     for units, figure in figures.items():
         amount = group_amount(released(measure, epsilon), units)
         assert amount is not None and float(amount.epsilon) == pytest.approx(figure, abs=1e-4)
-        assert amount.delta == (0 if measure == "pure" else DELTA)
+        assert amount.delta == (0 if measure == PURE else DELTA)
 
 
 @pytest.mark.parametrize("units", [2, 3, 7])
 def test_a_group_is_as_if_each_answer_moved_by_so_much_more(units: int) -> None:
     """Counts that move by k are those of one unit at a sensitivity of k."""
-    for measure in ("zcdp", "gdp"):
+    for measure in (ZCDP, GDP):
         one, group = (
             compose([GaussianEvent(40.0, moved**2)] * 3, measure, DELTA, NEAR) for moved in (1, units)
         )
@@ -76,7 +76,7 @@ def test_by_mu_it_is_what_two_normal_distributions_tell() -> None:
     assert brentq(excess, 0.1, 5) <= float(amount.epsilon) <= brentq(excess, 0.1, 5) * 1.001
 
 
-@pytest.mark.parametrize("measure", ["pure", "zcdp", "gdp"])
+@pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
 def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measure) -> None:
     event = selection_within(Fraction(1, 20), DELTA / 2, measure, 1)
     one = compose([event], measure, DELTA, NEAR, apart=DELTA / 2)
@@ -95,4 +95,4 @@ def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measu
 
 def test_no_group_is_without_a_unit() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        group_amount(released("gdp", 1), 0)
+        group_amount(released(GDP, 1), 0)

@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
-from dpsynth.accounting.events import (
-    PI,
-    ExponentialEvent,
-    GaussianEvent,
-    LaplaceEvent,
-    cost,
-    laplace_within,
-)
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.accounting.measures import GDP, PURE
+from dpsynth.accounting.rounding import PI
+from dpsynth.accounting.scales import laplace_within
 from tests.accounting.laws import both, laplace, least_mu, repeated, run, two_points, understated
 from tests.examples import examples
 
@@ -29,7 +25,7 @@ EPSILONS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0]
 def share(scale, l1):
     """How much of its charge the exact laws of an answer take."""
     p, q = (np.log(law) for law in laplace(scale, l1))
-    return least_mu(p, q) / float(2 * cost(LaplaceEvent(scale, l1), "gdp")) ** 0.5
+    return least_mu(p, q) / float(2 * GDP.cost(LaplaceEvent(scale, l1))) ** 0.5
 
 
 def test_laws_sum_to_one_and_those_of_a_move_by_one_are_randomised_response():
@@ -64,7 +60,7 @@ def test_no_mechanism_that_is_epsilon_dp_tells_more_than_randomised_response_is_
     q = p * np.exp(np.array(tilt) * epsilon / 2)
     q /= q.sum()
     assert np.abs(np.log(p / q)).max() <= epsilon * ROUNDING
-    charged = float(2 * cost(LaplaceEvent(1 / epsilon, 1), "gdp")) ** 0.5
+    charged = float(2 * GDP.cost(LaplaceEvent(1 / epsilon, 1))) ** 0.5
     assert least_mu(np.log(p), np.log(q)) <= charged * ROUNDING
 
 
@@ -109,7 +105,7 @@ COMPOSED = {
 
 
 def either_way(laws, asked):
-    total = sum(times * cost(event, "gdp") for event, times in asked.items())
+    total = sum(times * GDP.cost(event) for event, times in asked.items())
     return understated(laws, total) + understated(laws[::-1], total)
 
 
@@ -125,15 +121,15 @@ def test_noise_charged_like_a_choice_would_be_seen_in_compositions(monkeypatch, 
 
 
 def test_a_release_known_to_be_epsilon_dp_is_charged_no_less_than_its_answers_in_any_split():
-    whole = planned("pure", "laplace", Fraction(1), Amount(Fraction(1))).half_mu_squared
+    whole = planned(PURE, "laplace", Fraction(1), Amount(Fraction(1))).half_mu_squared
     for parts in (1, 2, 7, 100):
-        answers = [laplace_within(Fraction(1, parts), "pure", 1)] * parts
-        assert sum(cost(event, "gdp") for event in answers) <= whole
+        answers = [laplace_within(Fraction(1, parts), PURE, 1)] * parts
+        assert sum(GDP.cost(event) for event in answers) <= whole
     assert whole < PI / 4 * (1 + Fraction(1, 10**9))
 
 
 @given(st.floats(-12, 6).map(lambda e: Fraction(10**e)), st.integers(1, 20_000))
 @examples(200)
 def test_a_price_buys_the_least_noise_that_it_pays_for(price, l1):
-    event = laplace_within(price, "gdp", l1)
-    assert cost(event, "gdp") <= price < cost(LaplaceEvent(nextafter(event.scale, 0), l1), "gdp")
+    event = laplace_within(price, GDP, l1)
+    assert GDP.cost(event) <= price < GDP.cost(LaplaceEvent(nextafter(event.scale, 0), l1))

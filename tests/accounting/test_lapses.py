@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.events import Measure
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.ledger import balance as accounts
 from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, first_balance, first_entry
-from dpsynth.ledger.privacy_filter import FILTERS, Filter, bound
+from dpsynth.ledger.privacy_filter import Filter, bound
 from tests.accounting.reservations import (
     ASK,
     HALF,
@@ -60,10 +59,10 @@ def chosen_by_outputs(cap: Amount, rho_or_lapse: tuple[Fraction, Fraction, Fract
 
 def ways_on(rule: str, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     """What a rule allows after a first answer: mu^2/2 or a lapse."""
-    whole, none = bound("gdp", LARGE_CAP)
+    whole, none = bound(GDP, LARGE_CAP)
     assert none == 0
     if rule == "a share beforehand":
-        most, lapses = bound("gdp", LARGE_CAP, HALF)
+        most, lapses = bound(GDP, LARGE_CAP, HALF)
         return first, most - first, lapses
     if rule == "what the other leaves":
         spent = float(delta_of(np.array([float(LARGE_CAP.epsilon)]), float(2 * first) ** 0.5)[0])
@@ -73,7 +72,7 @@ def ways_on(rule: str, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
 
 
 def test_a_share_for_lapses_keeps_to_the_cap_only_if_it_was_fixed_beforehand() -> None:
-    first = bound("gdp", LARGE_CAP, HALF)[0] * Fraction(9, 10)
+    first = bound(GDP, LARGE_CAP, HALF)[0] * Fraction(9, 10)
     found = {
         rule: chosen_by_outputs(LARGE_CAP, ways_on(rule, first)) / float(LARGE_CAP.delta)
         for rule in ("a share beforehand", "what the other leaves", "a share from the first lapse on")
@@ -90,7 +89,7 @@ asks = st.builds(
     st.integers(1, 30).map(lambda n: Fraction(n, 20)),
     st.sampled_from([Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**7)]),
     st.sampled_from([NONE, TENTH, HALF]),
-    st.sampled_from(["pure", "zcdp", "gdp"]),
+    st.sampled_from([PURE, ZCDP, GDP]),
 )
 
 
@@ -107,43 +106,42 @@ def account_after(by: Filter, costs: list[Cost]) -> Balance:
 def beyond(found: Balance) -> bool:
     """Whether the releases of an account come to more than its cap, added up without the filter."""
     costs = [r.reserved for r in found.releases]
-    lapses = sum((c.amount.delta if found.filter == "sequential" else c.lapse for c in costs), Fraction(0))
-    if found.filter == "sequential":
+    lapses = sum((c.amount.delta if found.filter == PURE else c.lapse for c in costs), Fraction(0))
+    if found.filter == PURE:
         return sum(c.amount.epsilon for c in costs) > LARGE_CAP.epsilon or lapses > LARGE_CAP.delta
-    total = sum((c.rho if found.filter == "zcdp" else c.half_mu_squared or NONE for c in costs), Fraction(0))
+    total = sum((c.rho if found.filter == ZCDP else c.half_mu_squared or NONE for c in costs), Fraction(0))
     if not total:
         return lapses > LARGE_CAP.delta
     return (
-        lapses >= LARGE_CAP.delta
-        or epsilon_of(found.filter, total, LARGE_CAP.delta - lapses) > LARGE_CAP.epsilon
+        lapses >= LARGE_CAP.delta or found.filter.epsilon(total, LARGE_CAP.delta - lapses) > LARGE_CAP.epsilon
     )
 
 
 @examples(150)
-@given(st.sampled_from(FILTERS), st.lists(asks, min_size=1, max_size=12))
+@given(st.sampled_from(MEASURES), st.lists(asks, min_size=1, max_size=12))
 def test_no_sequence_with_lapses_comes_to_more_than_the_cap(by: Filter, costs: list[Cost]) -> None:
     found = account_after(by, costs)
     assert not beyond(found)
     assert found.epsilon_used <= LARGE_CAP.epsilon and found.delta_used <= LARGE_CAP.delta
 
 
-LAPSES = [sought_cost(Fraction(1, 10), Fraction(1, 10**6), HALF, "zcdp")] * 30
+LAPSES = [sought_cost(Fraction(1, 10), Fraction(1, 10**6), HALF, ZCDP)] * 30
 """Thirty times 5e-7, where 5e-6 is kept; their rho alone would fit."""
 
 
 def test_lapses_that_are_dropped_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    for by in FILTERS:
+    for by in MEASURES:
         assert not beyond(account_after(by, LAPSES))
-    assert len(account_after("zcdp", LAPSES).releases) == 10
+    assert len(account_after(ZCDP, LAPSES).releases) == 10
     sound = filters.figures
     dropped = lambda kind, cost: sound(kind, replace(cost, lapse=NONE))  # noqa: E731
     monkeypatch.setattr(filters, "figures", dropped)
     monkeypatch.setattr(accounts, "figures", dropped)
-    for by in ("zcdp", "gdp"):
+    for by in (ZCDP, GDP):
         assert beyond(account_after(by, LAPSES))
 
 
-@pytest.mark.parametrize("by", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", [ZCDP, GDP])
 def test_a_delta_that_is_not_taken_apart_would_be_seen(by: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole delta for rho or mu, and a share of it for lapses besides."""
     costs = LAPSES[:9] + [sought_cost(Fraction(1, 2), Fraction(1, 10**8), NONE)] * 60
@@ -155,23 +153,23 @@ def test_a_delta_that_is_not_taken_apart_would_be_seen(by: Filter, monkeypatch: 
     assert beyond(account_after(by, costs))
 
 
-@pytest.mark.parametrize("by", FILTERS)
-@pytest.mark.parametrize("measure", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", MEASURES)
+@pytest.mark.parametrize("measure", [ZCDP, GDP])
 @pytest.mark.parametrize("share", [NONE, TENTH, HALF])
 def test_a_release_that_asks_for_the_whole_cap_fits_it_exactly(
     by: Filter, measure: Measure, share: Fraction
 ) -> None:
-    if (by, measure) in {("zcdp", "gdp"), ("gdp", "zcdp")}:
+    if (by, measure) in {(ZCDP, GDP), (GDP, ZCDP)}:
         return
     cost = sought_cost(LARGE_CAP.epsilon, LARGE_CAP.delta, share, measure)
     opened = first_balance(replace(ASK, filter=by, cap=LARGE_CAP, cost=cost), TODAY)
-    assert opened.lapses == (NONE if by == "sequential" else share)
+    assert opened.lapses == (NONE if by == PURE else share)
     assert opened.allows(cost) and opened.fits(cost) == 1 and opened.share_of(cost) == 1.0
     more = sought_cost(LARGE_CAP.epsilon * (1 + Fraction(1, 10**6)), LARGE_CAP.delta, share, measure)
     assert not opened.allows(more)
 
 
-@pytest.mark.parametrize("by", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", [ZCDP, GDP])
 @pytest.mark.parametrize("epsilon", [1, 3, 11])
 @pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 10**6)])
 def test_half_of_delta_for_lapses_takes_what_the_docs_say(by: Filter, epsilon: int, delta: Fraction) -> None:
@@ -181,11 +179,9 @@ def test_half_of_delta_for_lapses_takes_what_the_docs_say(by: Filter, epsilon: i
 
 def test_releases_without_lapses_count_as_they_did() -> None:
     plain = [sought_cost(share=NONE)] * 40
-    for by in FILTERS:
+    for by in MEASURES:
         found = account_after(by, plain)
         assert (
             found.lapses == 0 and found.bound == bound(by, LARGE_CAP) and found.delta_used <= LARGE_CAP.delta
         )
-        assert (
-            found.bound == (LARGE_CAP.epsilon, LARGE_CAP.delta) if by == "sequential" else found.bound[1] == 0
-        )
+        assert found.bound == (LARGE_CAP.epsilon, LARGE_CAP.delta) if by == PURE else found.bound[1] == 0

@@ -10,7 +10,8 @@ import pytest
 from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import spent
-from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, Measure, RecordedEvent
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, RecordedEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from tests.accounting.exact import exact_epsilon
 from tests.accounting.reservations import (
@@ -23,7 +24,7 @@ SOUGHT = SelectionEvent(0.2, 2e-9, 1)
 DELTA = Fraction(1, 10**6)
 
 
-def release(*events: RecordedEvent, measure: Measure = "gdp") -> Composed:
+def release(*events: RecordedEvent, measure: Measure = GDP) -> Composed:
     return Composed(spent(events, amount_of(events, measure, Fraction(1, 10**8))), events)
 
 
@@ -32,9 +33,9 @@ def epsilons(releases: list[Composed], delta: Fraction = DELTA) -> dict[str, flo
 
 
 @pytest.mark.parametrize("times", [1, 40, 240])
-@pytest.mark.parametrize("measure", ["pure", "gdp"])
+@pytest.mark.parametrize("measure", [PURE, GDP])
 def test_no_accountant_says_less_of_selections_than_the_truth(times: int, measure: Measure) -> None:
-    noise = LaplaceEvent(5.0, 1) if measure == "pure" else GaussianEvent(12.0, 1)
+    noise = LaplaceEvent(5.0, 1) if measure == PURE else GaussianEvent(12.0, 1)
     releases = [release(SOUGHT, noise, measure=measure)] * times
     told = 1 - (1 - SOUGHT.delta0) ** times
     coins = {LaplaceEvent(1 / SOUGHT.epsilon0, 1): times}
@@ -71,7 +72,7 @@ def test_selections_that_use_up_delta_leave_only_the_sum() -> None:
 
 def test_of_a_reservation_with_lapses_the_rest_of_delta_is_what_is_known() -> None:
     """Under zcdp with Gaussian noise only (epsilon, delta - lapse) is, and the lapse counts once."""
-    cost = replace(sought_cost(Fraction(1, 10), Fraction(1, 10**8), HALF, "zcdp"), half_mu_squared=None)
+    cost = replace(sought_cost(Fraction(1, 10), Fraction(1, 10**8), HALF, ZCDP), half_mu_squared=None)
     found = epsilons([Composed(cost)] * 50)
     truth = exact_epsilon({LaplaceEvent(10.0, 1): 50}, float(DELTA), 1 - (1 - 1e-8) ** 50)
     assert found["gdp"] is None and found["pld"] is not None

@@ -13,6 +13,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import NOTHING, Cost, planned
+from dpsynth.accounting.measures import GDP, ZCDP
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.balance import Reservation
@@ -335,19 +336,19 @@ def test_a_torn_ledger_refuses_rather_than_forgets(file: Path) -> None:
 
 
 def test_an_account_keeps_its_filter(ledger: Ledger) -> None:
-    ledger.reserve(asking("r1", suits="zcdp"))
-    ledger.reserve(asking("r2", suits="gdp"))
+    ledger.reserve(asking("r1", suits=ZCDP))
+    ledger.reserve(asking("r2", suits=GDP))
     with pytest.raises(ConfigError, match="filter zcdp, for good"):
-        ledger.reserve(asking("r3", filter="gdp"))
-    assert account(ledger).filter == "zcdp" and len(account(ledger).releases) == 2
+        ledger.reserve(asking("r3", filter=GDP))
+    assert account(ledger).filter == ZCDP and len(account(ledger).releases) == 2
 
 
 def test_what_the_filter_cannot_bound_is_refused(ledger: Ledger) -> None:
-    loose = planned("zcdp", "gaussian", Fraction(1, 100), Amount(Fraction(1, 2), Fraction(1, 10**7)))
+    loose = planned(ZCDP, "gaussian", Fraction(1, 100), Amount(Fraction(1, 2), Fraction(1, 10**7)))
     with pytest.raises(ConfigError, match="accountant: gdp"):
-        ledger.reserve(replace(asking("r1", suits="gdp"), cost=loose))
+        ledger.reserve(replace(asking("r1", suits=GDP), cost=loose))
     assert ledger.balance("people") is None
-    ledger.reserve(replace(asking("r1", suits="zcdp"), cost=loose))
+    ledger.reserve(replace(asking("r1", suits=ZCDP), cost=loose))
 
 
 def test_an_occasion_is_released_once(ledger: Ledger) -> None:
@@ -401,7 +402,7 @@ def test_a_cap_is_changed_for_a_reason_that_stays_on_record(ledger: Ledger) -> N
 
 def test_a_cap_without_delta_lets_nothing_through_that_needs_one(ledger: Ledger) -> None:
     with pytest.raises(BudgetRefused, match="cap's delta is 0"):
-        ledger.reserve(asking("r1", suits="gdp", cap=Amount(Fraction(1))))
+        ledger.reserve(asking("r1", suits=GDP, cap=Amount(Fraction(1))))
 
 
 @pytest.mark.parametrize("days", [1, 400])
@@ -428,7 +429,7 @@ def test_a_cap_that_is_changed_twice_alike_is_recorded_once(ledger: Ledger) -> N
     assert [change.reason for change in account(ledger).caps] == ["", "agreed", "agreed again", "agreed"]
 
 
-@pytest.mark.parametrize("by", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", [ZCDP, GDP])
 def test_a_cap_that_a_filter_cannot_keep_to_is_refused(ledger: Ledger, by: str) -> None:
     ledger.reserve(asking("r1", filter=by))
     for delta in (Fraction(0), Fraction(1), Fraction(3, 2)):
@@ -442,13 +443,13 @@ def test_a_cap_that_a_filter_cannot_keep_to_is_refused(ledger: Ledger, by: str) 
 
 
 def test_an_end_of_which_less_is_known_than_was_reserved_is_refused(ledger: Ledger) -> None:
-    ledger.reserve(asking("r1", filter="gdp"))
+    ledger.reserve(asking("r1", filter=GDP))
     unknown = Cost(Amount(), Fraction(0), None)
     with pytest.raises(DpsynthError, match=r"\(rho = 0, no bound on mu\), more than"):
         ledger.settle("r1", unknown, EVENTS)
     assert ledger.state("r1") == "reserved"
-    loose = planned("zcdp", "gaussian", Fraction(1, 100), Amount(Fraction(1, 2), Fraction(1, 10**7)))
-    ledger.reserve(replace(asking("r2", filter="zcdp", dataset="others"), cost=loose))
+    loose = planned(ZCDP, "gaussian", Fraction(1, 100), Amount(Fraction(1, 2), Fraction(1, 10**7)))
+    ledger.reserve(replace(asking("r2", filter=ZCDP, dataset="others"), cost=loose))
     ledger.settle("r2", unknown, EVENTS)
 
 

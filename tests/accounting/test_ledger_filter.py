@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsynth.accounting.accountants import budget_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, Reservation, first_entry
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.privacy_filter import FILTERS, Figures, Filter, bound, figures, within
+from dpsynth.ledger.privacy_filter import Figures, Filter, bound, figures, within
 from tests.accounting.reservations import ASK, account, month
 from tests.examples import examples
 
@@ -41,7 +41,7 @@ def release(number: int, by: Filter, label: str | None, size: int, parallel: boo
         release_id=f"r{number}",
         cap=Amount(Fraction(100), Fraction(1, 2)) if number else CAP,
         filter=by,
-        cost=planned("gdp", "gaussian", budget_of("gdp", epsilon, delta), Amount(epsilon, delta)),
+        cost=planned(GDP, "gaussian", GDP.budget(epsilon, delta), Amount(epsilon, delta)),
         part=part,
         parallel=parallel and part is not None,
     )
@@ -92,7 +92,7 @@ def keep_to_the_cap(by: Filter, actions: Sequence[tuple[Any, ...]]) -> None:
 
 
 @examples(25)
-@given(st.sampled_from(FILTERS), st.lists(st.one_of(asks, asks, ends, caps), max_size=9))
+@given(st.sampled_from(MEASURES), st.lists(st.one_of(asks, asks, ends, caps), max_size=9))
 def test_no_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
     by: Filter, actions: list[tuple[Any, ...]]
 ) -> None:
@@ -101,7 +101,7 @@ def test_no_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
 
 @pytest.mark.slow
 @settings(max_examples=1000)
-@given(st.sampled_from(FILTERS), st.lists(st.one_of(asks, asks, ends, caps), max_size=25))
+@given(st.sampled_from(MEASURES), st.lists(st.one_of(asks, asks, ends, caps), max_size=25))
 def test_no_long_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
     by: Filter, actions: list[tuple[Any, ...]]
 ) -> None:
@@ -111,11 +111,11 @@ def test_no_long_sequence_of_asks_passes_the_cap_and_none_is_refused_that_fits(
 def test_a_filter_that_takes_parts_that_overlap_for_apart_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault."""
     asked = [("ask", "2026-01", 50, True), ("ask", "2026-Q1", 50, True), ("ask", "2026", 50, True)]
-    keep_to_the_cap("gdp", asked)
+    keep_to_the_cap(GDP, asked)
     apart = lambda parts: tuple(map(max, zip(*(spent for _, spent in parts), strict=True)))  # noqa: E731
     monkeypatch.setattr(filters, "_most_on_a_day", apart)
     with pytest.raises(AssertionError):
-        keep_to_the_cap("gdp", [*asked, *asked])
+        keep_to_the_cap(GDP, [*asked, *asked])
 
 
 def monthly(number: int, by: Filter, cap: Amount) -> Reservation:
@@ -126,7 +126,7 @@ def monthly(number: int, by: Filter, cap: Amount) -> Reservation:
         release_id=f"r{number}",
         cap=cap,
         filter=by,
-        cost=planned("gdp", "gaussian", budget_of("gdp", epsilon, delta), Amount(epsilon, delta)),
+        cost=planned(GDP, "gaussian", GDP.budget(epsilon, delta), Amount(epsilon, delta)),
         occasion=f"month {number}",
     )
 
@@ -135,14 +135,14 @@ def test_ten_years_of_months_fit_under_gaussian_dp_where_eleven_fit_in_sequence(
     cap = Amount(Fraction(11), Fraction(1, 10**5))
     ledger = Ledger(database)
     for number in range(121):
-        ledger.reserve(monthly(number, "gdp", cap))
+        ledger.reserve(monthly(number, GDP, cap))
     with pytest.raises(
         BudgetRefused, match=r"comes to ε = 10\.9759, .* up to 0\.102397 at δ = 1e-8 would still fit"
     ):
-        ledger.reserve(monthly(121, "gdp", cap))
-    one, gdp = monthly(0, "gdp", cap), account(ledger)
-    assert {by: replace(gdp, filter=by, releases=()).fits(one.cost) for by in FILTERS} == {
-        "sequential": 11,
-        "zcdp": 108,
-        "gdp": 121,
+        ledger.reserve(monthly(121, GDP, cap))
+    one, gdp = monthly(0, GDP, cap), account(ledger)
+    assert {by: replace(gdp, filter=by, releases=()).fits(one.cost) for by in MEASURES} == {
+        PURE: 11,
+        ZCDP: 108,
+        GDP: 121,
     }

@@ -13,6 +13,7 @@ from dpsynth.accounting.accountants import amount_of
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import spent
 from dpsynth.accounting.events import GaussianEvent, RecordedEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.partition_selection import ThresholdEvent
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger import tables
@@ -50,7 +51,7 @@ def test_lapses_are_kept_and_charged_by_what_the_journal_says(ledger: Ledger, da
     assert found.left[1] == LARGE_CAP.delta / 2 - Fraction(6, 10**8)
     assert found.delta_used == LARGE_CAP.delta / 2 + Fraction(6, 10**8)
     events: list[RecordedEvent] = [ThresholdEvent(40.0, 250, 1), GaussianEvent(40.0, 1)]
-    now = spent(events, amount_of(events, "gdp", Fraction(1, 10**7)))
+    now = spent(events, amount_of(events, GDP, Fraction(1, 10**7)))
     assert 0 < now.lapse < Fraction(1, 10**8)
     ledger.settle("r1", now, EVENTS)
     found = account(Ledger(database))
@@ -80,14 +81,14 @@ def test_what_is_kept_for_lapses_is_refused_beyond_and_the_refusal_says_so(ledge
     assert account(ledger).fits(seeking("r4", **one, share=NONE).cost) > 10
 
 
-@pytest.mark.parametrize("by", ["zcdp", "gdp"])
+@pytest.mark.parametrize("by", [ZCDP, GDP])
 def test_a_dataset_that_keeps_nothing_for_lapses_says_how_it_would(ledger: Ledger, by: Filter) -> None:
     ledger.reserve(seeking("r1", by, share=NONE))
     before = account(ledger)
     assert before.lapses == 0
     with pytest.raises(ConfigError, match=r"ledger cap 'people' --lapses 0\.5 --reason WHY"):
         ledger.reserve(seeking("r2", by))
-    check_counted(seeking("r2", by), replace(before, filter="sequential"))
+    check_counted(seeking("r2", by), replace(before, filter=PURE))
     ledger.change_cap("people", LARGE_CAP, "values are sought", HALF)
     ledger.reserve(seeking("r2", by))
     after = account(ledger)
@@ -109,7 +110,7 @@ def test_a_share_for_lapses_that_is_none_is_refused(ledger: Ledger) -> None:
 
 
 def test_a_pure_release_that_finds_values_counts_by_epsilon_and_delta(ledger: Ledger) -> None:
-    asked = seeking("r1", "sequential", measure="pure")
+    asked = seeking("r1", PURE, measure=PURE)
     assert asked.cost.amount == Amount(Fraction(1), asked.cost.lapse) and asked.cost.pure
     ledger.reserve(asked)
     found = account(ledger)

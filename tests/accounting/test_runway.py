@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.errors import BudgetRefused
 from dpsynth.ledger.balance import CapChange, Filter
 from dpsynth.ledger.ledger import Ledger
@@ -23,7 +24,7 @@ def months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Months:
 
 
 @pytest.mark.parametrize(
-    ("kind", "cap"), [("sequential", ("13.86", "0")), ("zcdp", ("1", "1e-6")), ("gdp", ("1.1", "1e-6"))]
+    ("kind", "cap"), [(PURE, ("13.86", "0")), (ZCDP, ("1", "1e-6")), (GDP, ("1.1", "1e-6"))]
 )
 def test_as_many_more_releases_fit_as_it_says(months: Months, kind: Filter, cap: tuple[str, str]) -> None:
     months.filter, months.cap, months.epsilon = kind, cap, "0.7"
@@ -32,7 +33,7 @@ def test_as_many_more_releases_fit_as_it_says(months: Months, kind: Filter, cap:
     assert road is not None
     # Planted faults: to go by what the last reserved alone, or by what it was charged alone.
     assert months.account.fits(road.like.reserved) < road.fits
-    if kind == "sequential":
+    if kind == PURE:
         assert road.fits < months.account.fits(road.like.cost)
     months.release(*range(2, 2 + road.fits))
     with pytest.raises(BudgetRefused):
@@ -42,7 +43,7 @@ def test_as_many_more_releases_fit_as_it_says(months: Months, kind: Filter, cap:
 
 
 def test_the_last_that_fits_and_the_first_refused_are_due_at_the_pace_so_far(months: Months) -> None:
-    months.filter, months.cap = "sequential", ("6", "0")
+    months.filter, months.cap = PURE, ("6", "0")
     months.release(0, 1, 2)
     road = runway(months.account, months.today)
     assert road is not None and road.every is not None and road.last is not None
@@ -60,7 +61,7 @@ def test_nothing_is_due_before_today(months: Months) -> None:
 
 
 def test_a_schedule_says_when_instead_of_the_pace(months: Months) -> None:
-    months.filter, months.cap = "sequential", ("4", "0")
+    months.filter, months.cap = PURE, ("4", "0")
     months.release(0)
     days = [date(2027, 1, 1) + timedelta(days=7 * i) for i in range(50)]
     road = runway(months.account, months.today, lambda count: days[:count])
@@ -102,7 +103,7 @@ def test_further_parts_cost_nothing_more_as_the_ledger_counts_them(months: Month
 
 
 def test_further_parts_do_not_fit_where_another_release_has_used_up_the_cap(months: Months) -> None:
-    months.parallel, months.filter, months.cap = True, "sequential", ("2", "0")
+    months.parallel, months.filter, months.cap = True, PURE, ("2", "0")
     months.release(0)
     months.parallel, months.epsilon = False, "1.05"
     months.reserve(1)

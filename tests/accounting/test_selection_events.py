@@ -19,18 +19,11 @@ from dpsynth.accounting import partition_selection as selection
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned, spent
-from dpsynth.accounting.events import (
-    GaussianEvent,
-    LaplaceEvent,
-    Measure,
-    RecordedEvent,
-    cost,
-    gaussian_within,
-    selection_within,
-    threshold_within,
-)
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, RecordedEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent, tail_above
+from dpsynth.accounting.scales import gaussian_within, selection_within, threshold_within
 from tests.accounting.exact import optimal_epsilon
 from tests.accounting.laws import Laws, both, noise
 from tests.examples import examples
@@ -106,13 +99,13 @@ def test_a_tail_beyond_all_doubles_is_the_least_of_them() -> None:
     st.floats(-6, 2).map(lambda e: Fraction(10**e)),
     st.floats(-15, -0.1).map(lambda e: Fraction(10**e)),
     st.integers(1, 50),
-    st.sampled_from(["zcdp", "gdp"]),
+    st.sampled_from([ZCDP, GDP]),
 )
 def test_the_threshold_is_the_least_whole_one_that_keeps_to_delta(
     price: Fraction, delta: Fraction, partitions: int, measure: Measure
 ) -> None:
     event = threshold_within(price, delta, measure, partitions)
-    assert event.delta <= delta and cost(event, measure) <= price
+    assert event.delta <= delta and measure.cost(event) <= price
     assert replace(event, threshold=event.threshold - 1).delta > delta
     assert event.sigma == gaussian_within(price, partitions, measure).sigma
     assert event.rho == GaussianEvent(event.sigma, partitions).rho
@@ -124,26 +117,26 @@ def test_the_threshold_is_the_least_whole_one_that_keeps_to_delta(
     st.floats(-9, 3).map(lambda e: Fraction(10**e)),
     st.floats(-15, -0.1).map(lambda e: Fraction(10**e)),
     st.integers(1, 500),
-    st.sampled_from(["pure", "zcdp", "gdp"]),
+    st.sampled_from([PURE, ZCDP, GDP]),
 )
 def test_a_selection_keeps_to_its_price_and_delta_and_uses_nearly_all(
     price: Fraction, delta: Fraction, partitions: int, measure: Measure
 ) -> None:
     event = selection_within(price, delta, measure, partitions)
-    assert price * (1 - Fraction(1, 10**12)) <= cost(event, measure) <= price
+    assert price * (1 - Fraction(1, 10**12)) <= measure.cost(event) <= price
     assert delta * (1 - Fraction(1, 10**12)) <= event.delta <= delta
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(-1, 10), Fraction(1)])
 def test_a_delta_that_is_none_is_refused(delta: Fraction) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
-        selection_within(Fraction(1), delta, "pure", 1)
+        selection_within(Fraction(1), delta, PURE, 1)
     with pytest.raises(ValueError, match="between 0 and 1"):
-        threshold_within(Fraction(1), delta, "zcdp", 1)
+        threshold_within(Fraction(1), delta, ZCDP, 1)
     with pytest.raises(ValueError, match="as small as this"):
-        threshold_within(Fraction(1), Fraction(1, 10**330), "zcdp", 1)
+        threshold_within(Fraction(1), Fraction(1, 10**330), ZCDP, 1)
     with pytest.raises(ValueError, match="no cost under pure"):
-        threshold_within(Fraction(1), Fraction(1, 10**6), "pure", 1)
+        threshold_within(Fraction(1), Fraction(1, 10**6), PURE, 1)
 
 
 # Exact laws: what is named, on a table and on its neighbour.
@@ -195,7 +188,7 @@ THRESHOLDS = [least_threshold(sigma, partitions) for sigma in (0.9, 1.5, 3.0) fo
 
 def caught(event: ThresholdEvent, told: RecordedEvent) -> int:
     """How often one event's laws tell more than what is told of it, over all worst neighbours."""
-    measures: list[Measure] = ["zcdp", "gdp"]
+    measures: list[Measure] = [ZCDP, GDP]
     shared = range(1, 2 * event.threshold, 2)
     return sum(
         understated([told], a_unit_more(event, alone, others), measure)
@@ -236,7 +229,7 @@ def tells_more_than_gaussian(event: ThresholdEvent, told: RecordedEvent) -> bool
     """At a delta of half its lapse, a value that only she has gives her away."""
     p, q = a_unit_more(event, event.partitions, 1)
     delta = float(event.delta) / 2
-    epsilon = float(amount_of([told], "zcdp", Fraction(delta)).epsilon)
+    epsilon = float(amount_of([told], ZCDP, Fraction(delta)).epsilon)
     return float(np.maximum(0, p - exp(epsilon) * q).sum()) > delta
 
 
@@ -244,13 +237,13 @@ def tells_more_than_gaussian(event: ThresholdEvent, told: RecordedEvent) -> bool
 
 
 @pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("measure", ["pure", "zcdp", "gdp"])
+@pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
 @pytest.mark.parametrize(("partitions", "times"), [(1, 1), (1, 30), (4, 5), (40, 2)])
 def test_selections_add_up_to_at_least_the_optimal_composition(
     measure: Measure, delta: Fraction, partitions: int, times: int
 ) -> None:
     event = selection_within(
-        Fraction(1, 10) if measure == "pure" else Fraction(1, 50), delta / 100, measure, partitions
+        Fraction(1, 10) if measure == PURE else Fraction(1, 50), delta / 100, measure, partitions
     )
     amount = amount_of([event] * times, measure, delta)
     truth = optimal_epsilon(
@@ -262,7 +255,7 @@ def test_selections_add_up_to_at_least_the_optimal_composition(
     assert truth <= amount.epsilon * (1 + Fraction(1, 10**9))
 
 
-@pytest.mark.parametrize("measure", ["zcdp", "gdp"])
+@pytest.mark.parametrize("measure", [ZCDP, GDP])
 def test_lapses_or_partitions_forgotten_would_be_below_the_optimal_composition(measure: Measure) -> None:
     delta = Fraction(1, 10**6)
     event = selection_within(Fraction(1, 50), delta / 50, measure, 40)
@@ -286,9 +279,9 @@ def test_a_leaky_coin_is_composed_as_all_its_outcomes_say(times: int) -> None:
         np.array([0, (1 - delta0) * (1 - heads), (1 - delta0) * heads, delta0]),
     )
     events = [SelectionEvent(epsilon0, delta0, 1)] * times
-    assert understated(events, both(*[leaky] * times), "zcdp") == 0
-    assert understated(events, both(*[leaky] * times), "gdp") == 0
-    assert understated(events, both(*[leaky] * (times + 1)), "zcdp") > 0
+    assert understated(events, both(*[leaky] * times), ZCDP) == 0
+    assert understated(events, both(*[leaky] * times), GDP) == 0
+    assert understated(events, both(*[leaky] * (times + 1)), ZCDP) > 0
 
 
 # Composition.
@@ -296,48 +289,48 @@ def test_a_leaky_coin_is_composed_as_all_its_outcomes_say(times: int) -> None:
 
 def test_the_guarantee_states_the_delta_asked_for_and_the_part_of_it_for_lapses() -> None:
     delta = Fraction(1, 10**6)
-    sought = selection_within(Fraction(1, 100), delta / 2, "zcdp", 1)
+    sought = selection_within(Fraction(1, 100), delta / 2, ZCDP, 1)
     plain = [GaussianEvent(20.0, 1), LaplaceEvent(30.0, 1)]
-    found = compose([*plain, sought], "zcdp", delta, NEAR)
+    found = compose([*plain, sought], ZCDP, delta, NEAR)
     assert found.delta == 1e-6 and found.lapse == float(sought.delta) and found.accountant == "zcdp"
     same = LaplaceEvent(1 / sought.epsilon0, 1)
-    bare = compose([*plain, same], "zcdp", delta, NEAR)
+    bare = compose([*plain, same], ZCDP, delta, NEAR)
     assert bare.lapse == 0.0 and bare.epsilon < found.epsilon
-    assert compose([*plain, same], "zcdp", delta - sought.delta, NEAR).epsilon == pytest.approx(
+    assert compose([*plain, same], ZCDP, delta - sought.delta, NEAR).epsilon == pytest.approx(
         found.epsilon, rel=1e-12
     )
 
 
 def test_pure_accounting_adds_up_epsilon_and_the_lapses() -> None:
-    events = [selection_within(Fraction(1, 2), Fraction(1, 10**7), "pure", 3)] * 2
+    events = [selection_within(Fraction(1, 2), Fraction(1, 10**7), PURE, 3)] * 2
     for delta in (None, Fraction(2, 10**7)):
-        found = compose(events, "pure", delta, NEAR)
+        found = compose(events, PURE, delta, NEAR)
         assert found.epsilon == pytest.approx(1.0) and found.delta == found.lapse == pytest.approx(2e-7)
         assert found.rho is None and found.accountant == "sequential"
     assert found.delta <= 2e-7
-    assert compose([LaplaceEvent(1.0, 1)], "pure", Fraction(1, 10**7), NEAR).delta == 0.0
+    assert compose([LaplaceEvent(1.0, 1)], PURE, Fraction(1, 10**7), NEAR).delta == 0.0
 
 
-@pytest.mark.parametrize("measure", ["pure", "zcdp", "gdp"])
+@pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
 def test_what_a_release_spends_is_within_what_it_planned(measure: Measure) -> None:
     delta, epsilon = Fraction(1, 10**6), Fraction(1)
-    lapse = delta if measure == "pure" else delta / 2
-    budget = {"pure": Fraction(1), "zcdp": Fraction(1, 50), "gdp": Fraction(1, 50)}[measure]
+    lapse = delta if measure == PURE else delta / 2
+    budget = {PURE: Fraction(1), ZCDP: Fraction(1, 50), GDP: Fraction(1, 50)}[measure]
     parts = [selection_within(budget / 7, lapse / 3, measure, p) for p in (1, 3, 11)]
-    if measure != "pure":
+    if measure != PURE:
         parts[0:1] = [threshold_within(budget / 7, lapse / 3, measure, 2)]  # type: ignore[list-item]
     whole = planned(measure, "laplace", budget, Amount(epsilon, delta), lapse)
     now = spent(parts, amount_of(parts, measure, delta))
     assert now.lapse == sum(e.delta for e in parts) and now.lapse <= lapse
     assert now.within(replace(whole, amount=Amount(Fraction(10), delta)))
-    assert now.pure == (measure == "pure")
+    assert now.pure == (measure == PURE)
     wide = Amount(Fraction(10), delta)
     assert not replace(now, amount=wide, lapse=delta).within(replace(whole, amount=wide, lapse=delta / 2))
 
 
 def test_a_lapse_beyond_its_delta_is_no_cost() -> None:
     with pytest.raises(ValueError, match="a part of delta"):
-        planned("zcdp", "laplace", Fraction(1), Amount(Fraction(1), Fraction(1, 9)), Fraction(1, 8))
+        planned(ZCDP, "laplace", Fraction(1), Amount(Fraction(1), Fraction(1, 9)), Fraction(1, 8))
 
 
 def test_a_person_of_more_partitions_is_more_likely_to_be_given_away() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import ExponentialEvent, cost
+from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
 from dpsynth.curator.journal import LOST
@@ -49,7 +50,7 @@ class Losing:
         return entry.outcome
 
     def spent(self, measure):
-        return sum((cost(e.event, measure) for e in self.entries), Fraction(0))
+        return sum((measure.cost(e.event) for e in self.entries), Fraction(0))
 
 
 FEWER = Grouping({"a": np.array([0, 1, 1])})
@@ -77,12 +78,12 @@ def quiet(monkeypatch):
 
 
 def opened(journal, budget, near=NEAR[0], kind="gaussian"):
-    measure = kind if kind in {"pure", "gdp"} else "zcdp"
-    noise_kind = "gaussian" if kind in {"gaussian", "gdp"} else "laplace"
+    measure = kind if kind in {PURE, GDP} else ZCDP
+    noise_kind = "gaussian" if kind in {"gaussian", GDP} else "laplace"
     return Curator(TABLE, Terms(near, measure, Fraction(budget), noise_kind), journal), measure
 
 
-KINDS = st.sampled_from(["gaussian", "laplace", "pure", "gdp"])
+KINDS = st.sampled_from(["gaussian", "laplace", PURE, GDP])
 PRICES = st.fractions(Fraction(1, 10**6), 10)
 STEPS = st.lists(
     st.tuples(st.sampled_from(["count", "marginals", "choose", "errors"]), st.integers(0, 5), PRICES),
@@ -148,7 +149,7 @@ def test_an_allowance_is_shared_evenly_and_spent_to_the_last_twelve_digits(kind,
     curator.marginals(PAIRS[:n], allowance)
     spent = journal.spent(measure)
     assert allowance * (1 - Fraction(1, 10**12)) <= spent <= allowance
-    each = [cost(e.event, measure) for e in journal.entries]
+    each = [measure.cost(e.event) for e in journal.entries]
     assert max(each) - min(each) <= allowance / 10**12
 
 
@@ -156,11 +157,11 @@ def test_a_lost_answer_is_paid_from_the_release_before_it_shrinks_the_others():
     journal = Losing([True])
     curator, measure = opened(journal, 10)
     curator.marginals(PAIRS[:2], Fraction(1))
-    each = [float(cost(e.event, measure)) for e in journal.entries]
+    each = [float(measure.cost(e.event)) for e in journal.entries]
     assert each == pytest.approx([0.5, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "laplace", "pure"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE])
 def test_a_question_is_refused_before_anything_is_charged_when_nothing_is_left(kind):
     journal = Losing()
     curator, _ = opened(journal, Fraction(1, 2), kind=kind)
@@ -174,7 +175,7 @@ def test_marginals_never_ask_for_more_than_what_remains():
     curator, measure = opened(journal, Fraction(1, 2))
     answers = curator.marginals(PAIRS, Fraction(5))
     assert None not in answers and journal.spent(measure) <= Fraction(1, 2)
-    spent = Curator(TABLE, Terms(NEAR[0], "zcdp", journal.spent("zcdp"), "gaussian"), journal)
+    spent = Curator(TABLE, Terms(NEAR[0], ZCDP, journal.spent(ZCDP), "gaussian"), journal)
     assert spent.remaining == 0 and spent.marginals(PAIRS[:2], Fraction(1)) == [None, None]
 
 
@@ -204,7 +205,7 @@ def test_every_event_states_the_sensitivity_of_the_relation(near):
     assert journal.entries[2].event.sensitivity == 7 * near.l1
     assert journal.entries[3].event.l2_squared == len(PAIRS) * near.l1**2
     apart = Losing()
-    laplace, _ = opened(apart, 10, near, "pure")
+    laplace, _ = opened(apart, 10, near, PURE)
     laplace.marginals([("a",)], Fraction(1))
     laplace.errors(PAIRS, Flat(), Fraction(1))
     assert [e.event.l1 for e in apart.entries] == [near.l1, len(PAIRS) * near.l1]
@@ -356,7 +357,7 @@ def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(k
     chosen = curator.choose_in_turn(PAIRS, Flat(), Fraction(1, 8), most, turns, [0, 1, 2, 3, 4])
     assert len(chosen) == len(set(chosen)) == max(0, min(most, until, 5 - len(barred)))
     assert not barred & set(chosen)
-    costs = [cost(e.event, measure) for e in journal.entries]
+    costs = [measure.cost(e.event) for e in journal.entries]
     assert len(costs) == len(chosen)
     assert all(Fraction(1, 8) * (1 - Fraction(1, 10**12)) <= c <= Fraction(1, 8) for c in costs)
     # Asked once before each choice, with all choices before it, and once more where none is left.
@@ -411,12 +412,12 @@ def test_a_door_on_groups_still_counts_the_single_values_of_a_column():
     answers = coarse.singles(["a", "b"], Fraction(1), [Fraction(3), Fraction(1)])
     assert [m.clique for m in answers] == [("a",), ("b",)]
     assert [m.values.tolist() for m in answers] == [[1, 1, 3], [2, 3]]
-    assert [float(cost(e.event, "zcdp")) for e in journal.entries] == pytest.approx([0.75, 0.25])
-    assert coarse.remaining == 2 - journal.spent("zcdp") and "grouping" not in journal.entries[0].question
+    assert [float(ZCDP.cost(e.event)) for e in journal.entries] == pytest.approx([0.75, 0.25])
+    assert coarse.remaining == 2 - journal.spent(ZCDP) and "grouping" not in journal.entries[0].question
     assert [m.values.tolist() for m in opened(Losing(), 1)[0].singles(["b"], Fraction(1))] == [[2, 3]]
 
 
-@pytest.mark.parametrize(("kind", "scale"), [("pure", 16), ("gaussian", 4), ("gdp", (8 * pi) ** 0.5)])
+@pytest.mark.parametrize(("kind", "scale"), [(PURE, 16), ("gaussian", 4), (GDP, (8 * pi) ** 0.5)])
 def test_a_choice_has_the_scale_that_its_price_buys_under_each_measure(kind, scale):
     journal = Losing()
     curator, measure = opened(journal, 10, NEAR[1], kind)
@@ -428,7 +429,7 @@ def test_a_choice_has_the_scale_that_its_price_buys_under_each_measure(kind, sca
     assert entry.event.scale == pytest.approx(scale, rel=1e-6)
 
 
-@pytest.mark.parametrize(("measure", "kind"), [("gdp", "laplace"), ("pure", "gaussian")])
+@pytest.mark.parametrize(("measure", "kind"), [(GDP, "laplace"), (PURE, "gaussian")])
 def test_noise_that_a_measure_cannot_count_is_refused_before_the_door_opens(measure, kind):
     with pytest.raises(ConfigError, match=rf"privacy\.noise {kind}"):
         Terms(NEAR[0], measure, Fraction(1), kind)
@@ -456,12 +457,12 @@ def test_errors_of_no_candidates_ask_nothing():
     assert distances.shape == (0,) and stddev == 0.0 and journal.entries == []
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "laplace", "pure", "gdp"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE, GDP])
 def test_errors_that_are_lost_are_asked_again_from_what_is_left(kind):
     journal = Losing([True, True])
     curator, measure = opened(journal, 1, kind=kind)
     _, stddev = curator.errors(PAIRS, Flat(), Fraction(2, 5))
-    costs = [float(cost(e.event, measure)) for e in journal.entries]
+    costs = [float(measure.cost(e.event)) for e in journal.entries]
     assert costs == pytest.approx([0.4, 0.4, 0.2])
     scale = getattr(journal.entries[-1].event, "sigma", None) or 2**0.5 * journal.entries[-1].event.scale
     assert stddev == pytest.approx(scale, rel=1e-2)
@@ -471,7 +472,7 @@ def test_errors_that_are_lost_are_asked_again_from_what_is_left(kind):
     assert hopeless.spent(measure) <= 1 and len(hopeless.entries) == 3
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "laplace", "pure", "gdp"])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE, GDP])
 def test_the_error_of_a_cell_is_that_of_the_noise_that_its_price_buys(kind):
     journal = Losing()
     curator, _ = opened(journal, 10, NEAR[3], kind)
@@ -488,7 +489,7 @@ def test_a_door_on_groups_counts_groups_and_pays_from_the_same_budget():
     (answer,) = coarse.marginals([("b", "a")], Fraction(1, 4))
     np.testing.assert_array_equal(answer.values, [[1, 1], [0, 3]])
     assert coarse.errors([("b", "a")], Flat(FEWER), Fraction(1, 4))[0].tolist() == [5]
-    assert fine.remaining == coarse.remaining == 1 - journal.spent("zcdp") < Fraction(3, 4)
+    assert fine.remaining == coarse.remaining == 1 - journal.spent(ZCDP) < Fraction(3, 4)
     np.testing.assert_array_equal(
         fine.marginals([("b", "a")], Fraction(1, 4))[0].values, TABLE.counts(("b", "a"))
     )

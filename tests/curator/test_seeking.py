@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting.events import cost
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import (
@@ -106,7 +106,7 @@ def batches(seed, rows=120, size=50):
 def opened(given, near=ROWS, kind="laplace", losses=0, budget=Fraction(100), delta=Fraction(1, 10)):
     columns = [c for c in (PAY, WELL, CITY, ZIP) if not given or c.name in given[0]]
     notes = Notes(losses)
-    measure = "zcdp" if kind == "gaussian" else "pure"
+    measure = ZCDP if kind == "gaussian" else PURE
     return Curator(
         load_table(given, columns, near, KEY), Terms(near, measure, budget, kind, delta), notes
     ), notes
@@ -297,7 +297,7 @@ def test_values_lost_are_asked_for_again_within_price_and_delta(kind, losses):
     assert door.values_of(CITY, Fraction(1), delta) == ("A",)
     assert len(notes.entries) == losses + 1
     assert sum(e.event.delta for e in notes.entries) <= delta
-    assert all(cost(e.event, door.measure) <= 1 for e in notes.entries)
+    assert all(door.measure.cost(e.event) <= 1 for e in notes.entries)
 
 
 def test_interruptions_that_use_up_the_delta_end_the_asking():
@@ -326,7 +326,7 @@ def test_values_interrupted_while_drawn_are_found_on_resuming_and_ever_after_the
     path, delta = tmp_path / "journal.jsonl", Fraction(1, 100)
 
     def resumed(journal):
-        measure = "zcdp" if kind == "gaussian" else "pure"
+        measure = ZCDP if kind == "gaussian" else PURE
         door = Curator(
             load_table(given, [CITY], ROWS, KEY), Terms(ROWS, measure, Fraction(1), kind, delta), journal
         )
@@ -373,7 +373,7 @@ def test_a_coded_door_goes_on_with_the_budget_and_leaves_the_first_as_it_was(qui
     door, notes = opened(batches(6), budget=Fraction(2))
     door.counts_under(PAY, NumericPlaces((0.0, 2.0, 9.0), 1, False), Fraction(1))
     coded = door.coded(FOUND)
-    assert coded.remaining == door.remaining == 2 - cost(notes.entries[0].event, "pure")
+    assert coded.remaining == door.remaining == 2 - PURE.cost(notes.entries[0].event)
     coded.marginals([("city", "well")], Fraction(1, 2))
     assert door.remaining == coded.remaining and len(notes.entries) == 2
     assert NOWHERE not in coded._table.codes["pay"]

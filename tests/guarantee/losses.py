@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from tests.accounting.laws import least_mu
 
 ALPHAS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0, 500.0)
@@ -27,9 +28,9 @@ def renyi(p: np.ndarray, q: np.ndarray) -> float:
 
 
 LOSS = {
-    "pure": lambda p, q: float((p - q).max()),
-    "zcdp": renyi,
-    "gdp": lambda p, q: float(least_mu(p, q).max() ** 2 / 2),
+    PURE: lambda p, q: float((p - q).max()),
+    ZCDP: renyi,
+    GDP: lambda p, q: float(least_mu(p, q).max() ** 2 / 2),
 }
 """Largest log ratio, rho, or mu^2/2 of the exact trade-off functions, over pairs of log-probabilities."""
 

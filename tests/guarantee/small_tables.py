@@ -13,7 +13,6 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from dpsynth.accounting.events import cost
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Entry, Terms, noise
 from dpsynth.curator.table import PrivateTable
@@ -75,7 +74,7 @@ class Notes:
         return self.entries[-1].outcome
 
     def charged(self, measure: str) -> Fraction:
-        return sum((cost(e.event, measure) for e in self.entries), Fraction(0))
+        return sum((measure.cost(e.event) for e in self.entries), Fraction(0))
 
 
 class Guess:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Terms, noise, scores
 from tests.guarantee.losses import LOSS, log_distribution
@@ -29,7 +30,7 @@ from tests.guarantee.small_tables import (
 )
 from tests.thinned import thinned
 
-NOISE = {"pure": "laplace", "zcdp": "laplace", "gdp": "gaussian"}
+NOISE = {PURE: "laplace", ZCDP: "laplace", GDP: "gaussian"}
 CANDIDATES = [("a",), ("b",), ("a", "b")]
 RISING = Guess(a=[9, 0], b=[0, 900], ab=[9, 9, 9, 0])
 """A row in cell 3 moves the distance of b down, which is chosen nearly always, and the others up."""
@@ -111,10 +112,10 @@ def test_no_neighbour_of_any_small_table_loses_more_than_the_charge(
 @pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
 @pytest.mark.parametrize("weights", [(), (3, 3, 1)])
 def test_some_neighbour_loses_nearly_all_of_the_charge(monkeypatch, near, weights):
-    pure = Choice(monkeypatch, near, "pure", Fraction(1), LOPSIDED, weights=weights)
+    pure = Choice(monkeypatch, near, PURE, Fraction(1), LOPSIDED, weights=weights)
     assert pure.loss > 0.999 * pure.charged
     # Two candidates as likely as each other, and one that is never chosen, lose most of rho and mu.
-    for measure in ("zcdp", "gdp"):
+    for measure in (ZCDP, GDP):
         choice = Choice(monkeypatch, near, measure, Fraction(1, 500), LEVEL, NEVER, weights)
         assert choice.loss > 0.95 * choice.charged
 
@@ -124,12 +125,12 @@ def test_some_neighbour_loses_nearly_all_of_the_charge(monkeypatch, near, weight
 def test_the_order_of_choices_in_turn_loses_no_more_than_they_are_charged_together(
     monkeypatch, near, measure
 ):
-    price, estimates = (Fraction(1), RISING) if measure == "pure" else (Fraction(1, 500), EVEN)
+    price, estimates = (Fraction(1), RISING) if measure == PURE else (Fraction(1, 500), EVEN)
     order = Order(monkeypatch, near, measure, price, estimates)
     assert np.allclose([np.exp(logs).sum() for logs in order.logs.values()], 1)
     assert 1.99 * price < order.charged <= 2 * price
     # A pick of the one whose distance falls leaves two that rise alike, which tell nothing more.
-    least = {"pure": 0.999, "zcdp": 0.5, "gdp": 0.4}[measure]
+    least = {PURE: 0.999, ZCDP: 0.5, GDP: 0.4}[measure]
     assert least < order.loss / order.charged <= 1 + 1e-9
 
 
@@ -143,7 +144,7 @@ def overspent(monkeypatch, near=NEIGHBOURS[0], weights=()) -> bool:
         choice.loss > choice.charged * (1 + 1e-9)
         for measure in NOISE
         for choice in [
-            Choice(monkeypatch, near, measure, *(sharp if measure == "pure" else few), weights=weights)
+            Choice(monkeypatch, near, measure, *(sharp if measure == PURE else few), weights=weights)
         ]
     )
 
@@ -172,7 +173,7 @@ def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(monke
 def test_choices_in_turn_that_are_charged_as_one_are_caught(monkeypatch):
     sound = Notes.charged
     monkeypatch.setattr(Notes, "charged", lambda self, measure: sound(self, measure) / len(self.entries))
-    order = Order(monkeypatch, NEIGHBOURS[0], "pure", Fraction(1), RISING)
+    order = Order(monkeypatch, NEIGHBOURS[0], PURE, Fraction(1), RISING)
     assert order.loss > order.charged * 1.9
 
 
@@ -184,11 +185,11 @@ def test_a_penalty_that_looks_at_the_table_is_caught(monkeypatch):
         return found + np.arange(len(found)) * self._counts.table.rows
 
     monkeypatch.setattr(scores.Distances, "of", nosy)
-    choice = Choice(monkeypatch, NEIGHBOURS[0], "pure", Fraction(1), LEVEL)
+    choice = Choice(monkeypatch, NEIGHBOURS[0], PURE, Fraction(1), LEVEL)
     assert choice.loss > choice.charged * 1.2
 
 
 def test_a_choice_charged_under_gaussian_dp_as_under_zcdp_is_caught(monkeypatch):
     monkeypatch.setattr(ExponentialEvent, "half_mu_squared", ExponentialEvent.rho)
-    choice = Choice(monkeypatch, NEIGHBOURS[0], "gdp", Fraction(1, 500), LEVEL, NEVER)
+    choice = Choice(monkeypatch, NEIGHBOURS[0], GDP, Fraction(1, 500), LEVEL, NEVER)
     assert choice.loss > choice.charged * 1.5

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, load_table, noise
 from dpsynth.curator import door as module
@@ -19,7 +20,7 @@ from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32
 COLUMNS = [Column("a", CategoryPlaces(("x", "y")))]
-KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 ADD, REPLACE = Neighbours("add_remove", "who", 50), Neighbours("replace_one", "who", 50)
 MOST = 3
 
@@ -30,7 +31,7 @@ def batch(rows_each):
     return {"who": pa.array(who, pa.string()), "a": pa.array(cells, pa.string())}
 
 
-def opened(rows_each, near, measure="zcdp", kind="gaussian"):
+def opened(rows_each, near, measure=ZCDP, kind="gaussian"):
     notes = Notes()
     rows = load_rows([batch(rows_each)], COLUMNS, near, KEY)
     return UnboundedCurator(rows, Terms(near, measure, Fraction(100), kind), notes, KEY), notes
@@ -55,7 +56,7 @@ def worst(monkeypatch, near, kind) -> tuple[int, int]:
         for coming in (1, 2, 3, 60) if near.relation == "replace_one" else (0,):
             gap = np.abs(exact(monkeypatch, [*others, coming], near) - before)
             farthest = max(farthest, int((gap**power).sum()))
-    door, notes = opened([1], near, "zcdp", kind)
+    door, notes = opened([1], near, ZCDP, kind)
     door.rows_per_unit(MOST, Fraction(1))
     match notes.entries[0].event:
         case GaussianEvent(l2_squared=declared) | LaplaceEvent(l1=declared):
@@ -112,15 +113,15 @@ def test_counts_of_persons_with_0_7_of_their_noise_would_be_caught(monkeypatch, 
 @pytest.mark.parametrize("bound", [1, 2, 5])
 def test_what_follows_is_bounded_and_charged_by_the_bound_that_was_chosen(monkeypatch, bound):
     monkeypatch.setattr(noise, "add_laplace", lambda values, scale: values)
-    door, notes = opened([1, 3, 9], REPLACE, "pure", "laplace")
+    door, notes = opened([1, 3, 9], REPLACE, PURE, "laplace")
     door.rows_per_unit(MOST, Fraction(1))
     curator = door.bounded(bound)
-    assert curator.remaining == 100 - notes.charged("pure")
+    assert curator.remaining == 100 - notes.charged(PURE)
     (count,) = curator.marginals([("a",)], Fraction(1))
     near = Neighbours("replace_one", "who", bound)
     assert notes.entries[1].event == LaplaceEvent(float(near.l1), near.l1)
     plain = Curator(
-        load_table([batch([1, 3, 9])], COLUMNS, near, KEY), Terms(near, "pure", 1, "laplace"), Notes()
+        load_table([batch([1, 3, 9])], COLUMNS, near, KEY), Terms(near, PURE, 1, "laplace"), Notes()
     )
     (same,) = plain.marginals([("a",)], Fraction(1))
     assert count.values.tolist() == same.values.tolist() and sum(count.values) <= 3 * bound
@@ -129,6 +130,6 @@ def test_what_follows_is_bounded_and_charged_by_the_bound_that_was_chosen(monkey
 def test_rows_that_are_units_have_no_number_of_rows():
     rows = load_rows([batch([1, 2])], COLUMNS, Neighbours("add_remove"), KEY)
     with pytest.raises(ValueError, match="only a person"):
-        UnboundedCurator(rows, Terms(Neighbours("add_remove"), "zcdp", Fraction(1), "gaussian"), Notes(), KEY)
+        UnboundedCurator(rows, Terms(Neighbours("add_remove"), ZCDP, Fraction(1), "gaussian"), Notes(), KEY)
     with pytest.raises(ValueError, match="begin with 1"):
         opened([1], ADD)[0].rows_per_unit(0, Fraction(1))

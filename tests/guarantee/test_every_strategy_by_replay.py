@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import cost
 from dpsynth.config import Spec, compiled
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
@@ -66,7 +65,7 @@ def plan_of(spec: Spec) -> Plan:
 def findings(spec: Spec, journal: Journal) -> list[str]:
     """What a journal holds that its plan does not say, or the other way round."""
     plan, entries = plan_of(spec), journal.entries
-    spent = sum((cost(e.event, plan.measure) for e in entries), Fraction(0))
+    spent = sum((plan.measure.cost(e.event) for e in entries), Fraction(0))
     found = []
     if spent > plan.budget:
         found.append("more was spent than planned")

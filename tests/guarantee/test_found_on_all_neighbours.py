@@ -17,6 +17,7 @@ import pytest
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import Curator, load_table, noise
@@ -29,9 +30,9 @@ from tests.guarantee.losses import LOSS, excess_delta, log_distribution
 from tests.guarantee.small_tables import NEIGHBOURS, Notes
 from tests.guarantee.small_texts import COLUMN, VALUES, curator_on, neighbours_of, tables
 
-KINDS = [("pure", "laplace"), ("zcdp", "laplace"), ("zcdp", "gaussian"), ("gdp", "gaussian")]
+KINDS = [(PURE, "laplace"), (ZCDP, "laplace"), (ZCDP, "gaussian"), (GDP, "gaussian")]
 SLOW = pytest.mark.slow
-NOISE = {"pure": "laplace", "zcdp": "laplace", "gdp": "gaussian"}
+NOISE = {PURE: "laplace", ZCDP: "laplace", GDP: "gaussian"}
 
 
 @cache
@@ -119,7 +120,7 @@ def test_no_neighbour_of_any_small_table_loses_more_by_named_values_than_the_cha
     delta = Fraction(1, 100)
     found = Found(monkeypatch, near, measure, kind, price, delta)
     assert found.charged <= price and found.event.delta <= delta
-    if measure == "pure":
+    if measure == PURE:
         assert found.delta_at(float(found.event.epsilon)) <= float(found.event.delta) * (1 + 1e-9)
     for total in (Fraction(1, 50), Fraction(1, 5)):
         epsilon = guaranteed(found, measure, total)
@@ -135,7 +136,7 @@ def test_some_neighbour_loses_nearly_all_of_the_delta(monkeypatch, near, measure
 
 
 def test_values_that_are_known_are_not_asked_about(monkeypatch):
-    found = Found(monkeypatch, NEIGHBOURS[0], "pure", "laplace", Fraction(1), Fraction(1, 100), VALUES[:2])
+    found = Found(monkeypatch, NEIGHBOURS[0], PURE, "laplace", Fraction(1), Fraction(1, 100), VALUES[:2])
     assert all(sum(1 for p in sets if p > 0) <= 2**4 for sets in found.sets.values())
 
 
@@ -162,7 +163,7 @@ def test_values_of_an_exchanged_row_with_the_sensitivity_of_an_added_one_are_cau
     """It leaves one value and comes to another."""
 
     def overspent() -> bool:
-        found = Found(monkeypatch, NEIGHBOURS[1], "pure", "laplace", Fraction(1, 20), Fraction(3, 10))
+        found = Found(monkeypatch, NEIGHBOURS[1], PURE, "laplace", Fraction(1, 20), Fraction(3, 10))
         return found.delta_at(float(found.event.epsilon)) > float(found.event.delta)
 
     assert not overspent()
@@ -204,7 +205,7 @@ MANY = 3000
 
 def named_as_often_as_claimed(measure: str, kind: str) -> bool:
     """Of values that a number of rows have each, by real draws."""
-    price, delta = Fraction(1, 2) if measure == "pure" else Fraction(1, 8), Fraction(1, 10)
+    price, delta = Fraction(1, 2) if measure == PURE else Fraction(1, 8), Fraction(1, 10)
     for rows in (1, 2, 4):
         cells = pa.array([f"v{i}" for i in range(MANY)] * rows, pa.string())
         terms = Terms(NEIGHBOURS[0], measure, Fraction(100), kind, delta)
@@ -295,7 +296,7 @@ LARGE = Fraction(30)
 def test_some_neighbour_loses_nearly_all_of_the_charge_in_one_run_and_in_several(
     monkeypatch, near, runs, part
 ):
-    medians = Medians(monkeypatch, near, "pure", LARGE, RUNS[runs])
+    medians = Medians(monkeypatch, near, PURE, LARGE, RUNS[runs])
     assert medians.loss > part * medians.charged
 
 
@@ -303,7 +304,7 @@ def test_some_neighbour_loses_nearly_all_of_the_charge_in_one_run_and_in_several
 
 
 def overspent_medians(monkeypatch, near, runs) -> bool:
-    medians = Medians(monkeypatch, near, "pure", LARGE, runs)
+    medians = Medians(monkeypatch, near, PURE, LARGE, runs)
     return medians.loss > medians.charged * (1 + 1e-9)
 
 
@@ -336,7 +337,7 @@ def chosen_as_often_as_claimed(measure: str) -> bool:
     terms = Terms(NEIGHBOURS[0], measure, Fraction(100), NOISE[measure])
     curator = Curator(load_table([{"n": cells}], [COLUMN], NEIGHBOURS[0], b""), terms, notes)
     # An epsilon of about 2.
-    price = {"pure": Fraction(2), "zcdp": Fraction(1, 2), "gdp": Fraction(3, 4)}[measure]
+    price = {PURE: Fraction(2), ZCDP: Fraction(1, 2), GDP: Fraction(3, 4)}[measure]
     runs = [(3 * r, 3 * r + 3) for r in range(MANY)]
     found = curator.medians(COLUMN, np.arange(3.0 * MANY), runs, price)
     p = np.exp(log_distribution(np.array([-2, 0, -2]), notes.entries[0].event.scale))[1]

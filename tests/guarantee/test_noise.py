@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms, bulk_noise, noise
 from dpsynth.curator.table import PrivateTable
@@ -129,7 +130,7 @@ def journalled_spread(tmp_path: Path, kind: str, near: Neighbours) -> float:
     domain = Domain({"a": CELLS})
     table = PrivateTable(domain, {"a": np.arange(CELLS, dtype=np.uint16)}, CELLS)
     journal = Journal.create(tmp_path / "journal.jsonl", {"id": "x"})
-    measure = "zcdp" if kind == "gaussian" else "pure"
+    measure = ZCDP if kind == "gaussian" else PURE
     curator = Curator(table, Terms(near, measure, Fraction(1, 2), kind), journal)
     (answer,) = curator.marginals([("a",)], Fraction(1, 2))
     (entry,) = journal.entries

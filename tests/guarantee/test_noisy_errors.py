@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Terms, noise
 from dpsynth.domain.domain import Clique
@@ -23,7 +24,7 @@ from tests.guarantee.small_tables import (
 from tests.thinned import thinned
 
 CANDIDATES: list[Clique] = [("a",), ("b",), ("a", "b"), ("b",)]
-KINDS = [("zcdp", "gaussian"), ("gdp", "gaussian"), ("pure", "laplace"), ("zcdp", "laplace")]
+KINDS = [(ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace")]
 
 
 def excesses(monkeypatch, near: Neighbours, measure: str, kind: str, estimates: Guess) -> list[float]:
@@ -71,13 +72,13 @@ def test_a_squared_l2_of_marginals_taken_for_that_of_distances_is_caught(monkeyp
         return sound(self, price, l1, len(CANDIDATES) * self.neighbours.l2_squared)
 
     monkeypatch.setattr(Terms, "noised", squared_of_marginals)
-    assert max(excesses(monkeypatch, NEIGHBOURS[1], "zcdp", "gaussian", LEVEL)) > 1
+    assert max(excesses(monkeypatch, NEIGHBOURS[1], ZCDP, "gaussian", LEVEL)) > 1
 
 
 @pytest.mark.parametrize("near", NEIGHBOURS[1:], ids=lambda n: f"{n.relation} {n.unit}")
 def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(monkeypatch, near):
     monkeypatch.setattr(Neighbours, "l1", 1)
-    assert max(excesses(monkeypatch, near, "zcdp", "gaussian", LEVEL)) > 1
+    assert max(excesses(monkeypatch, near, ZCDP, "gaussian", LEVEL)) > 1
 
 
 # The noise that distances really get, against what is charged and what a strategy is told.

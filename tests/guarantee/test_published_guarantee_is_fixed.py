@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth.accounting.accountants import epsilon_of
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.measures import GDP, PURE
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, noise
 from dpsynth.curator import partition_selection as selection
@@ -95,14 +95,14 @@ def differing(plan: Plan, stated: list[Guarantee]) -> list[str]:
     """Figures that aren't the same under all outcomes, or not what was planned, but for the last digits."""
     delta = None if plan.delta is None else plan.delta - plan.naming_delta
     fixed = {
-        "epsilon": float(epsilon_of(plan.measure, plan.budget, delta)),
+        "epsilon": float(plan.measure.epsilon(plan.budget, delta)),
         "delta": float(plan.spent_delta),
         "lapse": float(plan.naming_delta),
-        "rho": None if plan.measure == "pure" else float(plan.budget),
-        "mu": float(2 * plan.budget) ** 0.5 if plan.measure == "gdp" else None,
+        "rho": None if plan.measure == PURE else float(plan.budget),
+        "mu": float(2 * plan.budget) ** 0.5 if plan.measure == GDP else None,
         "unit": plan.neighbours.unit,
         "neighbours": plan.neighbours.relation,
-        "accountant": "sequential" if plan.measure == "pure" else plan.measure,
+        "accountant": plan.measure.accountant,
     }
     assert set(fixed) == set(asdict(stated[0])), (
         "a figure is stated of which nobody asked whether it is fixed"

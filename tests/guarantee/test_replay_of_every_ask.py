@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent, cost
+from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, scores
 from dpsynth.curator.marginals import ExactCounts
@@ -27,7 +28,7 @@ from tests.guarantee.asking import Rows, observed
 from tests.guarantee.observed import Transcript, excess, watched_draws
 
 CELLS = list(product(range(3), range(2), range(4)))
-KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 NEAR = [Neighbours("add_remove"), Neighbours("replace_one")]
 ADD, REPLACE = NEAR
 KIND_OF = {"marginal": "count", "choose": "choice", "errors": "errors"}
@@ -95,8 +96,8 @@ def test_no_neighbour_changes_a_question_or_moves_an_answer_further_than_declare
 def test_what_was_asked_composes_to_the_budget_and_to_nearly_all_of_it(tmp_path, measure, kind):
     record, _ = observed(table(), ADD, measure, kind, tmp_path / "journal.jsonl")
     events = [a.event for a in record.asked]
-    assert Fraction(2) * (1 - Fraction(1, 10**9)) <= sum(cost(e, measure) for e in events) <= 2
-    delta = None if measure == "pure" else Fraction(1, 10**6)
+    assert Fraction(2) * (1 - Fraction(1, 10**9)) <= sum(measure.cost(e) for e in events) <= 2
+    delta = None if measure == PURE else Fraction(1, 10**6)
     assert compose(events, measure, delta, ADD).epsilon >= 1.99
 
 
@@ -110,7 +111,7 @@ def test_a_door_that_weighs_by_the_table_is_caught(tmp_path, monkeypatch):
         return sound(self, candidates, estimates, price, [self._table.rows] * len(candidates), weights)
 
     monkeypatch.setattr(Curator, "choose", nosy)
-    assert "another question" in findings(tmp_path, ADD, "zcdp", "gaussian")[0][0]
+    assert "another question" in findings(tmp_path, ADD, ZCDP, "gaussian")[0][0]
 
 
 def test_groups_made_from_exact_counts_are_caught(tmp_path, monkeypatch):
@@ -122,7 +123,7 @@ def test_groups_made_from_exact_counts_are_caught(tmp_path, monkeypatch):
         return sound(self, asking.Grouping({"c": groups}))
 
     monkeypatch.setattr(Curator, "grouped", nosy)
-    assert "another question" in " ".join(findings(tmp_path, REPLACE, "zcdp", "gaussian")[0])
+    assert "another question" in " ".join(findings(tmp_path, REPLACE, ZCDP, "gaussian")[0])
 
 
 def test_errors_that_answer_exactly_beside_the_journal_are_caught(tmp_path, monkeypatch):
@@ -133,14 +134,14 @@ def test_errors_that_answer_exactly_beside_the_journal_are_caught(tmp_path, monk
         return self._distances.of(candidates, estimates, estimates.fingerprint()), stddev
 
     monkeypatch.setattr(Curator, "errors", leaky)
-    found = findings(tmp_path, ADD, "pure", "laplace")[0]
+    found = findings(tmp_path, ADD, PURE, "laplace")[0]
     assert any("something else was told" in f or "another question" in f for f in found)
 
 
 def test_rows_counted_in_two_cells_are_caught(tmp_path, monkeypatch):
     sound = ExactCounts.of
     monkeypatch.setattr(ExactCounts, "of", lambda self, clique: 2 * sound(self, clique))
-    assert any("sensitivity" in f for f in findings(tmp_path, ADD, "zcdp", "gaussian")[0])
+    assert any("sensitivity" in f for f in findings(tmp_path, ADD, ZCDP, "gaussian")[0])
 
 
 def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
@@ -148,7 +149,7 @@ def test_estimates_stretched_over_a_marginal_are_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(
         scores, "_distance", lambda counts, guess: int(np.abs(counts[..., None] - [0, 0, 0]).sum())
     )
-    assert any("sensitivity" in f for f in findings(tmp_path, ADD, "zcdp", "laplace")[0])
+    assert any("sensitivity" in f for f in findings(tmp_path, ADD, ZCDP, "laplace")[0])
 
 
 # Charges come before draws, on disk, for these questions too.
@@ -176,13 +177,13 @@ def test_a_dropped_charge_for_noisy_errors_would_be_caught(monkeypatch, tmp_path
             sound(self, record)
 
     monkeypatch.setattr(Journal, "_append", forgetful)
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", "zcdp", "gaussian")
+    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", ZCDP, "gaussian")
     assert any(charges < draws for draws, charges in seen)
 
 
 def test_a_charge_of_the_wrong_size_for_noisy_errors_would_be_caught(monkeypatch, tmp_path):
     """The events of the journal are what the guarantee is made of: the k of k distances must be in them."""
-    record, _ = observed(table(), ADD, "pure", "laplace", tmp_path / "journal.jsonl")
+    record, _ = observed(table(), ADD, PURE, "laplace", tmp_path / "journal.jsonl")
     (event,) = (a.event for a in record.asked if a.question["ask"] == "errors")
     assert event == LaplaceEvent(event.scale, 3)
-    assert cost(LaplaceEvent(event.scale, 1), "pure") < cost(event, "pure") <= asking.SIXTH
+    assert PURE.cost(LaplaceEvent(event.scale, 1)) < PURE.cost(event) <= asking.SIXTH

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.accounting.events import ExponentialEvent, cost
+from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Journal, Terms, load_table, loading, noise
 from dpsynth.curator import domain_questions as seeking
@@ -31,7 +32,7 @@ from dpsynth.errors import DpsynthError
 from tests.guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
 KEY = b"k" * 32
-KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 NEAR = [
     Neighbours("add_remove"),
     Neighbours("replace_one"),
@@ -187,7 +188,7 @@ def test_no_neighbour_changes_a_question_or_moves_an_answer_further_than_declare
     # The neighbours are bad enough: some move each answer to a fixed question all the way.
     fixed = [0, 1, 3, 4, 5 + len(counted) + 1]
     assert [farthest[i] for i in fixed] == [near.l1] * 5
-    spent = sum(cost(a.event, measure) for a in record.asked)
+    spent = sum(measure.cost(a.event) for a in record.asked)
     assert spent <= (6 + len(counted) + 1) * PRICE and sum(a.event.delta for a in record.asked) <= DELTA
 
 
@@ -199,10 +200,10 @@ def test_nothing_but_answers_differs_where_noise_is_pinned(tmp_path, monkeypatch
     )
     monkeypatch.setattr(noise, "choose_index", lambda scores, scale: len(scores) // 2)
     monkeypatch.setattr(seeking, "_selected", lambda held, event: ["B", "C"])
-    one, told = observed(base(), near, "zcdp", "gaussian", tmp_path / "0.jsonl")
+    one, told = observed(base(), near, ZCDP, "gaussian", tmp_path / "0.jsonl")
     whole = (tmp_path / "0.jsonl").read_bytes()
     for i, (_, rows) in enumerate(neighbours(base(), near), 1):
-        two, told_again = observed(rows, near, "zcdp", "gaussian", tmp_path / f"{i}.jsonl")
+        two, told_again = observed(rows, near, ZCDP, "gaussian", tmp_path / f"{i}.jsonl")
         assert told == told_again
         assert excess(one, two) == []
         assert (tmp_path / f"{i}.jsonl").read_bytes() == whole
@@ -219,7 +220,7 @@ def finds(folder: Path, near: Neighbours, measure: str, kind: str, words: str) -
 def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(tmp_path, monkeypatch, near):
     monkeypatch.setattr(Neighbours, "l1", 1)
     monkeypatch.setattr(Neighbours, "l2_squared", 1)
-    found = findings(tmp_path, near, "pure", "laplace")[0]
+    found = findings(tmp_path, near, PURE, "laplace")[0]
     for ask in ("counts", "medians", "values"):
         assert any(f"'ask': '{ask}'" in f and "sensitivity" in f for f in found)
 
@@ -227,7 +228,7 @@ def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(tmp_p
 @pytest.mark.parametrize("near", NEAR[2:], ids=lambda n: n.relation)
 def test_rows_counted_in_place_of_persons_are_caught(tmp_path, monkeypatch, near):
     monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)
-    assert finds(tmp_path, near, "zcdp", "gaussian", "more than once")
+    assert finds(tmp_path, near, ZCDP, "gaussian", "more than once")
 
 
 @pytest.mark.parametrize("near", NEAR[2:], ids=lambda n: n.relation)
@@ -241,7 +242,7 @@ def test_texts_whose_rows_were_not_bounded_are_caught(tmp_path, monkeypatch, nea
         "unique",
         lambda *a, **k: (sound(*a, **k)[0], np.array([1])) if "return_counts" in k else sound(*a, **k),
     )
-    assert finds(tmp_path, near, "zcdp", "gaussian", "sensitivity")
+    assert finds(tmp_path, near, ZCDP, "gaussian", "sensitivity")
 
 
 def test_a_question_that_says_how_many_texts_there_are_is_caught(tmp_path, monkeypatch):
@@ -251,7 +252,7 @@ def test_a_question_that_says_how_many_texts_there_are_is_caught(tmp_path, monke
         return sound(self, column, price, delta, (*known, f"{len(self._table.texts[column.name].distinct)}"))
 
     monkeypatch.setattr(seeking.DomainQuestions, "values_of", nosy)
-    assert finds(tmp_path, NEAR[0], "zcdp", "gaussian", "another question")
+    assert finds(tmp_path, NEAR[0], ZCDP, "gaussian", "another question")
 
 
 def test_a_charge_that_depends_on_the_table_is_caught(tmp_path, monkeypatch):
@@ -261,7 +262,7 @@ def test_a_charge_that_depends_on_the_table_is_caught(tmp_path, monkeypatch):
         return sound(self, column, places, price if self._table.rows % 2 else price / 2)
 
     monkeypatch.setattr(seeking.DomainQuestions, "counts_under", nosy)
-    assert finds(tmp_path, NEAR[0], "zcdp", "gaussian", "another question")
+    assert finds(tmp_path, NEAR[0], ZCDP, "gaussian", "another question")
 
 
 def test_values_told_beside_the_journal_are_caught(tmp_path, monkeypatch):
@@ -272,7 +273,7 @@ def test_values_told_beside_the_journal_are_caught(tmp_path, monkeypatch):
         return tuple(sorted({*found, *self._held(column, self._table.texts[column.name], known)}))
 
     monkeypatch.setattr(seeking.DomainQuestions, "values_of", leaky)
-    assert findings(tmp_path, NEAR[0], "pure", "laplace")[0]
+    assert findings(tmp_path, NEAR[0], PURE, "laplace")[0]
 
 
 def test_numbers_beyond_the_cuts_that_end_the_asking_are_caught(tmp_path, monkeypatch):
@@ -284,7 +285,7 @@ def test_numbers_beyond_the_cuts_that_end_the_asking_are_caught(tmp_path, monkey
         return sound(numbers, rows, cuts, runs)
 
     monkeypatch.setattr(seeking, "_balances", strict)
-    assert finds(tmp_path, NEAR[0], "zcdp", "gaussian", "out of range")
+    assert finds(tmp_path, NEAR[0], ZCDP, "gaussian", "out of range")
 
 
 # Charges come before draws, on disk, for these questions too.
@@ -312,7 +313,7 @@ def test_a_dropped_charge_would_be_caught(monkeypatch, tmp_path, ask):
             sound(self, record)
 
     monkeypatch.setattr(Journal, "_append", forgetful)
-    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", "zcdp", "laplace")
+    seen = draws_and_charges(monkeypatch, tmp_path / "journal.jsonl", ZCDP, "laplace")
     assert seen[-1][1] < 10
 
 
@@ -323,7 +324,7 @@ def test_values_found_without_a_delta_in_the_terms_are_refused_before_anything_i
     table = load_table([{"city": pa.array(["A", "B"])}], COLUMNS[2:3], NEAR[0], KEY)
     journal = Journal.create(tmp_path / "journal.jsonl", {"id": "x"})
     for delta in (Fraction(0), DELTA / 2):
-        curator = Curator(table, Terms(NEAR[0], "pure", Fraction(2), "laplace", delta), journal)
+        curator = Curator(table, Terms(NEAR[0], PURE, Fraction(2), "laplace", delta), journal)
         with pytest.raises(DpsynthError, match="refused before anything was drawn"):
             curator.values_of(COLUMNS[2], PRICE, DELTA)
     assert journal.entries == []

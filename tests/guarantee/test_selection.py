@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dpsynth.accounting.events import ExponentialEvent, exponential_within
+from dpsynth.accounting.events import ExponentialEvent
+from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.scales import exponential_within
 from dpsynth.curator import noise
 from tests.accounting.laws import least_mu
 
@@ -64,7 +66,7 @@ def worst_losses(event: ExponentialEvent) -> tuple[float, float, float]:
 @pytest.mark.parametrize("sensitivity", [1, 2, 5, 10])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(4)])
 def test_no_neighbour_loses_more_than_the_event_charges(sensitivity: int, epsilon: Fraction) -> None:
-    event = exponential_within(epsilon, "pure", sensitivity)
+    event = exponential_within(epsilon, PURE, sensitivity)
     loss, rho, half_mu_squared = worst_losses(event)
     assert loss <= float(event.epsilon) * (1 + 1e-9)
     assert rho <= float(event.rho) * (1 + 1e-9)

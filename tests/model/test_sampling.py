@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from dpsynth.accounting.measures import GDP
 from dpsynth.domain.domain import Domain
 from dpsynth.model import MarkovRandomField, estimate, rounding, sample, sampling
 from dpsynth.model.conditioning import ImpossibleEvidence
@@ -169,7 +170,7 @@ def measured_by(name):
     for column, source in (("b", "a"), ("c", "a"), ("d", "b"), ("e", "c"), ("f", "c")):
         noise = rng.integers(0, domain.sizes[column], 9000)
         rows[column] = np.where(rng.random(9000) < 0.7, rows[source] % domain.sizes[column], noise)
-    door = FakeCurator(domain, rows, Fraction(2), rng, measure="gdp")
+    door = FakeCurator(domain, rows, Fraction(2), rng, measure=GDP)
     problem = problem_of(door, one_way=Fraction(1, 2), structure=Fraction(1, 2), max_cells=110)
     selection = strategy_of(name).select(door, problem)
     return estimate(domain, [*problem.singles, *(m for m in selection.answers if m is not None)]).model

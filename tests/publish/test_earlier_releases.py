@@ -13,6 +13,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
+from dpsynth.accounting.measures import PURE
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.earlier_releases import MOST_PERIODS, answers_of, earlier_releases, weighed
@@ -24,7 +25,7 @@ from dpsynth.publish import compute_statistics, write_public
 from dpsynth.publish.explanation import assumption
 
 TODAY = date(2026, 5, 1)
-COST = planned("pure", "laplace", Fraction(1, 2), Amount(Fraction(1, 2), Fraction(1, 10**8)))
+COST = planned(PURE, "laplace", Fraction(1, 2), Amount(Fraction(1, 2), Fraction(1, 10**8)))
 
 
 def slice_of(label: str, column: str = "seen") -> Slice:
@@ -42,7 +43,7 @@ def entry(
 
 def account(*entries: ReleaseEntry) -> Balance:
     cap = (CapChange(Amount(Fraction(9), Fraction(1, 10**6)), TODAY),)
-    return Balance("people", "one row", "add_remove", "sequential", cap, entries, TODAY)
+    return Balance("people", "one row", "add_remove", PURE, cap, entries, TODAY)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.ledger.balance import Balance, CapChange, Filter
 from dpsynth.ledger.chart import as_of, chart
 from dpsynth.ledger.ledger import Ledger
@@ -127,7 +128,7 @@ def corners(path: str) -> list[tuple[float, float]]:
 
 
 def test_the_picture_ends_at_what_is_counted_and_its_projection_at_the_cap(months: Months) -> None:
-    months.filter, months.cap = "sequential", ("6", "0")
+    months.filter, months.cap = PURE, ("6", "0")
     months.release(*range(5))
     months.ledger.change_cap("visits", Amount(Fraction(9), Fraction(0)), "more")
     view = account_view(months.account, months.today)
@@ -172,7 +173,7 @@ def test_a_picture_of_any_length_has_a_few_labelled_days(months: Months, days: i
 
 @pytest.mark.parametrize(
     ("kind", "cap"),
-    [("zcdp", ("0", "1e-6")), ("zcdp", ("0.001", "1e-9")), ("sequential", ("0", "0"))],
+    [(ZCDP, ("0", "1e-6")), (ZCDP, ("0.001", "1e-9")), (PURE, ("0", "0"))],
 )
 def test_a_cap_below_what_is_counted_or_of_nothing_still_has_a_page(
     months: Months, kind: Filter, cap: tuple[str, str]

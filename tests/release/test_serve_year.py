@@ -11,6 +11,7 @@ import pytest
 
 from dpsynth import load
 from dpsynth.accounting.accountants import float_up
+from dpsynth.accounting.measures import GDP
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.starter.examples import write_example
 from tests.release import clock
@@ -40,7 +41,7 @@ def test_a_year_of_months_is_released_and_the_thirteenth_is_refused(tmp_path: Pa
             (run,) = served.jump(datetime(year, following, 1, 2, 0, 1, tzinfo=UTC))
             assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
             balance = Ledger(ledger).balance("randhie-monthly")
-            assert balance is not None and balance.filter == "gdp"
+            assert balance is not None and balance.filter == GDP
             last = balance.releases[-1]
             assert (last.occasion, last.state) == (f"2026-{month:02}", "closed")
             # As planned, and no more: what the journals say is within what was reserved.

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpsynth.accounting.events import gaussian_within, laplace_within
+from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.scales import gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import Occasion
@@ -93,7 +94,7 @@ def test_the_question_costs_what_the_plan_says_and_the_rest_is_for_the_answers(l
     assert (first.step, first.questions) == ("domain: max_rows", 1)
     moved = 2 if relation == "replace_one" else 1
     if delta is None:
-        assert first.scale == laplace_within(plan.rows_price, "pure", moved).scale
+        assert first.scale == laplace_within(plan.rows_price, PURE, moved).scale
     else:
         assert first.scale == gaussian_within(plan.rows_price, moved, plan.measure).sigma
     assert sum(step.share for step in plan.steps) == pytest.approx(1)

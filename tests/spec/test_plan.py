@@ -6,17 +6,10 @@ from itertools import product
 
 import pytest
 
-from dpsynth.accounting.accountants import epsilon_of
-from dpsynth.accounting.events import (
-    ExponentialEvent,
-    GaussianEvent,
-    LaplaceEvent,
-    cost,
-    exponential_within,
-    gaussian_within,
-    laplace_within,
-)
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.scales import exponential_within, gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
@@ -93,7 +86,7 @@ def costs(plan, step):
     """What the answers of a step cost at the scales that the plan states."""
     scales = list(step.scale_of.values()) or [step.scale] * step.questions
     assert len(scales) == step.questions
-    return [cost(event_of(plan, step, s), plan.measure) for s in scales]
+    return [plan.measure.cost(event_of(plan, step, s)) for s in scales]
 
 
 def test_the_stated_scales_cost_what_the_plan_says_and_together_at_most_the_budget(any_plan):
@@ -110,9 +103,9 @@ def test_the_budget_implies_no_more_than_the_epsilon_asked_for(any_plan):
     plan, spec = any_plan
     asked = Fraction(spec.privacy.epsilon)
     assert plan.epsilon == asked
-    implied = epsilon_of(plan.measure, plan.budget, plan.delta)
+    implied = plan.measure.epsilon(plan.budget, plan.delta)
     assert asked * (1 - Fraction(1, 10**9)) <= implied <= asked
-    assert plan.spent_delta == (0 if plan.measure == "pure" else Fraction(spec.privacy.delta))
+    assert plan.spent_delta == (0 if plan.measure == PURE else Fraction(spec.privacy.delta))
 
 
 def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
@@ -154,7 +147,7 @@ def test_prices_of_any_number_of_columns_sum_to_the_budget_and_not_a_digit_more(
     near = Neighbours("add_remove")
     shares = Shares(Fraction(1, 3), Fraction(1, 7), Fraction(1, 2))
     outlined = Outlined(1, columns // 2, columns // 3, columns - 1, 10, shares)
-    for measure, noise in (("zcdp", "gaussian"), ("gdp", "gaussian"), ("pure", "laplace")):
+    for measure, noise in ((ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace")):
         steps = Spending(budget, measure, near, noise).steps(shares, outlined, domain)
         plan = Terms(near, measure)
         spent = sum((sum(costs(plan, s), Fraction(0)) for s in steps), Fraction(0))
@@ -206,19 +199,19 @@ def test_noise_and_measure_follow_the_config_and_the_strategy(plan_of):
 
     choice, gaussian, laplace = "exponential mechanism", "discrete Gaussian", "discrete Laplace"
     pure, free, zcdp, with_delta, sequential = PRIVACIES
-    assert kinds(pure, "choices") == ("pure", {laplace, choice})
-    assert kinds(sequential, "both") == ("pure", {laplace, choice})
+    assert kinds(pure, "choices") == (PURE, {laplace, choice})
+    assert kinds(sequential, "both") == (PURE, {laplace, choice})
     for manner, mechanisms in (
         ("choices", {gaussian, choice}),
         ("both", {gaussian, choice}),
         ("distances", {gaussian}),
         ("none", {gaussian}),
     ):
-        assert kinds(free, manner) == ("gdp", mechanisms)
-        assert kinds(free + ", accountant: gdp", manner) == ("gdp", mechanisms)
-        assert kinds(zcdp, manner) == ("zcdp", mechanisms)
-    assert kinds(with_delta, "choices") == ("zcdp", {laplace, choice})
-    assert kinds(with_delta, "distances") == ("zcdp", {laplace})
+        assert kinds(free, manner) == (GDP, mechanisms)
+        assert kinds(free + ", accountant: gdp", manner) == (GDP, mechanisms)
+        assert kinds(zcdp, manner) == (ZCDP, mechanisms)
+    assert kinds(with_delta, "choices") == (ZCDP, {laplace, choice})
+    assert kinds(with_delta, "distances") == (ZCDP, {laplace})
 
 
 def test_a_strategy_is_outlined_under_the_measure_in_force(plan_of):
@@ -242,7 +235,7 @@ def test_gaussian_accounting_allows_less_noise_for_the_same_guarantee(plan_of, m
 
 @pytest.mark.parametrize("manner", ["choices", "distances", "both"])
 def test_the_accountant_is_the_one_with_less_noise_in_the_last_step_where_it_may_be_chosen(plan_of, manner):
-    for epsilon, measure in (("0.1", "gdp"), ("1", "gdp"), ("1000", "zcdp")):
+    for epsilon, measure in (("0.1", GDP), ("1", GDP), ("1000", ZCDP)):
         privacy = f"epsilon: {epsilon}, delta: 1.0e-9"
         free, _ = plan_of(privacy, outline=Outline(manner=manner))
         assert free.measure == measure

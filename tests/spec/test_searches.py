@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth.accounting.events import cost, selection_within, threshold_within
+from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.scales import selection_within, threshold_within
 from dpsynth.config import Spec, compiled
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericPlaces
@@ -74,7 +75,7 @@ def test_searches_cost_their_share_and_what_names_values_half_of_delta(spec: Spe
     assert sum(step.share for step in plan.steps) == pytest.approx(1)
     for search in plan.searches[:2]:
         event = threshold_within(search.price, search.delta, plan.measure, 1)
-        assert cost(event, plan.measure) <= search.price and event.delta <= search.delta
+        assert plan.measure.cost(event) <= search.price and event.delta <= search.delta
 
 
 def test_few_searches_get_the_least_share(load_text) -> None:
@@ -86,8 +87,8 @@ def test_few_searches_get_the_least_share(load_text) -> None:
 def test_naming_values_takes_all_of_delta_where_nothing_else_needs_it(load_text) -> None:
     pure = OPEN.replace("delta: 1.0e-9", "delta: 1.0e-9, noise: laplace, accountant: sequential")
     plan = make_plan(compiled(load_text(pure)), AUTO)
-    assert plan.measure == "pure" and plan.spent_delta == plan.delta == Fraction(1, 10**9)
-    event = selection_within(plan.searches[0].price, plan.searches[0].delta, "pure", 1)
+    assert plan.measure == PURE and plan.spent_delta == plan.delta == Fraction(1, 10**9)
+    event = selection_within(plan.searches[0].price, plan.searches[0].delta, PURE, 1)
     assert event.epsilon <= plan.searches[0].price
 
 

@@ -7,6 +7,7 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
@@ -21,7 +22,7 @@ def run(
     method,
     seed=0,
     budget=Fraction(1, 10),
-    measure="zcdp",
+    measure=ZCDP,
     noise="gaussian",
     max_cells=10**6,
     one_way=Fraction(1, 5),
@@ -69,11 +70,11 @@ def test_penalties_are_the_expected_error_of_a_gaussian_marginal_and_weights_the
         assert list(weights) == [round(1000 * shared[c] / most) for c in candidates]
 
 
-@pytest.mark.parametrize(("measure", "noise", "factor"), [("zcdp", "gaussian", 4), ("pure", "laplace", 2)])
+@pytest.mark.parametrize(("measure", "noise", "factor"), [(ZCDP, "gaussian", 4), (PURE, "laplace", 2)])
 def test_the_price_grows_exactly_when_a_measurement_moved_the_model_by_no_more_than_its_noise(
     measure, noise, factor
 ):
-    budget, one_way = Fraction(1, 10) if measure == "zcdp" else Fraction(1, 4), Fraction(4, 5)
+    budget, one_way = Fraction(1, 10) if measure == ZCDP else Fraction(1, 4), Fraction(4, 5)
     grown, kept = 0, 0
     for seed in range(6):
         door, problem, found, asked = run("aim", seed, budget, measure, noise, one_way=one_way)

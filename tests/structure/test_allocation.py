@@ -5,15 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.structure import strategy_of
-from dpsynth.structure.allocation import burden, error_power, importance, parts_of
+from dpsynth.structure.allocation import burden, importance, parts_of
 from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 7, "d": 20})
 CLIQUES = [("a", "b"), ("b", "d"), ("c", "d"), ("a", "b", "c")]
-TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
+TERMS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 
 
 def door_on(measure, noise, budget=Fraction(1)):
@@ -51,12 +52,12 @@ def test_no_shift_of_budget_between_two_cliques_lowers_the_expected_weighted_err
 def test_the_power_is_the_one_by_which_a_door_s_errors_fall(measure, noise):
     door = door_on(measure, noise)
     small, large = door.cell_error(Fraction(1, 10**6)), door.cell_error(Fraction(1, 10**4))
-    assert small / large == pytest.approx(100 ** error_power(measure), rel=1e-3)
+    assert small / large == pytest.approx(100**measure.error_power, rel=1e-3)
 
 
 def test_under_gaussian_noise_costs_grow_with_the_two_thirds_power():
-    assert burden("zcdp", 8.0) == pytest.approx(4.0) and burden("gdp", 27.0) == pytest.approx(9.0)
-    assert burden("pure", 9.0) == pytest.approx(3.0)
+    assert burden(ZCDP, 8.0) == pytest.approx(4.0) and burden(GDP, 27.0) == pytest.approx(9.0)
+    assert burden(PURE, 9.0) == pytest.approx(3.0)
 
 
 def test_what_a_workload_leaves_out_still_has_a_positive_share():
@@ -69,7 +70,7 @@ def test_what_a_workload_leaves_out_still_has_a_positive_share():
 
 
 def test_where_nothing_may_be_measured_the_rest_of_the_budget_measures_the_columns_again():
-    door = door_on("zcdp", "gaussian")
+    door = door_on(ZCDP, "gaussian")
     problem = problem_of(door, one_way=Fraction(1, 4), structure=Fraction(1, 4), max_cells=1)
     found = strategy_of("mst").select(door, problem)
     assert found.cliques == () and [m.clique for m in found.singles] == [(c,) for c in DOMAIN.columns]
@@ -78,7 +79,7 @@ def test_where_nothing_may_be_measured_the_rest_of_the_budget_measures_the_colum
 
 
 def test_fixed_measures_the_listed_cliques_and_the_wanted_pairs_once_and_nothing_else():
-    door = door_on("zcdp", "gaussian")
+    door = door_on(ZCDP, "gaussian")
     wanted = (("a", "b"), ("b", "d"))
     problem = problem_of(door, one_way=Fraction(1, 4), structure=Fraction(0), wanted=wanted)
     before = len(door.asked)
@@ -87,13 +88,13 @@ def test_fixed_measures_the_listed_cliques_and_the_wanted_pairs_once_and_nothing
     assert found.cliques == (("a", "b"), ("b", "d"), ("a", "b", "c"), ("c", "d"))
     assert [c for _, (c,), _ in door.asked[before:]] == list(found.cliques)
     assert door.exhausted
-    parts = parts_of(problem, "zcdp", found.cliques)
+    parts = parts_of(problem, ZCDP, found.cliques)
     prices = [price for _, _, price in door.asked[before:]]
     assert prices == [p / sum(parts) * Fraction(3, 4) for p in parts]
 
 
 def test_fixed_says_how_many_cells_its_tree_has_before_anything_is_asked():
     fixed = strategy_of("fixed", [("a", "b"), ("b", "c"), ("c", "a")])
-    assert fixed.outline(DOMAIN.sizes, (), "zcdp", "gaussian").cells == 2 * 3 * 7 + 20
-    assert fixed.outline(DOMAIN.sizes, (("c", "d"),), "zcdp", "gaussian").cells == 2 * 3 * 7 + 7 * 20
-    assert fixed.outline(DOMAIN.sizes, (("c", "d"),), "zcdp", "gaussian").cliques == 4
+    assert fixed.outline(DOMAIN.sizes, (), ZCDP, "gaussian").cells == 2 * 3 * 7 + 20
+    assert fixed.outline(DOMAIN.sizes, (("c", "d"),), ZCDP, "gaussian").cells == 2 * 3 * 7 + 7 * 20
+    assert fixed.outline(DOMAIN.sizes, (("c", "d"),), ZCDP, "gaussian").cliques == 4

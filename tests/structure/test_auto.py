@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
@@ -22,8 +23,8 @@ from tests.fake_curator import FakeCurator, problem_of
 from tests.structure.drawn_pairs import forest
 
 AUTO = STRATEGIES["auto"]
-TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
-BUDGET = {"zcdp": Fraction(1, 50), "gdp": Fraction(1, 50), "pure": Fraction(1)}
+TERMS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
+BUDGET = {ZCDP: Fraction(1, 50), GDP: Fraction(1, 50), PURE: Fraction(1)}
 
 
 @st.composite
@@ -73,7 +74,7 @@ def situations(draw, largest=10):
     )
 
 
-def ready(domain, rows, seed, measure="zcdp", noise="gaussian", budget=None, **terms):
+def ready(domain, rows, seed, measure=ZCDP, noise="gaussian", budget=None, **terms):
     """A door on a table of independent uniform columns."""
     rng = np.random.default_rng(seed)
     codes = {c: rng.integers(0, size, rows) for c, size in domain.sizes.items()}
@@ -233,7 +234,7 @@ def test_columns_of_one_place_are_in_no_clique_but_a_wanted_one():
 
 
 def test_a_table_of_one_column_has_it_measured_again():
-    said = AUTO.outline({"a": 5}, (), "zcdp", "gaussian")
+    said = AUTO.outline({"a": 5}, (), ZCDP, "gaussian")
     assert (said.choices, said.errors, said.cliques, said.cells) == (0, 0, 1, 5)
     door = ready(Domain({"a": 5}), 100, 1)
     problem = problem_of(door, one_way=door.budget * said.shares.one_way, structure=Fraction(0))
@@ -274,7 +275,7 @@ def test_the_outline_holds_where_a_config_allows_a_larger_model_than_the_default
     door = FakeCurator(domain, codes, Fraction(1000), rng)
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=10**7)
     cells = Triangulation.of(domain, AUTO.select(door, problem).cliques).cells
-    assert AUTO.max_cells < cells <= AUTO.outline(domain.sizes, (), "zcdp", "gaussian").cells
+    assert AUTO.max_cells < cells <= AUTO.outline(domain.sizes, (), ZCDP, "gaussian").cells
 
 
 @pytest.mark.parametrize(("measure", "noise"), TERMS)
@@ -405,7 +406,7 @@ def test_few_columns_are_chosen_from_without_the_exponential_mechanism_and_many_
         problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
         AUTO.select(door, problem)
         assert {kind for kind, _, _ in door.asked} == expected
-        said = AUTO.outline(domain.sizes, (), "zcdp", "gaussian")
+        said = AUTO.outline(domain.sizes, (), ZCDP, "gaussian")
         assert (said.choices > 0) == ("choose" in expected)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dpsynth.accounting.measures import GDP
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Triangulation
@@ -30,9 +31,7 @@ def chain(rows=20_000, changed=()):
 
 
 def door_of(codes, seed, budget=Fraction(1, 20), domain=DOMAIN):
-    return FakeCurator(
-        domain, codes, budget, np.random.default_rng(seed), "gdp", rounding=Fraction(1, 1 << 50)
-    )
+    return FakeCurator(domain, codes, budget, np.random.default_rng(seed), GDP, rounding=Fraction(1, 1 << 50))
 
 
 def told(codes, cliques, sigma=10.0, domain=DOMAIN):
@@ -56,7 +55,7 @@ def test_the_tree_keeps_its_bound_with_what_was_there_before(method, seed):
     listed = [PAIRS_OF_SEVEN[i] for i in rng.permutation(21)[: rng.integers(1, 7)]]
     earlier = told(codes, listed, domain=domain)
     door = FakeCurator(
-        domain, codes, Fraction(1, 20), rng, "gdp", rounding=Fraction(1, 1 << 50), wild=bool(seed % 2)
+        domain, codes, Fraction(1, 20), rng, GDP, rounding=Fraction(1, 1 << 50), wild=bool(seed % 2)
     )
     bound = Triangulation.of(domain, listed).cells + int(rng.integers(0, 60))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=bound)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.config.structure import Method
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
@@ -21,8 +22,8 @@ from tests.fake_curator import FakeCurator, problem_of
 from tests.structure.drawn_pairs import forest
 
 CHOOSING = ["mst", "privbayes", "aim", "aim_gdp", "one_shot"]
-TERMS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
-BUDGET = {"zcdp": Fraction(1, 50), "gdp": Fraction(1, 50), "pure": Fraction(2)}
+TERMS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
+BUDGET = {ZCDP: Fraction(1, 50), GDP: Fraction(1, 50), PURE: Fraction(2)}
 
 
 def allowed(method, measure, noise):
@@ -176,25 +177,25 @@ def test_at_high_epsilon_each_finds_the_pairs_that_were_planted(method, measure,
 
 def test_independent_asks_nothing_and_measures_nothing():
     domain = Domain(dict.fromkeys("abc", 2))
-    door = ready(domain, 50, 1, "zcdp", "gaussian")
+    door = ready(domain, 50, 1, ZCDP, "gaussian")
     problem = problem_of(door, one_way=door.budget, structure=Fraction(0), wanted=(("a", "b"),))
     asked = list(door.asked)
     found = STRATEGIES["independent"].select(door, problem)
     assert (found.cliques, found.answers, door.asked) == ((), (), asked)
     assert found.fit is problem.start
-    said = STRATEGIES["independent"].outline(domain.sizes, problem.wanted, "zcdp", "gaussian")
+    said = STRATEGIES["independent"].outline(domain.sizes, problem.wanted, ZCDP, "gaussian")
     assert (said.cliques, said.choices, said.errors, said.cells) == (0, 0, 0, 6)
 
 
 def test_aim_gdp_refuses_laplace_noise_before_anything_is_asked_and_says_what_to_do():
-    for measure in ("pure", "zcdp"):
+    for measure in (PURE, ZCDP):
         with pytest.raises(ConfigError, match="aim, which works with either"):
             STRATEGIES["aim_gdp"].outline(dict.fromkeys("abc", 2), (), measure, "laplace")
 
 
 @pytest.mark.parametrize("method", ["aim_gdp", "one_shot"])
 def test_with_gaussian_noise_these_make_no_private_choice(method):
-    door = ready(Domain(dict.fromkeys("abcd", 2)), 300, 1, "gdp", "gaussian")
+    door = ready(Domain(dict.fromkeys("abcd", 2)), 300, 1, GDP, "gaussian")
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10)
     STRATEGIES[method].select(door, problem)
     assert {kind for kind, _, _ in door.asked} == {"errors", "marginal"}

@@ -1,0 +1,296 @@
+"""Measures of privacy loss: epsilon of pure DP, rho of zero-concentrated DP, mu^2/2 of Gaussian DP.
+
+All that differs between the measures is said here: how losses are counted, what budget an (epsilon, delta)
+leaves and back, and near which scale a price buys noise. Rho and mu^2/2 are nearly the same number for
+Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for Laplace noise mu^2/2 is 1.57 times rho.
+
+Invariant: costs and epsilons are rounded up, budgets down.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, nextafter, sqrt
+from typing import Literal, Protocol
+
+from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon, least_sigma
+from dpsynth.accounting.rounding import PI, float_up
+from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
+
+MeasureName = Literal["pure", "zcdp", "gdp"]
+"""Stored in journals."""
+
+AccountantName = Literal["sequential", "zcdp", "gdp"]
+"""Written in configs; stored in manifests and ledgers."""
+
+_ROUNDING = 1 + Fraction(1, 1 << 40)
+"""Costs of events are rounded up to doubles one by one; their sum may pass a bound by this factor."""
+
+
+class Loss(Protocol):
+    """A privacy loss as each measure counts it, whether of one answer or of a release."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """Epsilon, or None where there is none."""
+        ...
+
+    @property
+    def rho(self) -> Fraction:
+        """Zero-concentrated rho."""
+        ...
+
+    @property
+    def half_mu_squared(self) -> Fraction | None:
+        """mu^2/2 of Gaussian DP, or None where there is none."""
+        ...
+
+
+class Measure(ABC):
+    """A way to add up privacy losses.
+
+    Attributes:
+        name: as stored in journals.
+        accountant: the accountant, and the privacy filter, that add up this measure: as written in
+            configs, and stored in manifests and ledgers.
+        title: for people, with the figure that is added up.
+        composition: for people, the way of adding up.
+        symbol: of the figure.
+        noises: names of the noise of counts that releases under this measure may have.
+        needs_delta: whether its totals imply an epsilon only at a delta above 0; the deltas of events
+            (``partition_selection``) are then set apart from that delta. Without it they are all of delta.
+        error_power: the p of noise whose error falls as B^-p with the cost B.
+        uncounted: why some noise has no cost under it.
+    """
+
+    name: MeasureName
+    accountant: AccountantName
+    title: str
+    composition: str
+    symbol: str
+    noises: tuple[str, ...]
+    needs_delta: bool
+    error_power: float
+    uncounted: str
+
+    @abstractmethod
+    def exact_cost(self, loss: Loss) -> Fraction | None:
+        """A loss as it is counted, not rounded; None where it is not bounded under this measure."""
+
+    def cost(self, loss: Loss) -> Fraction:
+        """A loss as it is counted, rounded up to a double; ValueError where it is not bounded."""
+        exact = self.exact_cost(loss)
+        if exact is None:
+            raise ValueError(self.uncounted)
+        return Fraction(float_up(exact))
+
+    @abstractmethod
+    def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
+        """The largest total, rounded down, that implies (epsilon, delta); ValueError without a delta."""
+
+    @abstractmethod
+    def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
+        """Epsilon, rounded up, that a total of costs implies; ValueError where delta is missing."""
+
+    @abstractmethod
+    def mu(self, total: Fraction) -> float | None:
+        """The mu of Gaussian DP of a total, rounded up; None under other measures."""
+
+    @abstractmethod
+    def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
+        """The rho and mu^2/2 of a release that spends a budget, at most.
+
+        Args:
+            budget: under this measure.
+            mu_by_rho: whether mu^2/2 of each of its answers is at most pi/2 times rho (``Noise.mu_by_rho``).
+        """
+
+    @abstractmethod
+    def laplace_epsilon(self, price: float) -> float:
+        """About the epsilon of Laplace noise at a price."""
+
+    @abstractmethod
+    def exponential_epsilon(self, price: float) -> float:
+        """About the epsilon of an exponential mechanism at a price."""
+
+    @abstractmethod
+    def gaussian_sigma(self, variance: float) -> float:
+        """About the sigma of Gaussian noise that counts as noise of a variance; ValueError if none does."""
+
+
+@dataclass(frozen=True)
+class PureEpsilon(Measure):
+    """Epsilon of pure DP.
+
+    What is epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, proposition 1.4), and has a mu^2/2 of
+    at most pi epsilon^2/4 (``events.LaplaceEvent``).
+    """
+
+    name = "pure"
+    accountant = "sequential"
+    title = "sequential (epsilon)"
+    composition = "sequential composition"
+    symbol = "\N{GREEK SMALL LETTER EPSILON}"
+    noises = ("laplace",)
+    needs_delta = False
+    error_power = 1.0
+    uncounted = "Gaussian noise has no cost under pure epsilon-DP"
+
+    def exact_cost(self, loss: Loss) -> Fraction | None:
+        """Epsilon."""
+        return loss.epsilon
+
+    def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
+        """Epsilon itself."""
+        return epsilon
+
+    def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
+        """The total itself."""
+        return total
+
+    def mu(self, total: Fraction) -> None:
+        """None."""
+        return
+
+    def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction]:
+        """epsilon^2/2 and pi epsilon^2/4."""
+        rho = budget**2 / 2 * _ROUNDING
+        return rho, PI / 2 * rho * _ROUNDING
+
+    def laplace_epsilon(self, price: float) -> float:
+        """The price."""
+        return price
+
+    def exponential_epsilon(self, price: float) -> float:
+        """The price."""
+        return price
+
+    def gaussian_sigma(self, variance: float) -> float:
+        """ValueError: there is none."""
+        raise ValueError(self.uncounted)
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Measure):
+    """Rho of zero-concentrated DP.
+
+    mu^2/2 of Laplace noise and of choices is at most pi/2 times rho; Gaussian noise of a small sigma has no
+    such bound.
+    """
+
+    name = "zcdp"
+    accountant = "zcdp"
+    title = "zCDP (rho)"
+    composition = "zCDP"
+    symbol = "\N{GREEK SMALL LETTER RHO}"
+    noises = ("gaussian", "laplace")
+    needs_delta = True
+    error_power = 0.5
+    uncounted = "every answer has a rho"
+
+    def exact_cost(self, loss: Loss) -> Fraction:
+        """Rho."""
+        return loss.rho
+
+    def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
+        """Rho by ``zcdp_budget``."""
+        return zcdp_budget(epsilon, needed(delta))
+
+    def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
+        """Epsilon by ``zcdp_epsilon``."""
+        return zcdp_epsilon(total, needed(delta))
+
+    def mu(self, total: Fraction) -> None:
+        """None."""
+        return
+
+    def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
+        """Rho, and pi/2 times rho if that bounds mu^2/2."""
+        return budget, PI / 2 * budget * _ROUNDING if mu_by_rho else None
+
+    def laplace_epsilon(self, price: float) -> float:
+        """sqrt(2 rho)."""
+        return sqrt(2 * price)
+
+    def exponential_epsilon(self, price: float) -> float:
+        """sqrt(8 rho)."""
+        return sqrt(8 * price)
+
+    def gaussian_sigma(self, variance: float) -> float:
+        """The root of the variance."""
+        return sqrt(variance)
+
+
+@dataclass(frozen=True)
+class GaussianDP(Measure):
+    """mu^2/2 of Gaussian DP; the rho of every answer is at most that."""
+
+    name = "gdp"
+    accountant = "gdp"
+    title = "Gaussian DP (mu^2/2)"
+    composition = "Gaussian DP"
+    symbol = "μ²/2"
+    noises = ("gaussian",)
+    needs_delta = True
+    error_power = 0.5
+    uncounted = "Gaussian DP counts Gaussian noise of a sigma of at least 0.78 only"
+
+    def exact_cost(self, loss: Loss) -> Fraction | None:
+        """mu^2/2."""
+        return loss.half_mu_squared
+
+    def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
+        """mu^2/2 by ``gdp_budget``."""
+        return gdp_budget(epsilon, needed(delta))
+
+    def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
+        """Epsilon by ``gdp_epsilon``."""
+        return gdp_epsilon(total, needed(delta))
+
+    def mu(self, total: Fraction) -> float:
+        """The root of twice the total."""
+        root = sqrt(2 * total)
+        while Fraction(root) ** 2 < 2 * total:
+            root = nextafter(root, inf)
+        return root
+
+    def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction]:
+        """mu^2/2 for both."""
+        return budget * _ROUNDING, budget
+
+    def laplace_epsilon(self, price: float) -> float:
+        """sqrt(4/pi mu^2/2)."""
+        return sqrt(float(4 / PI) * price)
+
+    def exponential_epsilon(self, price: float) -> float:
+        """sqrt(16/pi mu^2/2)."""
+        return sqrt(float(16 / PI) * price)
+
+    def gaussian_sigma(self, variance: float) -> float:
+        """``gaussian_dp.least_sigma``."""
+        return least_sigma(variance)
+
+
+PURE, GDP, ZCDP = PureEpsilon(), GaussianDP(), ZeroConcentrated()
+
+MEASURES: tuple[Measure, ...] = (PURE, GDP, ZCDP)
+"""All measures; a plan that may choose prefers earlier ones where they do as well."""
+
+
+def measure_named(name: str) -> Measure:
+    """The measure of a journal; KeyError where there is none of the name."""
+    return {measure.name: measure for measure in MEASURES}[name]  # type: ignore[index]
+
+
+def measure_of_accountant(accountant: str) -> Measure:
+    """The measure that an accountant, or a privacy filter, adds up; KeyError on one that adds up none."""
+    return {measure.accountant: measure for measure in MEASURES}[accountant]  # type: ignore[index]
+
+
+def needed(delta: Fraction | None) -> Fraction:
+    """A delta that is there; ValueError where it is not."""
+    if delta is None:
+        raise ValueError("accounting other than pure needs a delta")
+    return delta
