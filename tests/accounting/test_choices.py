@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import events
+from dpsynth.accounting import events, measures, scales
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
@@ -188,7 +188,7 @@ def test_a_price_buys_the_sharpest_choice_that_it_pays_for(price, sensitivity):
 def test_a_scale_is_found_within_a_few_steps_under_every_measure(price, sensitivity, measure):
     steps = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(events, "nextafter", lambda *at: steps.append(at) or nextafter(*at))
+        patch.setattr(scales, "nextafter", lambda *at: steps.append(at) or nextafter(*at))
         exponential_within(price, measure, sensitivity)
     assert len(steps) < 40
 
@@ -202,8 +202,9 @@ def test_a_guess_by_another_pi_than_the_charge_would_be_seen_in_its_steps(monkey
             raise TimeoutError
         return nextafter(*at)
 
-    monkeypatch.setattr(events, "nextafter", counted)
-    monkeypatch.setattr(events, "PI", Fraction(pi))
+    monkeypatch.setattr(scales, "nextafter", counted)
+    for room in (events, measures):
+        monkeypatch.setattr(room, "PI", Fraction(pi))
     sound = ExponentialEvent.half_mu_squared.fget
     monkeypatch.setattr(
         ExponentialEvent, "half_mu_squared", property(lambda e: sound(e) * Fraction(355, 113) / Fraction(pi))

@@ -145,7 +145,7 @@ class Rash(measures.ZeroConcentrated):
 
 def test_a_measure_that_does_not_agree_with_itself_would_be_seen() -> None:
     assert over_target(Rash()) == len(TARGETS) and over_implied(Rash()) > 0
-    assert over_implied(Generous()) > 0
+    assert over_price(Generous(), LAPLACE) > 0
     laplace, gaussian = LaplaceEvent(2.0, 1), GaussianEvent(3.0, 1)
     assert PURE.cost(laplace) == Fraction(1, 2) and PI / 2 * laplace.rho == laplace.half_mu_squared
     with pytest.raises(ValueError, match="pure epsilon"):

@@ -14,6 +14,7 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.config import Spec, compiled
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
+from dpsynth.curator.terms import Terms
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import STRATEGIES, strategy_of
@@ -62,6 +63,19 @@ def plan_of(spec: Spec) -> Plan:
     return make_plan(compiled(spec), strategy_of(spec.structure.method, spec.structure.cliques or ()))
 
 
+def planned_otherwise(plan: Plan, journal: Journal) -> list[str]:
+    """The single columns whose first answer has another scale than the plan says."""
+    first: dict[str, float] = {}
+    for entry in journal.entries:
+        columns = entry.question.get("columns", ())
+        if entry.question["ask"] == "marginal" and len(columns) < 2:
+            first.setdefault(columns[0] if columns else "(total)", entry.event.scale)
+    (step,) = (step for step in plan.steps if step.scale_of)
+    return [
+        name for name, scale in step.scale_of.items() if first.get(name) != pytest.approx(scale, rel=1e-9)
+    ]
+
+
 def findings(spec: Spec, journal: Journal) -> list[str]:
     """What a journal holds that its plan does not say, or the other way round."""
     plan, entries = plan_of(spec), journal.entries
@@ -74,6 +88,8 @@ def findings(spec: Spec, journal: Journal) -> list[str]:
     guarantee = compose([e.event for e in entries], plan.measure, plan.delta, neighbours_of(spec))
     if not 0.98 * float(plan.epsilon) <= guarantee.epsilon <= plan.epsilon:
         found.append("epsilon is another")
+    if planned_otherwise(plan, journal):
+        found.append("noise is another")
     asked = [e.question for e in entries]
     if sum(q["ask"] == "choose" for q in asked) > plan.outlined.choices:
         found.append("more choices than planned")
@@ -111,6 +127,15 @@ def test_every_strategy_asks_the_same_of_a_neighbour(tmp_path: Path, method: str
 def found_with(tmp_path: Path, method: str, terms: str = "rows come and go, Gaussian") -> list[str]:
     _, _, spec, _ = recorded(tmp_path, TERMS[terms], method, wide=method in WIDE)
     return findings(spec, journal_of(tmp_path))
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_noise_that_is_drawn_by_another_calibration_than_the_plans_would_be_seen(
+    tmp_path: Path, monkeypatch, terms: str
+) -> None:
+    sound = Terms.counts
+    monkeypatch.setattr(Terms, "counts", lambda self, price: sound(self, price * Fraction(999, 1000)))
+    assert "noise is another" in found_with(tmp_path, "auto", terms)
 
 
 @pytest.mark.parametrize("method", METHODS)

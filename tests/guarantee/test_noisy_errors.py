@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Terms, noise
+from dpsynth.curator import noise
 from dpsynth.domain.domain import Clique
 from tests.guarantee.small_tables import (
     LEVEL,
@@ -54,24 +55,19 @@ def test_no_neighbour_of_any_small_table_moves_the_distances_further_than_declar
 
 @pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
 def test_distances_declared_to_move_like_one_marginal_are_caught(monkeypatch, near):
-    sound = Terms.noised
-
-    def one_marginal(self, price, l1, l2_squared):
-        return sound(self, price, self.neighbours.l1, self.neighbours.l2_squared)
-
-    monkeypatch.setattr(Terms, "noised", one_marginal)
+    monkeypatch.setattr(Calibration, "distances", lambda self, price, _: self.counts(price))
     for measure, kind in KINDS:
         assert max(excesses(monkeypatch, near, measure, kind, LEVEL)) > 1
 
 
 def test_a_squared_l2_of_marginals_taken_for_that_of_distances_is_caught(monkeypatch):
     """Under replace-one a marginal moves by 2 in squared L2, and a distance by 2, that is 4."""
-    sound = Terms.noised
+    sound = Calibration._noise
 
-    def squared_of_marginals(self, price, l1, l2_squared):
-        return sound(self, price, l1, len(CANDIDATES) * self.neighbours.l2_squared)
+    def squared_of_marginals(self, price, l1, l2_squared, moved):
+        return sound(self, price, l1, len(CANDIDATES) * self.near.l2_squared, moved)
 
-    monkeypatch.setattr(Terms, "noised", squared_of_marginals)
+    monkeypatch.setattr(Calibration, "_noise", squared_of_marginals)
     assert max(excesses(monkeypatch, NEIGHBOURS[1], ZCDP, "gaussian", LEVEL)) > 1
 
 
