@@ -19,7 +19,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined
 from dpsynth.structure.candidates import most_cells
 from dpsynth.structure.rounds import SHARES, Candidate, Pick, Run, in_rounds, most_rounds
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 
 class Aim:
@@ -40,6 +40,9 @@ class Aim:
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then a clique a round."""
         return in_rounds(door, problem, _by_exponential_mechanism)
+
+
+STRATEGY: type[Strategy] = Aim
 
 
 def _by_exponential_mechanism(run: Run) -> Pick:

@@ -19,12 +19,11 @@ import numpy as np
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
-from dpsynth.errors import ConfigError
 from dpsynth.model.factor import Array
 from dpsynth.plan.outline import Outlined
 from dpsynth.structure.candidates import closure, most_cells
 from dpsynth.structure.rounds import MOST_CANDIDATES, SHARES, Candidate, Run, in_rounds, most_rounds
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 _AT_START = Fraction(1, 2)
 """The part of the price of choosing that the first look at all candidates costs."""
@@ -41,17 +40,8 @@ class AimGdp:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """Rounds as of ``aim``; distances of all marginals of up to three columns, then of a few a round.
-
-        Raises:
-            ConfigError: the noise is not Gaussian.
-        """
-        if noise != "gaussian":
-            raise ConfigError(
-                "structure.method aim_gdp has Gaussian noise only, and this release is to have Laplace "
-                "noise. Use method aim, which works with either, or set privacy.delta and privacy.noise "
-                "gaussian."
-            )
+        """Rounds as of ``aim``; distances of all marginals of up to three columns, then of a few a round."""
+        del noise
         rounds = most_rounds(measure, len(sizes))
         first = len(closure(Workload(tuple(sizes)), MOST_CANDIDATES))
         cells = most_cells(sizes.values())
@@ -61,6 +51,9 @@ class AimGdp:
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then a clique a round."""
         return in_rounds(door, problem, _NoisyDistances)
+
+
+STRATEGY: type[Strategy] = AimGdp
 
 
 class _NoisyDistances:

@@ -35,7 +35,7 @@ from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.components import Parts
 from dpsynth.structure.forest import Forest
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 Floats = NDArray[np.float64]
 
@@ -209,6 +209,9 @@ class Auto:
         measured = [*(c for c in cliques if c in wanted), *found]
         parts = [*(costs[c] for c in cliques if c in wanted), *shares]
         return _measured(door, problem, measured, parts, split.columns)
+
+
+STRATEGY: type[Strategy] = Auto
 
 
 def _trade(door: Door, problem: Problem) -> worth.Trade:

@@ -14,7 +14,7 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import measured
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 _SHARES = Shares(Fraction(1, 4), Fraction(0), Fraction(3, 4))
 
@@ -46,3 +46,6 @@ class Fixed:
     def select(self, door: Door, problem: Problem) -> Selection:
         """Measure them."""
         return measured(door, problem, self._cliques(problem.domain, problem.wanted))
+
+
+STRATEGY: type[Strategy] = Fixed

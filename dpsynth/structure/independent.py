@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined, Shares
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 
 class Independent:
@@ -29,3 +29,6 @@ class Independent:
         """No cliques, wanted or not, at no cost."""
         del door
         return Selection((), (), problem.start)
+
+
+STRATEGY: type[Strategy] = Independent

@@ -24,7 +24,7 @@ from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import UNASKED, measured
 from dpsynth.structure.candidates import penalty, whole_weights
 from dpsynth.structure.forest import Forest
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 _SHARES = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 
@@ -81,3 +81,6 @@ class MaximumSpanningTree:
             whole_weights(np.maximum(problem.workload.pair_weights()[a, b], UNASKED)),
         )
         return measured(door, problem, [*wanted, *(pairs[i] for i in found)])
+
+
+STRATEGY: type[Strategy] = MaximumSpanningTree

@@ -34,7 +34,7 @@ from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import burden, error_power, importance, measured
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
 from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 MOST_ASKED = 3000
 """Distances asked for, at most; where triples would be more, only pairs are asked about."""
@@ -67,6 +67,9 @@ class OneShot:
         laplace = any(m.noise == "laplace" for m in problem.singles)
         chosen = (_by_choices if laplace else _by_distances)(door, problem)
         return measured(door, problem, chosen)
+
+
+STRATEGY: type[Strategy] = OneShot
 
 
 def _asked(workload: Workload) -> list[Clique]:

@@ -27,7 +27,7 @@ from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.structure.allocation import importance, measured
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Door, Problem, Selection
+from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 THETA = 4
 _MOST_FAMILIES = 30_000
@@ -127,3 +127,6 @@ class PrivBayes:
                 known += zip([family], door.marginals([family], budget * _AT_ONCE), strict=True)
                 fit = problem.refit((m for _, m in known), fit, _TOLERANCE)
         return measured(door, problem, list(dict.fromkeys(room.cliques)), known)
+
+
+STRATEGY: type[Strategy] = PrivBayes

@@ -16,13 +16,13 @@ from guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import cost
 from dpsynth.config import Spec
+from dpsynth.config.methods import METHODS
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.asking import Asking
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
-from dpsynth.structure import STRATEGIES, strategy_of
+from dpsynth.structure import strategy_of
 
-METHODS = [*sorted(STRATEGIES), "fixed"]
 TERMS = {
     "rows come and go, Gaussian": privacy_of("add_remove", "row", "gaussian", accountant="gdp"),
     "rows exchanged, Gaussian": privacy_of("replace_one", "row", "gaussian", accountant="gdp"),
@@ -32,8 +32,8 @@ TERMS = {
     "persons exchanged, pure": privacy_of("replace_one", "person", "laplace"),
     "rows exchanged, Laplace with delta": privacy_of("replace_one", "row", "laplace", delta=1e-6),
 }
-# One that has only Gaussian noise says so before anything is asked: see tests/spec/test_refusals.py.
-ALL = [(m, t) for m, t in product(METHODS, TERMS) if (m, TERMS[t]["noise"]) != ("aim_gdp", "laplace")]
+# A method that has only Gaussian noise says so before anything is asked: see tests/spec/test_refusals.py.
+ALL = [(m, t) for m, t in product(sorted(METHODS), TERMS) if TERMS[t]["noise"] in METHODS[m].noise]
 WIDE = ("auto", "mst")
 """These get ten columns; auto asks for the distances of all pairs of four, and chooses nothing."""
 CHOOSING = ("auto", "mst", "aim")
@@ -102,7 +102,7 @@ def found_with(tmp_path: Path, method: str, terms: str = "rows come and go, Gaus
     return findings(spec, journal_of(tmp_path))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     sound = Curator.marginals
 
@@ -113,7 +113,7 @@ def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, m
     assert "less was spent than planned" in found_with(tmp_path, method)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "independent"])
+@pytest.mark.parametrize("method", sorted(m.name for m in METHODS.values() if m.measures))
 def test_a_budget_that_is_spent_twice_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     sound = Asking._spent
     monkeypatch.setattr(Asking, "_spent", lambda self, entries: sound(self, entries) / 2)
