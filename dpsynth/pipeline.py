@@ -56,6 +56,7 @@ from dpsynth.lifecycle.steps import RunStep, guarded, plainly
 from dpsynth.model import (
     Expansion,
     Fit,
+    FitOptions,
     LeastSquares,
     MarkovRandomField,
     agreeing,
@@ -347,11 +348,10 @@ def fit(
     return estimate(
         expansion.coarse,
         known,
+        FitOptions(max_iterations=limit, progress=lambda done: advance(done, limit)),
         prior_rows=selection.prior * estimated_total(known),
-        max_iterations=limit,
         zeros=zeros_within(expansion.coarse, [m.clique for m in known], shut, room),
         start=selection.fit,
-        progress=lambda done: advance(done, limit),
     )
 
 

@@ -6,7 +6,7 @@ to search, and draws come from a fixed seed.
 
 from __future__ import annotations
 
-from dpsynth.model.elimination import RULES, Draws, Sizes, burden, eliminate
+from dpsynth.model.elimination import RULES, Draws, RandomTies, Sizes, burden, eliminate
 from dpsynth.model.elimination_tree import EliminationTree
 
 _CELLS_PER_LOOK = 100
@@ -84,8 +84,7 @@ def _improved(tree: EliminationTree) -> EliminationTree:
             rule,
             known=region.known,
             bound=region.cells - 1,
-            draws=draws,
-            slack=slack,
+            ties=RandomTies(draws, slack),
         )
         if found.cells < region.cells:
             tree = tree.renewed(region, found)

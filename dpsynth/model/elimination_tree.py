@@ -1,4 +1,4 @@
-"""Elimination trees: the cliques of an elimination order, and what changes when part of it does.
+"""EliminationOrder trees: the cliques of an elimination order, and what changes when part of it does.
 
 A column's parent is the first of its later neighbours to go. If a set of columns goes
 after everything below it, the order within it changes nothing outside (Rose, Tarjan and
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpsynth.model.elimination import Elimination, Sizes, mask_of, members
+from dpsynth.model.elimination import EliminationOrder, Sizes, mask_of, members
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class EliminationTree:
     cells: int
 
     @classmethod
-    def of(cls, graph: tuple[int, ...], sizes: Sizes, elimination: Elimination) -> EliminationTree:
+    def of(cls, graph: tuple[int, ...], sizes: Sizes, elimination: EliminationOrder) -> EliminationTree:
         """The tree of an elimination of the whole graph."""
         place = {c: i for i, c in enumerate(elimination.order)}
         later, parents = [0] * len(graph), [-1] * len(graph)
@@ -188,7 +188,7 @@ class EliminationTree:
         return Region(tuple(columns), inside, outer, graph, tuple(known), tuple(below), above, cells)
 
     def renewed(
-        self, region: Region, elimination: Elimination, graph: tuple[int, ...] | None = None
+        self, region: Region, elimination: EliminationOrder, graph: tuple[int, ...] | None = None
     ) -> EliminationTree:
         """The tree with a region eliminated in another order.
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Domain
 from dpsynth.model.completion import Below, Completion, at, ranked
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread
@@ -126,7 +126,7 @@ def _completed(
             known = tuple(c for c in clique if c in drawn)
             if len(known) < len(clique):
                 felt = completion.felt(index, messages, known)
-                drawn |= _extension(model, index, known, drawn, which, felt, rng, method)
+                drawn |= _extension(model, index, drawn, which, felt, rng, method)
     except NoWeight:
         if fixed:
             raise ImpossibleEvidence("the model gives probability zero to a row's fixed values") from None
@@ -137,7 +137,6 @@ def _completed(
 def _extension(
     model: MarkovRandomField,
     index: int,
-    known: Clique,
     drawn: Mapping[str, Codes],
     which: Codes,
     felt: Sequence[Below],
@@ -146,7 +145,7 @@ def _extension(
 ) -> dict[str, Codes]:
     """A clique's columns that are not known, given those and the evidence from further down."""
     domain, clique = model.tree.domain, model.tree.cliques[index]
-    new = tuple(c for c in clique if c not in known)
+    known, new = tuple(c for c in clique if c in drawn), tuple(c for c in clique if c not in drawn)
     table = model.beliefs[index].transpose([clique.index(c) for c in (*known, *new)])
     cells = domain.cells(new)
     group = position_of(drawn, known, domain, len(which))

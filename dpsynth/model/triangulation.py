@@ -16,7 +16,7 @@ from dpsynth.model.elimination import (
     MIN_SEPARATOR,
     RULES,
     SEPARATOR_PER_PLACE,
-    Elimination,
+    EliminationOrder,
     Rule,
     Sizes,
     burden,
@@ -147,7 +147,7 @@ class Triangulation:
             mask |= bits[c]
         return mask
 
-    def _quick(self, region: Region) -> Elimination:
+    def _quick(self, region: Region) -> EliminationOrder:
         """By one rule; by another too if the tree grows by an eighth or more.
 
         Below that the first can't be off by much: one more clique seldom makes a tree smaller.
@@ -178,5 +178,5 @@ class Triangulation:
         return TreeSize(cells, max((weight, *weights)), max((width, *(m.bit_count() for m in later))))
 
 
-def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> Elimination:
+def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> EliminationOrder:
     return eliminate(region.graph, region.inside, sizes, rule, known=region.known, bound=bound)

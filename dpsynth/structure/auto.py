@@ -29,11 +29,11 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
-from dpsynth.structure import gain as worth
+from dpsynth.structure import gain
 from dpsynth.structure.allocation import error_power
-from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
+from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.components import Parts
+from dpsynth.structure.components import Components
 from dpsynth.structure.forest import Forest
 from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
@@ -201,7 +201,7 @@ class Auto:
         wanted = {pairs.cliques[i] for i in chosen.tolist() if pairs.wanted[i]}
         costs = dict(zip(cliques, split.cliques.tolist(), strict=True))
         gathered = [c for c in cliques if c not in wanted]
-        found, shares = handed_over(
+        found, shares = with_blocks(
             gathered,
             [costs[c] for c in gathered],
             blocks(problem.domain, gathered),
@@ -214,7 +214,7 @@ class Auto:
 STRATEGY: type[Strategy] = Auto
 
 
-def _trade(door: Door, problem: Problem) -> worth.Trade:
+def _trade(door: Door, problem: Problem) -> gain.Trade:
     """How error falls with cost, and at which cost each column was measured already."""
     power = error_power(door.measure)
     budget, columns = door.remaining - problem.structure, problem.domain.columns
@@ -229,10 +229,10 @@ def _trade(door: Door, problem: Problem) -> worth.Trade:
             error = max(mean_absolute_error(m.noise, m.scale), _LEAST_ERROR)
             known[m.clique[0]] += float((unit / error) ** (1 / power))
     values = np.array(problem.values.shape(columns), dtype=np.float64)
-    return worth.Trade(unit, power, float(budget), np.array([known[c] for c in columns]), weights * values)
+    return gain.Trade(unit, power, float(budget), np.array([known[c] for c in columns]), weights * values)
 
 
-def _bound(trade: worth.Trade, problem: Problem) -> int:
+def _bound(trade: gain.Trade, problem: Problem) -> int:
     """Cells that the model may have beside what is known: no more than the noise allows to tell of."""
     error = trade.error(trade.budget / float(MEASURED_A_COLUMN * len(problem.domain.columns)))
     worthwhile = int(CELLS_A_SIGNAL * problem.start.model.total / error)
@@ -241,7 +241,7 @@ def _bound(trade: worth.Trade, problem: Problem) -> int:
     return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
-def _distances(door: Door, problem: Problem, pairs: Pairs, trade: worth.Trade) -> Floats:
+def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade) -> Floats:
     """The distance of each pair from independence, in rows: noisy if it was picked, guessed if not."""
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
@@ -274,7 +274,7 @@ def _picked(
     choices: int,
 ) -> NDArray[np.intp]:
     """The given pairs, and those picked by the exponential mechanism for a part of what choosing may cost."""
-    parts = Parts(len(problem.domain.columns))
+    parts = Components(len(problem.domain.columns))
     for i in np.flatnonzero(pairs.wanted).tolist():
         parts.join(pairs.first[i], pairs.second[i])
     for first, *others in _places(problem):
@@ -284,7 +284,7 @@ def _picked(
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
         if before:
             parts.join(pairs.first[before[-1]], pairs.second[before[-1]])
-        joining = parts.apart(pairs.first, pairs.second)
+        joining = parts.disconnected(pairs.first, pairs.second)
         left = np.ones(len(pairs.cliques), dtype=bool)
         left[[*before, *given.tolist()]] = False
         return left & joining if (left & joining).any() else left
@@ -302,8 +302,8 @@ def _picked(
 
 
 def _grown(
-    problem: Problem, pairs: Pairs, distances: Floats, trade: worth.Trade, bound: int
-) -> tuple[NDArray[np.intp], worth.Shares]:
+    problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int
+) -> tuple[NDArray[np.intp], gain.Shares]:
     """The pairs to measure, and the shares of the budget."""
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
@@ -313,7 +313,7 @@ def _grown(
         gains = trade.gains(weighted, pairs.burdens, price)
         chosen, full = _tree(problem, pairs, joining, gains, bound)
         members = [(int(pairs.first[i]), int(pairs.second[i])) for i in chosen.tolist()]
-        split = worth.shared(trade, sizes, members, pairs.weights[chosen])
+        split = gain.shared(trade, sizes, members, pairs.weights[chosen])
         if not full:
             break
         price = split.price
@@ -339,9 +339,9 @@ def _tree(
     full = False
     for i in order:
         a, b = int(pairs.first[i]), int(pairs.second[i])
-        if not forest.apart(a, b):
+        if not forest.disconnected(a, b):
             others.append(i)
-        elif forest.grown(a, b) <= bound or pairs.wanted[i]:
+        elif forest.cells_with(a, b) <= bound or pairs.wanted[i]:
             forest.join(a, b)
             chosen.append(i)
         else:

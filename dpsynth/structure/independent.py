@@ -1,4 +1,4 @@
-"""No structure: single columns only, as if they were independent of each other."""
+"""Independent: single columns only, as if they were independent of each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 
 class Independent:
-    """Measures nothing beyond the one-way marginals, which have the whole budget."""
+    """No measurement beyond the one-way marginals, which have the whole budget."""
 
     name = "independent"
     max_cells = 50_000_000
@@ -20,13 +20,13 @@ class Independent:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """Nothing is asked."""
+        """No questions."""
         del wanted, measure, noise
         whole = Shares(Fraction(1), Fraction(0), Fraction(0))
         return Outlined(0, 0, 0, 0, sum(sizes.values()), whole)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """No cliques, wanted or not, at no cost."""
+        """The empty selection, at no cost; wanted pairs are not measured either."""
         del door
         return Selection((), (), problem.start)
 

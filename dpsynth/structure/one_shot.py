@@ -31,9 +31,9 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.plan.outline import Outlined, Shares
-from dpsynth.structure.allocation import burden, error_power, importance, measured
+from dpsynth.structure.allocation import burden, error_power, importance, measure_all
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
-from dpsynth.structure.capacity import Room
+from dpsynth.structure.capacity import Capacity
 from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 MOST_ASKED = 3000
@@ -66,7 +66,7 @@ class OneShot:
         """The wanted pairs and the marginals that pay, measured together."""
         laplace = any(m.noise == "laplace" for m in problem.singles)
         chosen = (_by_choices if laplace else _by_distances)(door, problem)
-        return measured(door, problem, chosen)
+        return measure_all(door, problem, chosen)
 
 
 STRATEGY: type[Strategy] = OneShot
@@ -87,23 +87,23 @@ def _by_distances(door: Door, problem: Problem) -> list[Clique]:
     told, _ = door.errors(asked, problem.start.model, problem.structure)
     distances = dict(zip(asked, told.tolist(), strict=True))
     weights = [problem.workload.weight(c) for c in asked]
-    worth = [w * added(c, distances) for c, w in zip(asked, weights, strict=True)]
+    worth = [w * added_distance(c, distances) for c, w in zip(asked, weights, strict=True)]
     burdens = [burden(measure, w * domain.cells(c)) for c, w in zip(asked, weights, strict=True)]
 
     power = 1 + error_power(measure)
     chosen = list(problem.wanted)
     taken = sum(burden(measure, importance(problem.workload, c) * domain.cells(c)) for c in chosen)
-    room = Room(domain, chosen, problem.max_cells, problem.given)
+    capacity = Capacity(domain, chosen, problem.max_cells, problem.given)
     for i in np.argsort(-np.array(worth) / burdens, kind="stable").tolist():
         clique, more = asked[i], taken + burdens[i]
         if clique in problem.wanted or worth[i] <= error * (more**power - taken**power):
             continue
-        if room.fits(clique) and room.add(clique):
+        if capacity.fits(clique) and capacity.add(clique):
             taken = more
-    return list(room.cliques)
+    return list(capacity.cliques)
 
 
-def added(clique: Clique, distances: Mapping[Clique, int]) -> int:
+def added_distance(clique: Clique, distances: Mapping[Clique, int]) -> int:
     """How much further a marginal is from independence than any of its pairs; a pair, than nothing."""
     if len(clique) <= 2:
         return distances[clique]
@@ -118,14 +118,14 @@ def _by_choices(door: Door, problem: Problem) -> list[Clique]:
     choices = min(_CHOICES_A_COLUMN * columns, len(pairs))
     if not choices:
         return wanted
-    room = Room(domain, wanted, problem.max_cells, problem.given)
+    capacity = Capacity(domain, wanted, problem.max_cells, problem.given)
     seen: list[int] = []
 
     def admissible(chosen: Sequence[int]) -> NDArray[np.bool_]:
         for i in chosen[len(seen) :]:
             seen.append(i)
-            room.add(pairs[i])
-        return np.array([room.fits(pair) for pair in pairs])
+            capacity.add(pairs[i])
+        return np.array([capacity.fits(pair) for pair in pairs])
 
     error = door.cell_error((door.remaining - problem.structure) / (len(wanted) + choices))
     found = door.choose_in_turn(
@@ -138,4 +138,4 @@ def _by_choices(door: Door, problem: Problem) -> list[Clique]:
         whole_weights([problem.workload.weight(c) for c in pairs]),
     )
     admissible(found)
-    return list(room.cliques)
+    return list(capacity.cliques)

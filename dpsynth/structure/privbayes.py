@@ -24,9 +24,9 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.plan.outline import Outlined, Shares
-from dpsynth.structure.allocation import importance, measured
+from dpsynth.structure.allocation import importance, measure_all
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.capacity import Room
+from dpsynth.structure.capacity import Capacity
 from dpsynth.structure.strategy import Door, Problem, Selection, Strategy
 
 THETA = 4
@@ -99,7 +99,7 @@ class PrivBayes:
         domain = problem.domain
         children = len(domain.columns) - 1
         known: list[tuple[Clique, Measurement | None]] = []
-        room = Room(domain, problem.wanted, problem.max_cells, problem.given)
+        capacity = Capacity(domain, problem.wanted, problem.max_cells, problem.given)
         if children > 0:
             budget = (door.remaining - problem.structure) / children
             error = door.cell_error(budget)
@@ -109,7 +109,7 @@ class PrivBayes:
             fit = problem.start
         for _ in range(children):
             possible = families(domain, network, most, useful)
-            allowed = [family for family in possible if room.fits(family)]
+            allowed = [family for family in possible if capacity.fits(family)]
             if not allowed:
                 break
             found = door.choose(
@@ -120,13 +120,13 @@ class PrivBayes:
                 whole_weights([importance(problem.workload, c) for c in allowed]),
             )
             family = allowed[found]
-            if not room.add(family):
+            if not capacity.add(family):
                 continue
             network.append(next(c for c in family if c not in network))
             if most > 1:
                 known += zip([family], door.marginals([family], budget * _AT_ONCE), strict=True)
                 fit = problem.refit((m for _, m in known), fit, _TOLERANCE)
-        return measured(door, problem, list(dict.fromkeys(room.cliques)), known)
+        return measure_all(door, problem, list(dict.fromkeys(capacity.cliques)), known)
 
 
 STRATEGY: type[Strategy] = PrivBayes

@@ -17,7 +17,7 @@ from dpsynth.accounting.events import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
-from dpsynth.model import Fit, estimate
+from dpsynth.model import Fit, FitOptions, estimate
 from dpsynth.plan.outline import Outline
 
 
@@ -162,7 +162,7 @@ class Problem:
         """
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
-        return estimate(self.domain, known, start=start, tolerance=tolerance)
+        return estimate(self.domain, known, FitOptions(tolerance=tolerance), start=start)
 
 
 @dataclass(frozen=True)
