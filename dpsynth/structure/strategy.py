@@ -1,4 +1,4 @@
-"""What a structure strategy is: it decides which marginals to measure, from answers alone.
+"""The protocol of structure strategies, which decide from answers alone what to measure.
 
 Invariant: a strategy never holds a curator's table; it sees noisy numbers and choices.
 """
@@ -38,12 +38,12 @@ class Door(Protocol):
 
     @property
     def measure(self) -> Measure:
-        """How costs are counted."""
+        """The measure in which costs are counted."""
         ...
 
     @property
     def remaining(self) -> Fraction:
-        """What the release may still spend."""
+        """The remaining budget of the release."""
         ...
 
     def cell_error(self, price: Fraction) -> float:
@@ -83,58 +83,55 @@ class Door(Protocol):
         penalties: Sequence[int] = (),
         weights: Sequence[int] = (),
     ) -> list[int]:
-        """Indices of several candidates, each chosen like ``choose``, none twice.
+        """Indices of several candidates, each chosen as by ``choose``, none twice.
 
         Args:
-            candidates: as for ``choose``; the same for all choices, as what follows.
-            estimates: likewise.
-            price: of each choice.
-            most: how many choices.
-            admissible: from the choices so far to the candidates, bool[candidates], that may come next;
-                choosing ends where there are none.
-            penalties: as for ``choose``.
-            weights: likewise.
+            candidates: the candidates of all choices.
+            estimates: the public estimates of all choices.
+            price: price of each choice.
+            most: largest number of choices.
+            admissible: a function from the choices so far to the candidates that may come next,
+                bool[candidates]; choosing ends if there are none.
+            penalties: the penalty of each candidate, as in ``choose``.
+            weights: the weight of each candidate, as in ``choose``.
         """
         ...
 
     def singles(
         self, columns: Sequence[str], allowance: Fraction, weights: Sequence[Fraction] = ()
     ) -> list[Measurement | None]:
-        """Noisy counts of every value of each column, those too that are merged elsewhere.
-
-        Like ``marginals`` otherwise.
-        """
+        """Noisy counts of every value of each column, without compression; otherwise like ``marginals``."""
         ...
 
     def marginals(
         self, cliques: Sequence[Clique], allowance: Fraction, weights: Sequence[Fraction] = ()
     ) -> list[Measurement | None]:
-        """Noisy counts of every cell of each clique, the allowance shared by weight.
+        """Noisy counts of every cell of each clique; the allowance is shared by weight.
 
-        None stands for a clique whose answer was lost to an interruption with nothing left to
-        ask again with.
+        None stands for a clique whose answer was lost to an interruption, with no budget left to
+        ask again.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a strategy is to solve; public, all of it.
+    """The problem of a strategy; all of it is public.
 
     Attributes:
-        domain: the columns, their rare values merged where that was asked for.
-        values: the columns and all their values.
-        singles: the total, exact where it is public, and the one-way marginals over ``domain``; earlier
-            releases' too.
-        start: the model fitted to ``singles``: independent columns; where earlier releases measured columns
-            together, fitted to ``earlier`` too. Far from it is what these don't tell.
-        workload: which marginals matter, and how much.
-        wanted: pairs without a cycle that requested statistics are about; to be measured whatever
-            is chosen, by every strategy that measures pairs.
-        structure: what choosing may cost; the door's ``remaining`` less this is for measuring.
-        max_cells: most cells of the model's junction tree: a hard bound.
-        earlier: what earlier releases measured together, over ``domain``; a strategy that looks after the
-            size of its tree leaves room for it.
+        domain: the columns, after domain compression.
+        values: the columns with all their values.
+        singles: the total, exact if it is public, and the one-way marginals over ``domain``, with those of
+            earlier releases.
+        start: the fit of ``singles``, which is independent columns; if earlier releases measured columns
+            together, the fit of ``earlier`` too. Distances from it are new information.
+        workload: weights of the marginals.
+        wanted: pairs without a cycle that requested statistics are about. Every strategy that measures
+            pairs measures them in any case.
+        structure: budget for choosing; the door's ``remaining`` less this is for measuring.
+        max_cells: hard bound on the cells of the model's junction tree.
+        earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy
+            that bounds the size of its tree leaves capacity for them.
     """
 
     domain: Domain
@@ -153,12 +150,12 @@ class Problem:
         return [m.clique for m in self.earlier]
 
     def refit(self, answers: Iterable[Measurement | None], start: Fit, tolerance: float = 3e-3) -> Fit:
-        """A fit to all that is known so far, from where another ended.
+        """The fit of all answers so far, started at another fit.
 
         Args:
-            answers: what was measured together; None for what was lost.
+            answers: marginals of several columns; None for a lost answer.
             start: another fit.
-            tolerance: see ``model.estimate``.
+            tolerance: see ``model.FitOptions``.
         """
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
@@ -167,17 +164,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a strategy measured.
+    """The measurements of a strategy.
 
     Attributes:
-        cliques: the cliques it decided to measure, in the order asked.
+        cliques: the cliques that it measured, in the order asked.
         answers: their measurements; None for one that was lost to an interruption.
         fit: its last fit of the singles and answers, from which the final one may start; or None.
-        singles: one-way marginals that it had measured again, over all values.
-        prior: rows, as a share of all, as whose evidence independent columns are to count in the fit.
-        earlier: what earlier releases measured together, or a public table tells, and the model is to hold
-            too; for the pipeline to say, not for strategies.
-        public: the cliques of it that a public table tells of; likewise.
+        singles: one-way marginals that were measured again, over all values.
+        prior: strength of the fit's shrinkage to independent columns, in rows as a share of all.
+        earlier: marginals of several columns from earlier releases or a public table that the model
+            holds too; the pipeline fills it in.
+        public: the cliques among these that come from a public table; the pipeline fills it in.
     """
 
     cliques: tuple[Clique, ...]
@@ -190,12 +187,12 @@ class Selection:
 
 
 class Strategy(Outline, Protocol):
-    """How to decide what to measure besides the single columns."""
+    """A way to decide what is measured besides the single columns."""
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """Decide what to measure, and have it measured; the last step takes all that remains.
+        """The cliques that it decides to measure, with their answers; the last step takes all that remains.
 
-        Never asks for a clique that would make the junction tree larger than ``max_cells``
-        (the single columns and the wanted pairs apart), whatever noise says.
+        Whatever the noise, no clique is asked for that would make the junction tree larger than
+        ``max_cells``, except single columns and wanted pairs.
         """
         ...
