@@ -35,7 +35,7 @@ from dpsynth.model.likelihood import Likelihood
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
 
-_WORTH = 1 << 9
+_ALLOWANCE = 1 << 9
 """Cells that may be added to a pass over the tree for each clique that this saves."""
 _LARGE = 1 << 20
 """Cells of a junction tree from which single precision pays."""
@@ -145,7 +145,7 @@ def estimate(
         first = max(first, min(_AGAIN, start.path, end))
     # The many small products here would wait for a second thread on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"):
-        likelihood = Likelihood(coarsened(tree, _WORTH), found, centre, rows, options.dtype(tree.cells))
+        likelihood = Likelihood(coarsened(tree, _ALLOWANCE), found, centre, rows, options.dtype(tree.cells))
         search = DualPath(likelihood, options.max_iterations, options.progress)
         search.start_at_centre(first)
         if start is not None:
