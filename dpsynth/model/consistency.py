@@ -63,7 +63,7 @@ class _Layout:
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
         """The positions for some targets."""
-        held = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
+        holders = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
         self.sources: list[_Source] = []
         self.into: list[list[Positions]] = []
         self.lower: list[list[tuple[float, Positions]]] = []
@@ -72,7 +72,7 @@ class _Layout:
         self.sums = self.width = self.distinct = start = 0
         for target in targets:
             end = start + target.values.size
-            shared = [s for s in _agreed(target.clique) if held[s] > 1] if target.alike else []
+            shared = [s for s in _agreed(target.clique) if holders[s] > 1] if target.alike else []
             if shared:
                 first: dict[Clique, int] = {}
                 for subset in shared:

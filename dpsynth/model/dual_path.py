@@ -47,7 +47,7 @@ class DualPath:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.taken >= self._limit
 
     def start_at_centre(self, path: float) -> None:

@@ -173,9 +173,9 @@ class Expansion:
 
 def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Integers summed along an axis into groups."""
-    turned = np.moveaxis(values, axis, 0)
-    found = np.zeros((size, *turned.shape[1:]), dtype=np.int64)
-    np.add.at(found, groups, turned)
+    transposed = np.moveaxis(values, axis, 0)
+    found = np.zeros((size, *transposed.shape[1:]), dtype=np.int64)
+    np.add.at(found, groups, transposed)
     return np.moveaxis(found, 0, axis)
 
 

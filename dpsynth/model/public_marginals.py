@@ -103,12 +103,14 @@ def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Cod
         shared = _shared(marginal.clique, [c for c, _ in found])
         axes = tuple(marginal.clique.index(c) for c in shared)
         others = tuple(i for i in range(exact.ndim) if i not in axes)
-        turned = exact.transpose((*axes, *others)).reshape(int(np.prod([exact.shape[i] for i in axes])), -1)
+        transposed = exact.transpose((*axes, *others)).reshape(
+            int(np.prod([exact.shape[i] for i in axes])), -1
+        )
         sums = np.array([rows])
         if shared:
             before, counts = next((c, n) for c, n in found if set(shared) <= set(c))
             sums = sum_to(counts.astype(np.float64), before, shared).reshape(-1).round().astype(np.int64)
-        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(turned, sums, strict=True)])
+        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(transposed, sums, strict=True)])
         shape = [exact.shape[i] for i in (*axes, *others)]
         back = np.argsort((*axes, *others))
         found.append((marginal.clique, rounded.reshape(shape).transpose(back)))

@@ -70,8 +70,8 @@ def targets(measurements: Sequence[Measurement], order: Mapping[str, int]) -> tu
             continue
         clique = tuple(sorted(m.clique, key=order.__getitem__))
         if m.query is not None:
-            turned = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
-            matrix = turned.reshape(len(m.query), -1).astype(np.float64)
+            transposed = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
+            matrix = transposed.reshape(len(m.query), -1).astype(np.float64)
             queries.append(Target(clique, m.values.astype(np.float64), max(m.variance, _LEAST), matrix))
             continue
         values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)

@@ -55,7 +55,7 @@ def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
 def _possible(domain: Domain, pairs: Sequence[Clique]) -> list[Clique]:
     """All blocks of which all pairs were chosen: larger ones first, otherwise in table order.
 
-    In this order the greedy cover of 2^k binary columns is a Steiner system: no triple is held twice.
+    In this order the greedy cover of 2^k binary columns is a Steiner system: no triple lies in two blocks.
     """
     names, sizes = domain.columns, domain.shape(domain.columns)
     place = {c: i for i, c in enumerate(names)}
@@ -85,8 +85,8 @@ def with_blocks(
     """The cliques to measure, with their costs; a pair that lies in blocks gives its cost to them."""
     holders: dict[frozenset[str], list[int]] = {}
     for i, block in enumerate(found):
-        for held in combinations(block, 2):
-            holders.setdefault(frozenset(held), []).append(i)
+        for covered in combinations(block, 2):
+            holders.setdefault(frozenset(covered), []).append(i)
     kept: list[Clique] = []
     alone: list[float] = []
     gained = [0.0] * len(found)
