@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 
 import dpsynth
 from dpsynth.model import smoothing
-from dpsynth.structure import auto, blocks, forest
-from dpsynth.structure import gain as worth
-from dpsynth.structure.components import Parts, Places
+from dpsynth.structure import auto, blocks, forest, gain
+from dpsynth.structure.components import Components, Positions
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,10 @@ class Idea:
     structure: str = ""
 
 
-class AllTogether(Parts):
+class AllTogether(Components):
     """Columns of which no two are ever in different parts, so that no pair comes first for joining two."""
 
-    def apart(self, first: Places | int, second: Places | int) -> NDArray[np.bool_]:
+    def disconnected(self, first: Positions | int, second: Positions | int) -> NDArray[np.bool_]:
         """Never."""
         del second
         return np.zeros(np.shape(first), dtype=bool)
@@ -64,17 +63,17 @@ def joining_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ``auto`` that doesn't see which pairs join two parts."""
 
     def blind(*arguments: Any) -> Any:
-        with patch.object(auto, "Parts", AllTogether), patch.object(forest, "Parts", AllTogether):
+        with patch.object(auto, "Components", AllTogether), patch.object(forest, "Components", AllTogether):
             return function(*arguments)
 
     return blind
 
 
-def evenly(*arguments: Any, best: Callable[..., worth.Shares] = worth.shared) -> worth.Shares:
+def evenly(*arguments: Any, best: Callable[..., gain.Shares] = gain.shared) -> gain.Shares:
     """Columns get what is best, cliques the rest in equal parts."""
     shares = best(*arguments)
     cliques = shares.cliques
-    return worth.Shares(
+    return gain.Shares(
         shares.columns, np.full(len(cliques), cliques.sum() / max(len(cliques), 1)), shares.price
     )
 
@@ -96,12 +95,12 @@ IDEAS = {
     "caution": Idea("noisy distances as they come", ((auto, "CAUTION", 0.0),)),
     "worth": Idea(
         "as many pairs as fit, the farthest first",
-        ((worth.Trade, "gains", lambda trade, weighted, burdens, price: weighted),),
+        ((gain.Trade, "gains", lambda trade, weighted, burdens, price: weighted),),
     ),
     "forest": Idea("pairs by gain alone, no forest first", ((auto, "_tree", joining_nothing(auto._tree)),)),
     "joining": Idea("pairs of the forest gain no more than others", ((auto, "JOINING", 1.0),)),
     "bound": Idea("a model as large as allowed, whatever the noise", ((auto, "CELLS_A_SIGNAL", 10**9),)),
-    "allocation": Idea("cliques share equally", ((worth, "shared", evenly),)),
+    "allocation": Idea("cliques share equally", ((gain, "shared", evenly),)),
     "columns": Idea("single columns count for nothing", ((auto, "COLUMNS_COUNT", 0.0),)),
     "measuring again": Idea("no column measured again", ((auto, "_NOTHING", inf),)),
     "blocks": Idea("pairs only", ((blocks, "MOST_CELLS", 0),)),

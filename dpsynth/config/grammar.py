@@ -18,6 +18,7 @@ from dpsynth.config.bins import MAX_PLACES
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.identifier_columns import IdentifierColumn
 from dpsynth.config.layout_checks import check_layout
+from dpsynth.config.methods import METHODS
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Ledger, Person, Privacy
 from dpsynth.config.public import Public
@@ -29,7 +30,7 @@ from dpsynth.config.scalars import EMPTY, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, default_unstated, nearest, refused, unrepeated
 from dpsynth.config.source import Source
-from dpsynth.config.structure import UNCHOSEN, Structure
+from dpsynth.config.structure import Structure
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
@@ -180,11 +181,11 @@ class Spec(Section):
             raise refused(words, "structure", "workload", "ways")
 
     def _privacy_suits_the_method(self, columns: Mapping[str, Column]) -> None:
-        privacy, method = self.privacy, self.structure.method
-        if method == "aim_gdp" and privacy.noise != "gaussian":
+        privacy, method = self.privacy, METHODS[self.structure.method]
+        if privacy.noise not in method.noise:
             raise refused(
-                "aim_gdp needs Gaussian noise, whose exact accounting is what it is for: give privacy.delta, "
-                "such as 1e-9, and leave out noise: laplace; or use method: aim",
+                f"{method.name} needs Gaussian noise, whose exact accounting is what it is for: give "
+                "privacy.delta, such as 1e-9, and leave out noise: laplace; or use method: aim",
                 "structure",
                 "method",
             )
@@ -199,15 +200,15 @@ class Spec(Section):
             )
             raise refused(words, "privacy", "split", "domain")
         used = {
-            "structure": method not in UNCHOSEN,
-            "marginals": method != "independent",
+            "structure": method.chooses,
+            "marginals": method.measures,
         }
         for key, needed in used.items():
             share = getattr(privacy.split, key)
             if needed and not share:
-                raise refused(f"must be above 0 with structure.method {method}", "privacy", "split", key)
+                raise refused(f"must be above 0 with structure.method {method.name}", "privacy", "split", key)
             if share and not needed:
-                words = f"must be 0 with structure.method {method}, which {UNCHOSEN[method]}"
+                words = f"must be 0 with structure.method {method.name}, which {method.does}"
                 raise refused(words, "privacy", "split", key)
 
     def _searches_checked(self, columns: Mapping[str, Column]) -> None:
@@ -279,9 +280,10 @@ class Spec(Section):
                 "violate one would not keep the known counts",
                 "known",
             )
-        if self.structure.method == "independent" and known.columns == columns.keys():
+        method = METHODS[self.structure.method]
+        if not method.measures and known.columns == columns.keys():
             raise refused(
-                "tells of every column, so structure.method independent has nothing to ask", "known"
+                f"tells of every column, so structure.method {method.name} has nothing to ask", "known"
             )
 
     def warnings(self) -> tuple[str, ...]:

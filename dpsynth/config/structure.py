@@ -5,24 +5,16 @@ Invariant: what a method has no use for is refused with it, so that no key is re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.config.methods import METHODS
 from dpsynth.config.scalars import Choice, ColumnName, Number, Whole
 from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.domain.workload import TARGET_WEIGHT, Workload
-
-Method = Literal["independent", "mst", "privbayes", "aim", "aim_gdp", "one_shot", "fixed", "auto"]
-METHODS: tuple[Method, ...] = get_args(Method)
-
-UNCHOSEN: Mapping[str, str] = {
-    "independent": "measures single columns only",
-    "fixed": "measures the cliques that the config lists",
-}
-"""Methods that choose nothing, and what they do."""
 
 MAX_WAYS = 6
 """Most columns of a marginal in a workload."""
@@ -88,11 +80,8 @@ class WorkloadSpec(Section):
 class Structure(Section):
     """How it is decided which marginals to measure."""
 
-    method: Annotated[Method, Choice(METHODS)] = Field(
-        default="auto",
-        description="auto: what serves most tables best. independent: single columns. mst: a tree of pairs. "
-        "privbayes: a Bayesian network. aim, aim_gdp: cliques one by one, aim_gdp with Gaussian noise only. "
-        "one_shot: a tree of cliques at once. fixed: the cliques that are listed.",
+    method: Annotated[str, Choice(tuple(METHODS))] = Field(
+        default="auto", description=" ".join(f"{m.name} {m.does}." for m in METHODS.values())
     )
     workload: WorkloadSpec | None = Field(
         default=None, description="Which marginals matter most. Left out: all of three columns, equally."
@@ -121,20 +110,20 @@ class Structure(Section):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
-        if self.method != "fixed":
-            if self.cliques is not None:
-                raise refused("are for method: fixed only; remove them, or use it", "cliques")
-        elif self.cliques is None:
+        method = METHODS[self.method]
+        if self.cliques is not None and not method.lists_cliques:
+            listing = ", ".join(m.name for m in METHODS.values() if m.lists_cliques)
+            raise refused(f"are for method: {listing} only; remove them, or use it", "cliques")
+        if self.cliques is None and method.lists_cliques:
             raise refused(
-                "are missing: method fixed needs them, such as [[age, sex], [sex, income]]", "cliques"
+                f"are missing: method {self.method} needs them, such as [[age, sex], [sex, income]]",
+                "cliques",
             )
         for i, clique in enumerate(self.cliques or ()):
             _two_or_more(clique, "cliques", i)
         unrepeated((frozenset(c) for c in self.cliques or ()), "cliques")
-        if self.workload is not None and self.method == "independent":
-            raise refused(
-                "has no use with method independent, which measures single columns only", "workload"
-            )
+        if self.workload is not None and not method.measures:
+            raise refused(f"has no use with method {method.name}, which {method.does}", "workload")
         return self
 
     def workload_over(self, columns: tuple[str, ...]) -> Workload:

@@ -21,6 +21,7 @@ from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
 from dpsynth.model import (
     Fit,
+    FitOptions,
     LeastSquares,
     MarkovRandomField,
     agreeing,
@@ -70,11 +71,10 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
     return estimate(
         expansion.coarse,
         counts,
+        FitOptions(max_iterations=MAX_ITERATIONS, progress=lambda done: advance(done, MAX_ITERATIONS)),
         prior_rows=selection.prior * estimated_total(counts),
-        max_iterations=MAX_ITERATIONS,
         zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, room),
         start=selection.fit,
-        progress=lambda done: advance(done, MAX_ITERATIONS),
     )
 
 

@@ -5,7 +5,7 @@ from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
 from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.conditioning import ImpossibleEvidence
-from dpsynth.model.estimation import Fit, estimate
+from dpsynth.model.estimation import Fit, FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
@@ -20,6 +20,7 @@ from dpsynth.model.zeros import zeros_within
 __all__ = [
     "Expansion",
     "Fit",
+    "FitOptions",
     "ImpossibleEvidence",
     "JunctionTree",
     "LeastSquares",

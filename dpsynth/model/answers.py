@@ -1,11 +1,10 @@
-"""Answers: counts, means, quantiles and distributions straight from a model, without sampling.
+"""Answers: counts, means, quantiles and distributions computed from a model, without sampling.
 
-A predicate is a conjunction of conditions, one a column: a code, several codes, or a mask.
-Columns are codes here; what a code stands for comes in as one number a code.
+A predicate is a conjunction of conditions, one for each column: a code, several codes, or a mask.
+Columns hold codes here; the value of each code is an argument.
 
-Invariant: only the part of the tree between the columns concerned is walked, and nothing of
-the size of the joint of a predicate's columns is made, so ten columns cost little more than
-one.
+Invariant: only the part of the tree between the columns of a question is walked, and no array of
+the size of the joint of a predicate's columns is made. So ten columns cost little more than one.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ Allowed = Mapping[str, NDArray[np.int64]]
 def _restricted(
     model: MarkovRandomField, predicate: Predicate, columns: Iterable[str]
 ) -> tuple[MarkovRandomField, Allowed, float]:
-    """The field of the rows that a predicate describes, over as little as holds some columns.
+    """The model conditioned on a predicate, over the smallest part of the tree that holds some columns.
 
     Returns:
-        A field with total 1 over the codes allowed, these codes, and the log-probability of
-        the predicate.
+        A field with total 1 over the allowed codes, these codes, and the log-probability of the
+        predicate.
     """
     allowed = allowed_codes(model.tree.domain, predicate)
     part = model.spanning({*allowed, *columns})
@@ -65,9 +64,9 @@ def conditional(
 
     Args:
         model: the model.
-        columns: in the order of the result's axes; they may be the predicate's own.
+        columns: columns in the order of the result's axes; columns of the predicate are allowed.
         predicate: conditions on any columns.
-        limit: most cells that the result or an intermediate may have.
+        limit: largest number of cells of the result and of intermediates.
 
     Raises:
         ImpossibleEvidence: if no row can satisfy the predicate.
@@ -86,7 +85,7 @@ def conditional(
 def _weighted(
     model: MarkovRandomField, column: str, values: Sequence[float] | Array, predicate: Predicate
 ) -> tuple[Array, Array]:
-    """The values of a column that are numbers, ascending, and their shares of such rows."""
+    """The numeric values of a column, ascending, and their shares of the rows that satisfy a predicate."""
     numbers = np.asarray(values, dtype=np.float64)
     shares = conditional(model, (column,), predicate)
     if numbers.shape != shares.shape:

@@ -1,7 +1,7 @@
 """Sums of a dense array along one run of its axes, and their adjoint.
 
-Which of numpy's operations is quickest depends on the lengths: inner loops that are short go
-through a matrix product, ten times faster than adding strided pairs.
+The fastest of numpy's operations depends on the lengths: short inner loops are done by a matrix
+product, ten times faster than by adding strided pairs.
 
 Invariant: ``add_to`` is the adjoint of ``reduce``.
 """
@@ -23,9 +23,9 @@ from dpsynth.model.threads import in_halves
 Floats = NDArray[np.floating[Any]]
 
 _SHORT = 16
-"""Inner loops shorter than this go through a matrix product."""
+"""Length below which inner loops are done by a matrix product."""
 _LARGEST_PRODUCT = 1024
-"""Rows of the 0/1 matrix of such a product; a longer one costs more than it saves."""
+"""Largest number of rows of the 0/1 matrix of such a product; a longer one costs more than it saves."""
 
 
 @cache
@@ -36,7 +36,7 @@ def _summing(middle: int, inner: int, dtype: str) -> Floats:
 
 @dataclass(frozen=True)
 class AxisSum:
-    """Summing an array seen as (outer, middle, inner) over ``middle``."""
+    """The sum over ``middle`` of an array in the shape (outer, middle, inner)."""
 
     outer: int
     middle: int
@@ -44,16 +44,16 @@ class AxisSum:
 
     @property
     def by_product(self) -> bool:
-        """Whether a matrix product sums it fastest."""
+        """True if a matrix product is the fastest way to sum."""
         return self.outer > 1 and self.inner < _SHORT and self.middle * self.inner <= _LARGEST_PRODUCT
 
     @property
     def spread_by_product(self) -> bool:
-        """Whether a matrix product repeats values fastest."""
+        """True if a matrix product is the fastest way to repeat values."""
         return self.by_product and (self.inner > 1 or self.middle < _SHORT)
 
     def reduce(self, values: Floats) -> Floats:
-        """Sum a contiguous array of outer * middle * inner cells."""
+        """Sums of a contiguous array of outer * middle * inner cells, shape (outer, inner)."""
         seen = values.reshape(self.outer, self.middle, self.inner)
         found = np.empty((self.outer, self.inner), values.dtype)
         if self.outer == 1 and self.inner > 1:
@@ -103,7 +103,7 @@ class AxisSum:
 
 
 def axis_sums(shape: Sequence[int], kept: Sequence[bool]) -> tuple[AxisSum, ...]:
-    """The sums, one a run of dropped axes, that leave the kept axes; from the left."""
+    """The sums that leave the kept axes: one for each run of dropped axes, from the left."""
     runs = [
         (keep, prod(size for _, size in group))
         for keep, group in groupby(zip(kept, shape, strict=True), key=lambda pair: pair[0])

@@ -1,6 +1,6 @@
 """Belief propagation on a junction tree: marginals, their covariances, and extreme cells.
 
-One exponential a cell: what the child's cells sum to is taken off before it, so that every
+Each cell costs one exponential. The log-sum of the child's cells is subtracted before it, so that every
 number stays within range, however large the log-potentials are. Views of a clique's cells
 (its separators and the scopes of the potentials) share their sums.
 
@@ -24,28 +24,28 @@ from dpsynth.model.threads import in_halves
 from dpsynth.model.views import Views
 
 _BLOCK = 1 << 15
-"""Cells that several operations in a row find in the cache."""
+"""Cells of a block that stays in the cache for several operations in a row."""
 
 
 @dataclass(eq=False)
 class _Part:
-    """One clique of the tree at work.
+    """The working arrays of one clique of the tree.
 
     Its views are, in this order: the scopes of its potentials, the separators to its
-    children, the separator to its parent.
+    children, the separator to its parent. A row is one cell of the separator to the parent.
 
     Attributes:
         order: the clique's columns in the order of the array's axes.
-        scopes: positions of the potentials that live here.
-        children: positions of the cliques below.
+        scopes: positions of the potentials of this clique.
+        children: positions of the child cliques.
         views: sums over the clique's cells.
-        upwards: what of them a message to the parent needs.
-        downwards: what all others need.
+        upwards: the sums that the message to the parent needs.
+        downwards: the sums that all other views need.
         beliefs: flat probabilities of the cells.
-        peak: log of what each row of the parent's separator summed to last time.
-        closed: rows of that separator that are impossible.
-        mass: probability of each row of that separator.
-        seen: views of the beliefs, the last one aside.
+        peak: log of the sum of each row at the last calibration.
+        closed: rows that are impossible.
+        mass: probability of each row.
+        sums: views of the beliefs, without the last one.
         moved: flat; beliefs times direction, between the passes of a covariance.
     """
 
@@ -59,19 +59,19 @@ class _Part:
     peak: Floats
     closed: NDArray[np.bool_]
     mass: Floats
-    seen: list[Floats]
+    sums: list[Floats]
     moved: Floats | None = None
 
 
 class BeliefPropagation:
     """Exact inference for potentials of fixed scopes on one junction tree.
 
-    Potentials, directions and marginals are flat arrays, one a scope, axes in the order of
+    Potentials, directions and marginals are flat arrays, one for each scope, with axes in the order of
     ``self.scopes``. Memory: two arrays of the tree's cells and one of its largest clique's.
     """
 
     def __init__(self, tree: JunctionTree, scopes: Sequence[Clique], dtype: str = "float64") -> None:
-        """Lay out a tree for potentials over some columns each.
+        """The layout of a tree for potentials over some columns each.
 
         Args:
             tree: a junction tree with a clique around every scope.
@@ -112,7 +112,7 @@ class BeliefPropagation:
 
     @staticmethod
     def order(domain: Domain, clique: Iterable[str]) -> Clique:
-        """The order in which arrays here have their axes: the longest last, so that inner loops are long."""
+        """The order of an array's axes here: the longest is last, so that inner loops are long."""
         place = {c: i for i, c in enumerate(domain.sizes)}
         return tuple(sorted(clique, key=lambda c: (domain.sizes[c], place[c])))
 
@@ -133,7 +133,7 @@ class BeliefPropagation:
             peak=np.full(rows, np.nan, self._dtype),
             closed=np.zeros(rows, dtype=bool),
             mass=np.empty(rows, self._dtype),
-            seen=[],
+            sums=[],
         )
 
     def calibrate(self, potentials: Sequence[Floats]) -> tuple[list[Floats], float]:
@@ -171,18 +171,18 @@ class BeliefPropagation:
                 part.beliefs *= factor
             else:
                 self._multiply(part.beliefs, self._widened(part, factor))
-            part.seen = part.views.reduce(part.beliefs, part.downwards)
-            for s, values in zip(part.scopes, part.seen, strict=False):
+            part.sums = part.views.reduce(part.beliefs, part.downwards)
+            for s, values in zip(part.scopes, part.sums, strict=False):
                 marginals[s] = values
-            for c, values in zip(part.children, part.seen[len(part.scopes) :], strict=False):
+            for c, values in zip(part.children, part.sums[len(part.scopes) :], strict=False):
                 above[c] = self._flush(values.copy())
         return marginals, float(messages[0][0])
 
     def _conditional(self, part: _Part, given: Sequence[Floats]) -> Floats:
-        """Exponentiate the given potentials into the part's beliefs; what each separator row sums to.
+        """The sum of each separator row, with the exponentiated potentials written into the part's beliefs.
 
-        What a row summed to last time is taken off first. That keeps the sums within range
-        unless potentials have moved far; only then is each row's peak looked up.
+        The log of a row's last sum is subtracted first. That keeps the sums within range unless the
+        potentials have moved far; only then is each row's peak computed.
         """
         low, high = self._bounds
         for looked_up in (False, True):
@@ -199,7 +199,7 @@ class BeliefPropagation:
         return mass
 
     def _exponentiate(self, values: Floats) -> None:
-        """Replace log-shares by shares, in place, block by block while they are in the cache."""
+        """Replace log-shares by shares in place, in blocks that stay in the cache."""
 
         def work(half: slice) -> None:
             for begin in range(half.start, half.stop, _BLOCK):
@@ -231,7 +231,7 @@ class BeliefPropagation:
         in_halves(target.size, target.size, work)
 
     def _flush(self, values: Floats) -> Floats:
-        """Make shares too small to matter 0, in place."""
+        """Replace negligible shares by 0, in place."""
         values += self._least
         values -= self._least
         return values
@@ -244,9 +244,9 @@ class BeliefPropagation:
         return wide
 
     def covary(self, directions: Sequence[Floats]) -> list[Floats]:
-        """Covariances, at the last calibration, of each scope's cells with the sum of some functions.
+        """Covariances of each scope's cells with the sum of some functions, at the last calibration.
 
-        That is the derivative of the marginals when potentials move along the directions. One
+        They are the derivative of the marginals along the directions of the potentials. They take one
         linear pass up and one down.
 
         Args:
@@ -276,7 +276,7 @@ class BeliefPropagation:
                 self._add_product(part.moved, self._widened(part, shift), part.beliefs)
             found = part.views.reduce(part.moved, part.downwards)[:-1]
             if shift.size == 1:
-                found = [f + shift * b for f, b in zip(found, part.seen, strict=False)]
+                found = [f + shift * b for f, b in zip(found, part.sums, strict=False)]
             for s, values in zip(part.scopes, found, strict=False):
                 changes[s] = values
             for c, values in zip(part.children, found[len(part.scopes) :], strict=True):
@@ -284,7 +284,7 @@ class BeliefPropagation:
         return changes
 
     def minimum(self, potentials: Sequence[Floats]) -> float:
-        """The least sum of potentials that any row of the domain has; inf keeps a cell out."""
+        """The least sum of potentials over all rows of the domain; inf excludes a cell."""
         messages: dict[int, Floats] = {}
         for i in reversed(self._outwards):
             part = self._parts[i]
@@ -296,7 +296,7 @@ class BeliefPropagation:
         return float(messages[0][0])
 
     def beliefs(self, cliques: Sequence[Clique], total: float) -> tuple[Array, ...]:
-        """Marginals on some cliques inside the tree's, axes in table order, summing to ``total`` each."""
+        """Marginals of cliques inside those of the tree, axes in table order, each with the sum ``total``."""
         there: dict[int, list[int]] = {}
         for i, clique in enumerate(cliques):
             home = self.tree.home(clique)

@@ -1,8 +1,8 @@
-"""Parametric bootstrap: how far the fitted model would move under fresh noise.
+"""Parametric bootstrap: the variation of the fitted model under fresh noise.
 
-Takes the fitted model for the truth, adds noise of each measurement's own scale to its
-marginals, and fits again (Efron and Tibshirani 1993, chapter 6). Post-processing only: the
-noise here protects nobody, so an ordinary generator serves.
+The fitted model stands for the truth. Noise of each measurement's own scale is added to its
+marginals, and the model is fitted again (Efron and Tibshirani 1993, chapter 6). This is
+post-processing: the noise here protects nobody, so an ordinary generator is enough.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 
 
 def _noisy_again(model: MarkovRandomField, measurement: Observation, rng: np.random.Generator) -> Observation:
+    """A measurement with the model's marginal for the truth, and fresh noise."""
     if measurement.noise == "none":
         return measurement
     truth, spread = model.marginal(measurement.clique), np.sqrt(measurement.variances)
@@ -39,15 +40,15 @@ def refits(
     rng: np.random.Generator,
     expansion: Expansion | None = None,
 ) -> tuple[MarkovRandomField, ...]:
-    """Models fitted to fresh noise around a fitted model.
+    """Models that are fitted to fresh noise around a fitted model.
 
     Args:
-        fit: the fitted model, and how it was fitted.
-        measurements: what it was fitted to; only cliques, queries and scales are used.
-        replicates: how many refits.
+        fit: the fit of the model.
+        measurements: the measurements of that fit; only cliques, queries and scales are used.
+        replicates: number of refits.
         rng: generator for this post-processing step.
-        expansion: for a model of groups, how it becomes one of values. Then ``measurements`` are
-            what it was fitted to besides the expansion's ``sums``, and refits are of values.
+        expansion: for a model of groups, its expansion to values. Then ``measurements`` leave out the
+            expansion's ``sums``, and the refits are models of values.
     """
     found = []
     truth = expansion.model(fit.model) if expansion else fit.model

@@ -1,14 +1,13 @@
-"""Chunks: a table of any length, a piece at a time, that is one rounded sample as a whole.
+"""Chunks: a table of any length in pieces, which together are one rounded sample.
 
 First each cell of each clique gets its whole number of rows for the entire stream. Then each
-chunk takes its share of what is left, rounded again, and leaves the rest to those after it.
-Counts left are whole numbers that sum to the rows left, so nothing drifts: the error of the
-whole stream is that of one rounded sample, below one row a cell given its separator, however
-many chunks there are. Counts don't depend on the order of rows, so a chunk in the middle is
-reached by counts alone.
+chunk takes its share of the remaining rows, rounded again, and leaves the rest to later chunks.
+Remaining counts are whole numbers that sum to the remaining rows, so errors do not add up. The error of
+the whole stream is that of one rounded sample, below one row a cell given its separator, for any number
+of chunks. Counts do not depend on the order of rows, so a chunk in the middle is reached by counts alone.
 
-Invariant: for every clique, what is left of a group's cells sums to what is left of the
-group's rows.
+Invariant: for every clique, the remaining rows of a group's cells sum to the remaining rows of the
+group.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from dpsynth.model.rounding import (
 from dpsynth.model.sampling import METHODS, sample
 
 _LARGEST_CHUNK = 1 << 25
-"""Rows of a chunk for which products with the rows left fit 63 bits."""
+"""Largest number of rows of a chunk; products with the remaining rows fit 63 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Reserve:
-    """Rows that a clique's cells still get, for the cells that get any.
+    """Remaining rows of a clique's cells, for the cells that get any.
 
     Attributes:
-        known, new: columns of the separator, and the others.
+        known, new: columns of the separator, and the other columns.
         groups: int64, separator values that have rows, ascending.
-        starts: int64[groups + 1], where each group's cells begin.
-        cells: int64, position of each cell among its group's; ascending in each group.
-        left: int64, rows left for each cell.
+        starts: int64[groups + 1], index of the first cell of each group.
+        cells: int64, position of each cell among the cells of its group; ascending in each group.
+        left: int64, remaining rows of each cell.
     """
 
     known: Clique
@@ -66,11 +65,11 @@ class _Reserve:
         return codes_of(group, self.known, domain) | codes_of(self.cells, self.new, domain)
 
     def take(self, sizes: Codes, rng: np.random.Generator) -> Codes:
-        """Take a chunk's rows from what is left; the rows of each cell.
+        """Rows of each cell in a chunk, which are taken from the remaining rows.
 
-        Systematic sampling from the rows left: with L the cumulative rows left in a group, R
+        Systematic sampling from the remaining rows: with L the cumulative remaining rows of a group, R
         of them in all, and u uniform below R, cells up to c get floor((m L_c + u) / R) of the
-        chunk's m rows. No cell gets more than it has left.
+        chunk's m rows. No cell gets more than its remaining rows.
 
         Args:
             sizes: int64[groups], rows of each group in this chunk.
@@ -94,12 +93,12 @@ class _Reserve:
 
 
 def _below(bounds: Codes, rng: np.random.Generator) -> Codes:
-    """Uniform integers below some bounds of at most 2^37, to within 2^-26."""
+    """Uniform integers below bounds of at most 2^37, to within 2^-26."""
     return (bits(rng, len(bounds)) % bounds.astype(np.uint64)).astype(np.int64)
 
 
 def _allotted(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> list[_Reserve]:
-    """Each cell's number of rows in the entire stream, clique by clique, in the tree's order."""
+    """Number of rows of each cell in the entire stream, for each clique in the tree's order."""
     domain = model.tree.domain
     found: dict[int, _Reserve] = {}
     steps = [(0, 0, ()), *((e.child, e.parent, e.separator) for e in model.tree.edges)]
@@ -129,7 +128,7 @@ def _allotted(model: MarkovRandomField, rows: int, rng: np.random.Generator) -> 
 
 
 def _summed(places: Codes, counts: Codes, length: int) -> Codes:
-    """Sum counts by place; exact, as sums stay far below 2^53."""
+    """Sums of counts by place; exact, since they stay far below 2^53."""
     return np.bincount(places, weights=counts, minlength=length).astype(np.int64)
 
 
@@ -143,26 +142,26 @@ def sample_chunks(
     given: Predicate | None = None,
     start: int = 0,
 ) -> Iterator[dict[str, Codes]]:
-    """Draw a table of any length in chunks.
+    """A table of any length, drawn in chunks.
 
-    By rounding, all chunks together are one rounded sample: in the whole stream each cell of a
+    With rounding, all chunks together are one rounded sample: in the whole stream each cell of a
     clique has the floor or the ceiling of its expected number of rows given its separator.
-    Each chunk follows the model by itself, with an error about as small.
+    Each chunk by itself follows the model too, with an error about as small.
 
-    Chunk t is decided by the model, the rows, the seed and the chunk size, on every machine;
-    to begin with chunk t costs one pass over the counts for each chunk before it, no rows.
+    Chunk t follows from the model, the rows, the seed and the chunk size, on every machine.
+    To start with chunk t takes one pass over the counts, without rows, for each chunk before it.
 
     Memory: that of ``sample`` for one chunk, and 24 bytes for each cell of the tree that gets
     rows, and 8 more for each edge below it.
 
     Args:
         model: the Markov random field.
-        rows: rows of the whole stream, below 2^37.
-        seed: decides every draw.
-        chunk: rows of each chunk but the last, up to 2^25.
+        rows: number of rows of the whole stream, below 2^37.
+        seed: seed of every draw.
+        chunk: number of rows of each chunk but the last, up to 2^25.
         method: "rounding", or "independent" for rows independent of each other.
         given: a code, several codes, or a mask, of any columns, for all rows.
-        start: how many chunks to leave out at the beginning.
+        start: number of chunks to leave out at the beginning.
 
     Yields:
         int64 codes of every column of the domain, in table order.

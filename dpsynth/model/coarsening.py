@@ -1,7 +1,7 @@
-"""Coarsening: small neighbouring cliques of a junction tree made one.
+"""Coarsening: the union of small neighbouring cliques of a junction tree.
 
-A pass over a clique costs some array operations whatever its size; where a joint clique has
-few cells more than its parts, one pass over it is quicker. The distribution is the same.
+A pass over a clique costs some array operations at any size. If a joint clique has few cells more than
+its two parts, one pass over it is faster. The distribution is the same.
 
 Invariant: the coarse tree is a junction tree, and each clique of the fine one lies inside one
 of its cliques.
@@ -15,12 +15,12 @@ from dpsynth.domain.domain import Clique
 from dpsynth.model.junction_tree import Edge, JunctionTree
 
 
-def coarsened(tree: JunctionTree, worth: int) -> JunctionTree:
-    """Join neighbouring cliques while the joint one has at most so many cells more than its parts.
+def coarsened(tree: JunctionTree, allowance: int) -> JunctionTree:
+    """The tree after neighbouring cliques were joined that add at most ``allowance`` cells each.
 
     Args:
         tree: the fine tree.
-        worth: cells that take as long as the operations which one clique less saves.
+        allowance: number of cells that take as long as the operations saved by one clique less.
 
     Returns:
         A tree over the same domain, its root the clique that holds the fine root.
@@ -38,7 +38,7 @@ def coarsened(tree: JunctionTree, worth: int) -> JunctionTree:
     waiting = [(grown(e.child, e.parent), e.parent, e.child) for e in tree.edges]
     heapify(waiting)
     gone: set[int] = set()
-    while waiting and waiting[0][0] <= worth:
+    while waiting and waiting[0][0] <= allowance:
         growth, a, b = heappop(waiting)
         if a in gone or b in gone or growth != grown(a, b):
             continue
@@ -55,7 +55,7 @@ def coarsened(tree: JunctionTree, worth: int) -> JunctionTree:
 def _walked(
     tree: JunctionTree, members: list[set[str]], linked: list[set[int]], gone: set[int]
 ) -> JunctionTree:
-    """The tree of the cliques that are left, parents before children."""
+    """The tree of the remaining cliques, parents before children."""
     root = next(i for i in range(len(members)) if i not in gone and set(tree.cliques[0]) <= members[i])
     found: list[Clique] = []
     edges: list[Edge] = []

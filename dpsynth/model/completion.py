@@ -1,9 +1,9 @@
-"""Completion: what fixed values further down the tree say about a separator, piece by piece.
+"""Completion of rows with fixed values: messages of belief propagation up the tree, piece by piece.
 
 Rows may be fixed to different values. A piece of evidence is a distinct combination of fixed
-values; each edge tells apart only the pieces that differ in columns below it.
+values. An edge distinguishes only the pieces that differ in columns below it.
 
-Invariant: additions, products and divisions only, in a fixed order, so that a seed gives the
+Invariant: the arithmetic is additions, products and divisions in a fixed order, so that a seed gives the
 same rows on every machine.
 """
 
@@ -22,18 +22,18 @@ from dpsynth.model.rounding import Codes
 from dpsynth.model.variable_elimination import divided
 
 _BLOCK = 1 << 19
-"""Cells of a clique, over pieces of evidence, that are worked on together."""
+"""Cells of a clique, over pieces of evidence, that are processed together."""
 
 
 def ranked(keys: Sequence[tuple[Codes, int]], count: int) -> tuple[Codes, Codes]:
-    """Number the distinct combinations of some keys.
+    """Numbers of the distinct combinations of some keys.
 
     Args:
-        keys: int64[count] each, with a bound that all its values are below.
+        keys: int64[count] each, with an exclusive upper bound of its values.
         count: length of the keys.
 
     Returns:
-        int64[count], the number of each combination, and where each combination occurs first.
+        int64[count], the number of each combination, and the first position of each combination.
     """
     if not keys:
         return np.zeros(count, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -49,11 +49,11 @@ def ranked(keys: Sequence[tuple[Codes, int]], count: int) -> tuple[Codes, Codes]
 
 
 @dataclass(frozen=True, eq=False)
-class Below:
-    """Probability of the evidence below an edge, given the separator's columns that are not fixed.
+class Message:
+    """The message over an edge: probability of the evidence below it, given the separator.
 
     Attributes:
-        piece: int64[pieces of all evidence], the row of ``values`` for each.
+        piece: int64[pieces of all evidence], the row of ``values`` of each piece.
         columns: columns of the separator that are not fixed.
         values: float64[rows, *sizes of columns]; the largest value of each row is 1.
     """
@@ -66,7 +66,7 @@ class Below:
         """The values for some pieces of evidence, at known codes of some of the columns.
 
         Returns:
-            float64[pieces, *sizes of the other columns], and these other columns.
+            float64[pieces, *sizes of the remaining columns], and the remaining columns.
         """
         first = [i for i, c in enumerate(self.columns) if c in known]
         rest = [i for i, c in enumerate(self.columns) if c not in known]
@@ -76,10 +76,10 @@ class Below:
 
 
 class Completion:
-    """Sends evidence about some columns up a tree."""
+    """Upward pass of belief propagation for evidence on fixed columns."""
 
     def __init__(self, tree: JunctionTree, beliefs: Sequence[Array], fixed: Sequence[str]) -> None:
-        """Find the edges over which evidence is felt, and the marginals of their separators."""
+        """The edges with evidence below them, and the marginals of their separators."""
         self._tree = tree
         self._beliefs = beliefs
         self._fixed = tuple(fixed)
@@ -93,17 +93,17 @@ class Completion:
         }
 
     def cells(self) -> int:
-        """Numbers held for one piece of evidence."""
+        """Number of cells of all messages, for one piece of evidence."""
         free = (tuple(c for c in e.separator if c not in self._fixed) for e in self._edges)
         return sum(self._tree.domain.cells(columns) for columns in free)
 
-    def felt(self, index: int, messages: Mapping[int, Below], known: Sequence[str]) -> list[Below]:
-        """The messages to a clique that are about columns not known."""
+    def incoming(self, index: int, messages: Mapping[int, Message], known: Sequence[str]) -> list[Message]:
+        """The messages to a clique about columns that are not known."""
         here = [messages[e.child] for e in self._edges if e.parent == index and e.child in messages]
         return [m for m in here if not set(m.columns).issubset(known)]
 
-    def messages(self, values: Mapping[str, Codes]) -> dict[int, Below]:
-        """What is felt over each edge, by its child.
+    def messages(self, values: Mapping[str, Codes]) -> dict[int, Message]:
+        """Messages of belief propagation, by child clique.
 
         Args:
             values: int64[pieces] codes of each fixed column.
@@ -111,9 +111,9 @@ class Completion:
         Raises:
             ImpossibleEvidence: if a piece of evidence has probability zero.
         """
-        found: dict[int, Below] = {}
+        found: dict[int, Message] = {}
         for edge in reversed(self._edges):
-            message = self._message(edge, values, self.felt(edge.child, found, ()))
+            message = self._message(edge, values, self.incoming(edge.child, found, ()))
             if message.columns:
                 found[edge.child] = message
         root = self._tree.cliques[0]
@@ -122,7 +122,7 @@ class Completion:
             raise ImpossibleEvidence(f"the model gives probability zero to fixed values of {root}")
         return found
 
-    def _message(self, edge: Edge, values: Mapping[str, Codes], incoming: Sequence[Below]) -> Below:
+    def _message(self, edge: Edge, values: Mapping[str, Codes], incoming: Sequence[Message]) -> Message:
         clique, sizes = self._tree.cliques[edge.child], self._tree.domain.sizes
         count = len(next(iter(values.values())))
         scope = self._tree.domain.canonical(self._scopes[edge.child])
@@ -148,16 +148,16 @@ class Completion:
             if not peak.all():
                 raise ImpossibleEvidence(f"the model gives probability zero to fixed values of {scope}")
             parts.append(ratio / peak)
-        return Below(piece, columns, np.concatenate(parts))
+        return Message(piece, columns, np.concatenate(parts))
 
 
 def at(table: Array, codes: Sequence[Codes], count: int) -> Array:
-    """A fresh float64 array of the table's parts at some codes of its first axes.
+    """The table's parts at some codes of its first axes, as a new float64 array.
 
     Args:
         table: the values.
-        codes: int64[count] for each of the first axes; none of them repeats the whole table.
-        count: how many parts.
+        codes: int64[count] for each of the first axes; without codes the whole table is repeated.
+        count: number of parts.
     """
     parts = table[tuple(codes)] if codes else np.broadcast_to(table, (count, *table.shape))
     return np.array(parts, dtype=np.float64, order="C", copy=not codes or None)

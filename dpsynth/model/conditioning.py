@@ -1,8 +1,8 @@
-"""Evidence: the exact distribution of a Markov random field given codes of some columns.
+"""Conditioning: the exact distribution of a Markov random field given codes of some columns.
 
-Invariant: works with conditional probabilities of what lies below a clique given its
-separator, scaled to a largest value of 1, so that improbable evidence on many columns does
-not underflow and no quotient overflows.
+Invariant: messages are conditional probabilities of the evidence below a clique given its
+separator, scaled to a largest value of 1. So improbable evidence on many columns does
+not underflow, and no quotient overflows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpsynth.model.junction_tree import JunctionTree
 from dpsynth.model.variable_elimination import divided
 
 Condition = int | Iterable[int] | NDArray[np.bool_] | NDArray[np.integer]
-"""What a column is held to: one code, several codes, or a mask with one boolean a code."""
+"""The condition on a column: one code, several codes, or a mask with one truth value for each code."""
 
 Predicate = Mapping[str, Condition]
-"""A conjunction of conditions, one a column."""
+"""A conjunction of conditions, one for each column."""
 
 
 class ImpossibleEvidence(ValueError):
-    """The model gives probability zero to what is asked about."""
+    """Evidence to which the model gives probability zero."""
 
 
 def allowed_codes(domain: Domain, predicate: Predicate) -> dict[str, NDArray[np.int64]]:
@@ -69,10 +69,10 @@ def _cut(values: Array, clique: tuple[str, ...], allowed: Mapping[str, NDArray[n
 def restricted(
     tree: JunctionTree, beliefs: Sequence[Array], allowed: Mapping[str, NDArray[np.int64]]
 ) -> tuple[JunctionTree, tuple[Array, ...], float]:
-    """The distribution given that columns take allowed codes only.
+    """The distribution given that columns have allowed codes only.
 
-    One pass up the tree and one down, as for any evidence (Lauritzen and Spiegelhalter 1988).
-    Nothing of the size of the joint of the given columns is made.
+    It takes one pass up the tree and one down, as for any evidence (Lauritzen and Spiegelhalter 1988).
+    No array of the size of the joint of the given columns is made.
 
     Args:
         tree: the junction tree.
@@ -81,8 +81,8 @@ def restricted(
 
     Returns:
         The tree over the smaller domain of allowed codes, its calibrated beliefs summing to 1,
-        and the natural log of the probability of the evidence: -inf, with beliefs of zero, if
-        there is none.
+        and the natural log of the probability of the evidence. For impossible evidence the log is -inf,
+        and the beliefs are zero.
     """
     sizes = {c: len(allowed[c]) if c in allowed else s for c, s in tree.domain.sizes.items()}
     small = replace(tree, domain=Domain(sizes))
@@ -90,17 +90,17 @@ def restricted(
     if 0 in sizes.values():
         return small, tuple(np.zeros(small.domain.shape(c)) for c in cliques), -inf
     tables = [_cut(b, c, allowed) for b, c in zip(beliefs, cliques, strict=True)]
-    felt: list[list[tuple[Clique, Array]]] = [[] for _ in cliques]
+    messages: list[list[tuple[Clique, Array]]] = [[] for _ in cliques]
     log_scale = 0.0
     for edge in reversed(tree.edges):
         child, separator, clique = edge.child, edge.separator, cliques[edge.child]
         mass = _cut(sum_in_order(beliefs[child], clique, separator), separator, allowed)
         tables[child] = divided(tables[child], spread(mass, separator, clique))
-        if felt[child] or not allowed.keys().isdisjoint(clique):
-            tables[child], log_peak = _absorbed(tables[child], clique, felt[child])
+        if messages[child] or not allowed.keys().isdisjoint(clique):
+            tables[child], log_peak = _absorbed(tables[child], clique, messages[child])
             log_scale += log_peak
-            felt[edge.parent].append((separator, sum_in_order(tables[child], clique, separator)))
-    tables[0], log_peak = _absorbed(tables[0], cliques[0], felt[0])
+            messages[edge.parent].append((separator, sum_in_order(tables[child], clique, separator)))
+    tables[0], log_peak = _absorbed(tables[0], cliques[0], messages[0])
     mass = sum_in_order(tables[0], cliques[0], ())
     log_scale += log_peak
     if not mass > 0 or log_scale == -inf:
@@ -116,10 +116,10 @@ def restricted(
     return small, tuple(tables), log_scale + log(float(mass)) - log(whole)
 
 
-def _absorbed(table: Array, clique: Clique, felt: Sequence[tuple[Clique, Array]]) -> tuple[Array, float]:
-    """A table times messages, scaled to a largest value of 1 after each, and the log of the scale."""
+def _absorbed(table: Array, clique: Clique, messages: Sequence[tuple[Clique, Array]]) -> tuple[Array, float]:
+    """The product of a table and messages, scaled to a largest value of 1, and the log of the scale."""
     log_scale = 0.0
-    for separator, message in felt:
+    for separator, message in messages:
         table = table * spread(message, separator, clique)
         peak = float(table.max())
         if not peak > 0:
@@ -136,7 +136,7 @@ def embedded(
     allowed: Mapping[str, NDArray[np.int64]],
     total: float,
 ) -> tuple[Array, ...]:
-    """Tables over allowed codes as tables over all codes, zero elsewhere, times a total."""
+    """Tables over all codes from tables over allowed codes: zero elsewhere, and times a total."""
     found = []
     for clique, table in zip(tree.cliques, tables, strict=True):
         if allowed.keys().isdisjoint(clique):

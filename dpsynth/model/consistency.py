@@ -1,9 +1,9 @@
-"""Consistency: the nearest answers that agree where they overlap, negative counts allowed.
+"""Consistency: projection on the nearest answers that agree where they overlap.
 
-Marginals that share columns must agree on the sums over them. The projection on such
-answers, in the metric of their precisions, splits each marginal into residuals, one a subset of
-its columns, and averages every residual over the marginals that hold it (Xiao et al. 2023).
-A model sees noisy marginals through this projection alone, and a solver that stays within
+Marginals that share columns must agree on the sums over them; negative counts are allowed. The
+projection, in the metric of the precisions, splits each marginal into residuals, one for each subset of
+its columns. It averages every residual over the marginals that hold it (Xiao et al. 2023).
+A model depends on noisy marginals only through this projection, and a solver that stays within
 its range has no redundant directions left.
 
 Invariant: the projection is linear, and orthogonal for the metric of the precisions.
@@ -27,29 +27,29 @@ from dpsynth.model.views import Views
 Positions = NDArray[np.intp]
 
 _MANY = 1 << 13
-"""A target of more cells times subsets is summed to its largest shared subsets first, as views."""
+"""Cells times subsets above which a target is summed to its largest shared subsets first, as views."""
 _FEW = 4
-"""Columns up to which all subsets of a target's clique are looked at; of a larger one, pairs."""
+"""Columns up to which all subsets of a target's clique count; of a larger clique, subsets of up to two."""
 
 
 def _agreed(clique: Clique) -> list[Clique]:
-    """The subsets on which a clique is made to agree with others.
+    """The subsets of a clique on which answers are made to agree.
 
-    Whatever subsets they are, the projection is on answers that agree there: among those
-    are all that a table could have.
+    Any choice of subsets is valid: the answers of a real table agree on all of them, so they are never
+    projected away.
     """
     return list(subsets(clique, None if len(clique) <= _FEW else 2))
 
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """What the shared sums of one target are made from: its cells, or some views of them.
+    """Sources of the shared sums of one target: its cells, or some views of them.
 
     Attributes:
-        cells: the target's place among all answers.
-        place: that of its sources among those of all targets.
-        views: from cells to sources, or None where they are the same.
-        needed: all of the views.
+        cells: slice of the target's cells among all answers.
+        place: slice of its sources among the sources of all targets.
+        views: sums from cells to sources, or None if both are the same.
+        needed: the sums that all views need.
     """
 
     cells: slice
@@ -59,10 +59,11 @@ class _Source:
 
 
 class _Layout:
-    """Positions, gathered target by target: sums of target t over subset s follow each other."""
+    """Positions of all shared sums, in the order of targets and their subsets."""
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        held = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
+        """The positions for some targets."""
+        holders = Counter(s for t in targets if t.alike or _unlike(t) for s in _agreed(t.clique))
         self.sources: list[_Source] = []
         self.into: list[list[Positions]] = []
         self.lower: list[list[tuple[float, Positions]]] = []
@@ -71,7 +72,7 @@ class _Layout:
         self.sums = self.width = self.distinct = start = 0
         for target in targets:
             end = start + target.values.size
-            shared = [s for s in _agreed(target.clique) if held[s] > 1] if target.alike else []
+            shared = [s for s in _agreed(target.clique) if holders[s] > 1] if target.alike else []
             if shared:
                 first: dict[Clique, int] = {}
                 for subset in shared:
@@ -112,13 +113,13 @@ class _Layout:
 
 
 def _projected(domain: Domain, clique: Clique, subset: Clique) -> Positions:
-    """For each cell of a clique the cell of a subset that it is summed into."""
+    """Position in a subset's cells of the sum that each cell of a clique is part of."""
     numbers = np.arange(domain.cells(subset)).reshape([domain.sizes[c] if c in subset else 1 for c in clique])
     return np.broadcast_to(numbers, domain.shape(clique)).reshape(-1)
 
 
 def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[tuple[float, Positions]]:
-    """Coefficients and positions of the sums that make up a subset's residual: inclusion and exclusion."""
+    """Coefficients and positions of the sums in a subset's residual, by inclusion and exclusion."""
     found = []
     for lower in subsets(subset):
         sign = (-1.0) ** (len(subset) - len(lower))
@@ -128,7 +129,7 @@ def _residual(domain: Domain, subset: Clique, first: dict[Clique, int]) -> list[
 
 
 def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: int) -> list[Positions]:
-    """The j-th positions of all arrays in one vector each; ``nowhere`` where an array has no j-th."""
+    """One vector for each j, with the j-th positions of all arrays; ``nowhere`` if an array has no j-th."""
     most = max((len(r) for r in rows), default=0)
     return [
         np.concatenate(
@@ -139,18 +140,18 @@ def _slots(rows: Sequence[Sequence[Positions]], widths: Sequence[int], nowhere: 
 
 
 def _unlike(target: Target) -> bool:
-    """Whether the answers are one column's counts, of several variances."""
+    """True if the answers are the counts of one column, with different variances."""
     return target.query is None and not target.alike and len(target.clique) == 1
 
 
 class Consistency:
     """The projection for a fixed set of targets.
 
-    Queries are left alone, and so are several columns' counts of unlike variances.
+    Queries are not changed, and neither are counts of several columns with different variances.
     """
 
     def __init__(self, domain: Domain, targets: Sequence[Target]) -> None:
-        """Find which residuals are shared, and where each cell counts."""
+        """The shared residuals, and the positions of the cells in them."""
         layout = _Layout(domain, targets)
         self._sources = layout.sources
         self._sums, self._width, self._distinct = layout.sums, layout.width, layout.distinct
@@ -174,7 +175,7 @@ class Consistency:
         self._unlike = UnlikeSums(domain, unlike, layout.kinds, self._precision) if unlike else None
 
     def project(self, answers: Array) -> Array:
-        """The nearest consistent answers, all targets' cells in one vector."""
+        """The nearest consistent answers, with all targets' cells in one vector."""
         if not self._sources and self._unlike is None:
             return answers
         sources = np.empty(self._width)

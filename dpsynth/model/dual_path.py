@@ -1,8 +1,8 @@
-"""The path of smooth problems along which a model is fitted; see ``estimation``.
+"""The path of smooth dual problems along which a model is fitted; see ``estimation``.
 
 Every point of the path is the least value of a smooth convex function, the dual of
-``likelihood``, found by truncated Newton steps: conjugate gradients on covariances under the
-model (Nocedal and Wright 2006, chapter 7). The next point is guessed from the last two.
+``likelihood``. Truncated Newton steps find it: conjugate gradients on covariances under the
+model (Nocedal and Wright 2006, chapter 7). The next point is extrapolated from the last two.
 
 Invariant: the model behind ``likelihood.propagation`` is the one of ``multipliers`` and ``path``.
 """
@@ -20,19 +20,19 @@ from dpsynth.model.likelihood import Likelihood
 _GROWTH = 2.0
 _LEAST_GROWTH = 1.02
 _SLACK = 0.25
-"""How far conjugate gradients reduce a Newton system's residual."""
+"""The share to which conjugate gradients reduce the residual of a Newton system."""
 _MOST_GRADIENTS = 60
 _ENOUGH = 1e-9
-"""An objective this close to the least, in nats, is not improved."""
+"""Distance from the least objective, in nats, below which nothing is improved."""
 _MOST_STEPS = 20
-"""Newton steps for one t; where they don't do, the path is followed in smaller strides."""
+"""Newton steps for one t; where they do not suffice, the next t is nearer."""
 
 
 class DualPath:
     """Newton's method on the dual at one t after another."""
 
     def __init__(self, likelihood: Likelihood, limit: int, progress: Callable[[int], None]) -> None:
-        """Take up a problem, at no point yet.
+        """A problem, without a point on its path yet.
 
         Args:
             likelihood: the problem.
@@ -47,16 +47,16 @@ class DualPath:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.taken >= self._limit
 
-    def begin_at_centre(self, path: float) -> None:
-        """Stand where nothing was learnt from the answers yet."""
-        self.begin(path, np.zeros_like(self._likelihood.values))
+    def start_at_centre(self, path: float) -> None:
+        """Start at the centre, the model before any answer, for t = ``path``."""
+        self.start(path, np.zeros_like(self._likelihood.values))
         self.at_centre = self.loss
 
-    def begin(self, path: float, multipliers: Array) -> None:
-        """Stand at some multipliers, for some t."""
+    def start(self, path: float, multipliers: Array) -> None:
+        """Start at some multipliers, for t = ``path``."""
         self.path = path
         self._move(multipliers)
 
@@ -73,24 +73,24 @@ class DualPath:
 
     @property
     def distance(self) -> float:
-        """How far the penalised loss is from its least value: the gap of Fenchel and Young."""
+        """Distance of the penalised loss from its least value: the gap of Fenchel and Young."""
         return 0.5 * float((self.slope * self.slope / self._likelihood.variances).sum())
 
-    def follow(self, end: float, tolerance: float) -> None:
+    def solve(self, end: float, tolerance: float) -> None:
         """Solve for one t after another, to the end of the path or as far as that pays.
 
         Args:
             end: largest t.
-            tolerance: stop where doubling t lowers the loss by less than this share of it, and
-                of what the loss fell since the centre.
+            tolerance: the path ends where doubling t lowers the loss by less than this share of it,
+                and of its fall since the centre.
         """
         share, growth = max(0.1 * tolerance, 1e-13), _GROWTH
         solved: list[tuple[float, Array, float]] = []
         while not self.exhausted:
-            if self._solve(share):
+            if self._converge(share):
                 solved.append((self.path, self.multipliers, self.loss))
                 gain = solved[-2][2] - self.loss if len(solved) > 1 else inf
-                # With much noise the loss hardly moves, and what was won so far is the measure.
+                # With much noise the loss hardly moves; then its fall so far is the scale.
                 scale = min(self.loss, self.at_centre - self.loss)
                 if self.path >= end or gain <= max(tolerance * scale * log2(growth), _ENOUGH):
                     return
@@ -100,7 +100,7 @@ class DualPath:
             else:
                 break
             if not solved:
-                self.begin(self.path / 4, np.zeros_like(self.multipliers))
+                self.start(self.path / 4, np.zeros_like(self.multipliers))
                 continue
             path, here, _ = solved[-1]
             growth = min(growth, end / path)
@@ -109,12 +109,12 @@ class DualPath:
                 before, there, _ = solved[-2]
                 # Multipliers move with 1/t.
                 ahead = here + (here - there) * (1 - 1 / growth) / (path / before - 1)
-            self.begin(path * growth, ahead)
+            self.start(path * growth, ahead)
         if solved and solved[-1][2] < self.loss:
-            self.begin(*solved[-1][:2])
+            self.start(*solved[-1][:2])
 
-    def _solve(self, share: float) -> bool:
-        """Newton steps until the distance is below a share of the loss; whether that was reached."""
+    def _converge(self, share: float) -> bool:
+        """Newton steps until the distance is below a share of the loss; True if that was reached."""
         for _ in range(_MOST_STEPS):
             if self.distance <= max(share * self.loss, _ENOUGH):
                 return True
@@ -127,9 +127,9 @@ class DualPath:
     def _step(self) -> bool:
         """One damped Newton step; False where rounding leaves none.
 
-        The dual is convex, so its slope along the direction tells a decrease more exactly
-        than its value would: the step is long enough and short enough when the slope there
-        is at most half as steep, upwards, as it was downwards.
+        The dual is convex, so its slope along the direction shows a decrease more exactly
+        than its value does. The length of the step is right when the slope at its end is at most
+        half as steep, upwards, as the slope at its start was, downwards.
         """
         start = self.multipliers
         direction = self._newton()

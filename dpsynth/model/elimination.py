@@ -1,4 +1,4 @@
-"""Elimination orders: which column of a graph to take out next, so that few cells arise.
+"""Greedy elimination orders of a graph, for a triangulation of few cells.
 
 Eliminating a column joins all its neighbours to each other; the column and its neighbours
 are a clique of the triangulated graph. Finding the order of fewest cells is NP-hard, so
@@ -10,7 +10,7 @@ ints of any size, and every result is the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,10 +35,10 @@ def mask_of(columns: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many places each column has, for products and sums over sets of columns.
+    """Sizes of the columns, for products and sums over sets of columns.
 
     Attributes:
-        places: one a column, each at least 1.
+        places: number of places of each column, at least 1.
     """
 
     places: tuple[int, ...]
@@ -76,17 +76,16 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a greedy elimination ranks columns; the least comes first.
+    """A ranking of columns for greedy elimination; the column of least rank is eliminated next.
 
-    The column's neighbours are what is left of its clique, the separator to the rest of the
-    tree: some later clique has to hold them all. Rules that look at their cells do best where
-    sizes differ much.
+    A column's neighbours are its separator to the rest of the tree: some later clique has to hold
+    them all. Rules that rank by the separator's cells do best where sizes differ much.
 
     Attributes:
-        name: what the rule is called; the first three below are Kjaerulff's.
-        counts: whether the edges that an elimination would add are needed: "none", "edges"
-            or "cells" (each edge counts the cells of its pair).
-        rank: from those new edges, the cells of the column's neighbours and its own size.
+        name: name of the rule; the first three below are Kjaerulff's.
+        counts: the measure of the edges that an elimination would add: "none" (not needed), "edges"
+            (their number) or "cells" (the cells of their pairs).
+        rank: function of the added edges, the cells of the column's neighbours, and its own size.
     """
 
     name: str
@@ -103,16 +102,16 @@ SEPARATOR_PER_PLACE = Rule(
 )
 FILL_BY_SEPARATOR = Rule("fill times separator", "cells", lambda f, around, size: (f * around, around * size))
 RULES = (FILL_BY_SEPARATOR, MIN_SEPARATOR, SEPARATOR_PER_PLACE, MIN_WEIGHT, WEIGHTED_FILL, MIN_FILL)
-"""All of them: the one first that mostly does best, then the quick ones."""
+"""All rules. The first one is mostly the best; the quick ones follow."""
 
 
 @dataclass(frozen=True)
-class Elimination:
-    """What came of eliminating some columns in some order.
+class EliminationOrder:
+    """Columns in the order of their elimination, with the cliques that arise.
 
     Attributes:
         order: the columns.
-        later: for each, its neighbours at that moment: the rest of its clique.
+        later: for each column its neighbours at its elimination, which are the rest of its clique.
         weights: cells of each clique.
         cells: cells of the maximal cliques together.
     """
@@ -123,14 +122,14 @@ class Elimination:
     cells: int
 
 
-def burden(elimination: Elimination) -> tuple[int, int]:
-    """What the better of two eliminations has less of: cells, then cells of the largest clique."""
+def burden(elimination: EliminationOrder) -> tuple[int, int]:
+    """Cells, then cells of the largest clique; the better of two eliminations has less."""
     return elimination.cells, max(elimination.weights, default=0)
 
 
 @dataclass
 class Draws:
-    """Reproducible numbers for breaking ties: Knuth's 64-bit linear congruential generator."""
+    """Reproducible random numbers for ties: Knuth's 64-bit linear congruential generator."""
 
     state: int
 
@@ -140,46 +139,52 @@ class Draws:
         return (self.state >> 33) % limit
 
 
-def eliminate(
-    graph: dict[int, int],
-    inside: int,
-    sizes: Sizes,
-    rule: Rule,
-    *,
-    known: Iterable[int] = (),
-    bound: int | None = None,
-    draws: Draws | None = None,
-    slack: int = 1,
-) -> Elimination:
-    """Eliminate some columns of a graph, greedily by a rule.
+@dataclass(frozen=True)
+class RandomTies:
+    """A random choice among the columns that a rule ranks nearly alike.
 
-    Args:
-        graph: neighbours of each column inside; columns outside stay, and count as joined to
-            each other.
-        inside: the columns to eliminate.
-        sizes: of all columns.
-        rule: how to rank columns; ties go to the first in table order.
-        known: sets of columns that lie in cliques made before, so are no maximal cliques.
-        bound: give up as soon as the cells exceed it.
-        draws: break ties at random instead, among all columns ranked at most ``slack`` times
-            the best.
-        slack: see ``draws``.
-
-    Returns:
-        The elimination; where it was given up its cells exceed the bound, and columns are missing.
+    Attributes:
+        draws: the random numbers.
+        slack: all columns ranked at most so many times the best are in the choice.
     """
-    adjacent = dict(graph)
-    left = members(inside)
-    places = sizes.places
-    around = {c: sizes.cells(adjacent[c]) for c in left}
-    rank, filling, by_cells = rule.rank, rule.counts != "none", rule.counts == "cells"
 
-    def fill(column: int, joined: int = 0) -> int:
+    draws: Draws
+    slack: int
+
+    def pick(self, best: int, left: list[int], ranks: Mapping[int, tuple[int, int]]) -> int:
+        """One of the columns in ``left`` whose first rank is near that of the best."""
+        most = ranks[best][0] * self.slack
+        tied = [c for c in left if ranks[c][0] <= most]
+        return tied[self.draws.below(len(tied))]
+
+
+class _Graph:
+    """The graph of the columns that are left, with their ranks by a rule, during an elimination.
+
+    Attributes:
+        adjacent: neighbours of each column that is to be eliminated.
+        around: cells of these neighbours.
+        ranks: rank of each column by the rule.
+    """
+
+    def __init__(self, graph: Mapping[int, int], inside: int, sizes: Sizes, rule: Rule) -> None:
+        """The graph before anything is eliminated; ``inside`` are the columns to eliminate."""
+        self._inside, self._sizes, self._rank = inside, sizes, rule.rank
+        self._filling, self._by_cells = rule.counts != "none", rule.counts == "cells"
+        self.adjacent = dict(graph)
+        self.around = {c: sizes.cells(self.adjacent[c]) for c in members(inside)}
+        self.ranks = {
+            c: rule.rank(self._fill(c) if self._filling else 0, cells, sizes.places[c])
+            for c, cells in self.around.items()
+        }
+
+    def _fill(self, column: int, joined: int = 0) -> int:
         """New edges that eliminating a column would add, or their cells."""
+        adjacent, places, by_cells = self.adjacent, self._sizes.places, self._by_cells
         rest = adjacent[column]
-        near = rest & inside
+        near = rest & self._inside
         # Pairs within a set whose columns are known to be joined need no look.
-        if not rest & ~(inside | joined):
+        if not rest & ~(self._inside | joined):
             near &= ~joined
         missing = 0
         while near:
@@ -189,10 +194,66 @@ def eliminate(
             a = low.bit_length() - 1
             gap = rest & ~adjacent[a]
             if gap:
-                missing += places[a] * sizes.total(gap) if by_cells else gap.bit_count()
+                missing += places[a] * self._sizes.total(gap) if by_cells else gap.bit_count()
         return missing
 
-    ranks = {c: rank(fill(c) if filling else 0, around[c], places[c]) for c in left}
+    def join(self, column: int, near: int) -> None:
+        """Join the neighbours of a column that was taken out, and rank anew what this changes."""
+        adjacent, around, places = self.adjacent, self.around, self._sizes.places
+        bit = 1 << column
+        self._inside ^= bit
+        inside = self._inside
+        stale = near & inside
+        for a in members(stale):
+            old = adjacent[a]
+            new = near & ~(old | 1 << a)
+            if new:
+                around[a] *= self._sizes.cells(new)
+                adjacent[a] = (old | new) ^ bit
+                if self._filling:
+                    # Columns next to both ends of a new edge have one less to fill.
+                    for b in members(new & inside & -1 << a):
+                        stale |= old & adjacent[b]
+                    if new & ~inside:
+                        stale |= old
+            else:
+                adjacent[a] = old ^ bit
+            around[a] //= places[column]
+            if not self._filling:
+                self.ranks[a] = self._rank(0, around[a], places[a])
+        if self._filling:
+            for c in members(stale & inside):
+                self.ranks[c] = self._rank(self._fill(c, near), around[c], places[c])
+
+
+def eliminate(
+    graph: Mapping[int, int],
+    inside: int,
+    sizes: Sizes,
+    rule: Rule,
+    *,
+    known: Iterable[int] = (),
+    bound: int | None = None,
+    ties: RandomTies | None = None,
+) -> EliminationOrder:
+    """A greedy elimination of some columns of a graph, by a rule.
+
+    Args:
+        graph: neighbours of each column inside. Columns outside stay, and count as joined to
+            each other.
+        inside: the columns to eliminate.
+        sizes: sizes of all columns.
+        rule: ranks the columns; ties go to the first in table order.
+        known: sets of columns that lie in cliques made before, and so are no maximal cliques.
+        bound: the elimination is given up as soon as its cells exceed this.
+        ties: breaks ties at random instead.
+
+    Returns:
+        The elimination. If it was given up, its cells exceed the bound, and columns are missing.
+    """
+    remaining = _Graph(graph, inside, sizes, rule)
+    ranks, places = remaining.ranks, sizes.places
+    left = members(inside)
     covered = set(known)
     order: list[int] = []
     later: list[int] = []
@@ -203,24 +264,20 @@ def eliminate(
         scope |= near
     while left:
         column = min(left, key=ranks.__getitem__)
-        if draws is not None:
-            most = ranks[column][0] * slack
-            tied = [c for c in left if ranks[c][0] <= most]
-            column = tied[draws.below(len(tied))]
+        if ties is not None:
+            column = ties.pick(column, left, ranks)
         left.remove(column)
-        bit = 1 << column
-        near = adjacent.pop(column)
+        near = remaining.adjacent.pop(column)
         order.append(column)
         later.append(near)
-        weight = around[column] * places[column]
+        weight = remaining.around[column] * places[column]
         weights.append(weight)
-        if near | bit not in covered:
+        if near | 1 << column not in covered:
             cells += weight
             if bound is not None and cells > bound:
                 break
         covered.add(near)
-        inside ^= bit
-        scope ^= bit
+        scope ^= 1 << column
         if near == scope:
             # All that is left is one clique.
             for c in left:
@@ -230,32 +287,12 @@ def eliminate(
                 weights.append(weight := weight // places[column])
                 column = c
             break
-        stale = near & inside
-        for a in members(stale):
-            old = adjacent[a]
-            new = near & ~(old | 1 << a)
-            if new:
-                around[a] *= sizes.cells(new)
-                adjacent[a] = (old | new) ^ bit
-                if filling:
-                    # Columns next to both ends of a new edge have one less to fill.
-                    for b in members(new & inside & -1 << a):
-                        stale |= old & adjacent[b]
-                    if new & ~inside:
-                        stale |= old
-            else:
-                adjacent[a] = old ^ bit
-            around[a] //= places[column]
-            if not filling:
-                ranks[a] = rank(0, around[a], places[a])
-        if filling:
-            for c in members(stale & inside):
-                ranks[c] = rank(fill(c, near), around[c], places[c])
-    return Elimination(tuple(order), tuple(later), tuple(weights), cells)
+        remaining.join(column, near)
+    return EliminationOrder(tuple(order), tuple(later), tuple(weights), cells)
 
 
 def neighbours(columns: int, cliques: Iterable[Sequence[int]]) -> list[int]:
-    """The graph that joins all columns of each clique: a set of neighbours a column."""
+    """Neighbours of each column, as a set, in the graph that joins all columns of each clique."""
     found = [0] * columns
     for clique in cliques:
         mask = mask_of(clique)

@@ -1,41 +1,40 @@
-"""The search for an elimination order of few cells: the best of several, then improved in parts.
+"""Search for an elimination order of few cells: the best of several greedy orders, improved in parts.
 
-Invariant: the result depends on the graph and the sizes alone. No clock decides how long
-to search, and draws come from a fixed seed.
+Invariant: the result depends on the graph and the sizes alone. The length of the search is not decided by
+a clock, and draws come from a fixed seed.
 """
 
 from __future__ import annotations
 
-from dpsynth.model.elimination import RULES, Draws, Sizes, burden, eliminate
+from dpsynth.model.elimination import RULES, Draws, RandomTies, Sizes, burden, eliminate
 from dpsynth.model.elimination_tree import EliminationTree
 
 _CELLS_PER_LOOK = 100
 _MOST_LOOKS = 100_000
 _PATIENCE = 100
-"""How long to search: a look, one column seen as another's neighbour, takes 1 to 2 microseconds.
-One look for so many cells of the model costs as much as one pass over them, where a fit makes
-hundreds; and so many looks a column without a gain say that there is none to be had."""
+"""Length of the search, in looks: a look at one neighbour of a column takes 1 to 2 microseconds.
+One look for so many cells of the model costs as much as one pass over them, and a fit makes hundreds of
+passes. After so many looks for each column without a gain, the search ends."""
 
 _HOPELESS = 1 << 64
-"""Cells from which on only the quick rules are tried: no order found later would bring a model
-like that within reach."""
+"""Cells from which on only the quick rules are tried: no other order would make such a model feasible."""
 
 _MOST_COLUMNS = 24
 _MOST_STEPS_UP = 4
 _SLACKS = (1, 2, 2, 3)
-"""Columns of a part, steps from a column drawn at random up to the part's top, and how far from
-the best a column may rank and still be drawn. Measured on random graphs, grids and models grown
-to a limit of cells; other values near these do as well."""
+"""Columns of a part; steps from a random column up to the part's top; and the factor of the best rank
+within which a column may be drawn. Values were measured on random graphs, grids and models grown to a
+limit of cells; nearby values are as good."""
 
 
 def best_tree(
     graph: tuple[int, ...], sizes: Sizes, candidate: EliminationTree | None = None
 ) -> EliminationTree:
-    """The elimination tree of fewest cells that was found, then of the smallest largest clique.
+    """The best elimination tree that was found: of fewest cells, then of the smallest largest clique.
 
     Args:
         graph: neighbours of each column.
-        sizes: of the columns.
+        sizes: sizes of the columns.
         candidate: a tree of the same graph; the result is no worse.
     """
     near = dict(enumerate(graph))
@@ -56,7 +55,7 @@ def best_tree(
 
 
 def _improved(tree: EliminationTree) -> EliminationTree:
-    """The tree after parts of it, drawn at random, were eliminated anew wherever that helped."""
+    """The tree after random parts of it were eliminated anew, if that made it smaller."""
     draws = Draws(1)
     left = min(_MOST_LOOKS, tree.cells // _CELLS_PER_LOOK)
     patience = _PATIENCE * len(tree.graph)
@@ -84,8 +83,7 @@ def _improved(tree: EliminationTree) -> EliminationTree:
             rule,
             known=region.known,
             bound=region.cells - 1,
-            draws=draws,
-            slack=slack,
+            ties=RandomTies(draws, slack),
         )
         if found.cells < region.cells:
             tree = tree.renewed(region, found)

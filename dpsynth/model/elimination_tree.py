@@ -1,10 +1,9 @@
-"""Elimination trees: the cliques of an elimination order, and what changes when part of it does.
+"""Elimination trees: the cliques of an elimination order, and changes to a part of it.
 
-A column's parent is the first of its later neighbours to go. If a set of columns goes
-after everything below it, the order within it changes nothing outside (Rose, Tarjan and
-Lueker 1976: columns end up joined if a path over earlier columns links them). So a part of
-the order can be made anew, or asked what an added clique would cost, in time that depends
-on that part only.
+The parent of a column is the first of its later neighbours to be eliminated. If a set of columns is
+eliminated after everything below it, the order within the set changes nothing outside (Rose, Tarjan and
+Lueker 1976: columns end up joined if a path over earlier columns links them). So a part of the order can
+be replaced, and the cost of an added clique can be found, in time that depends on that part only.
 
 Invariant: every tree is that of some elimination order of its graph.
 """
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpsynth.model.elimination import Elimination, Sizes, mask_of, members
+from dpsynth.model.elimination import EliminationOrder, Sizes, mask_of, members
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +23,13 @@ class Region:
 
     Attributes:
         columns: the region's columns.
-        inside: the same as a set.
-        outer: what will be joined when all of them are gone.
-        graph: neighbours of each of them, at the moment when they are next.
+        inside: the same columns as a set.
+        outer: the columns that are joined after the region is eliminated.
+        graph: neighbours of each of the region's columns before it is eliminated.
         known: sets of columns that lie in cliques made below the region.
-        below: columns whose parent is in the region, themselves outside.
-        above: the column that takes the region's last one as a child, or -1.
-        cells: what the region's maximal cliques count for in the tree as it is.
+        below: columns outside the region whose parent is in it.
+        above: parent of the region's last column, or -1.
+        cells: cells of the region's maximal cliques in the present tree.
     """
 
     columns: tuple[int, ...]
@@ -49,10 +48,10 @@ class EliminationTree:
 
     Attributes:
         graph: neighbours of each column.
-        sizes: of the columns.
+        sizes: sizes of the columns.
         later: for each column the rest of its clique, all eliminated later.
-        parents: the first of these to be eliminated; -1 where there is none.
-        cells: cells of the maximal cliques together.
+        parents: the first of these to be eliminated; -1 if there is none.
+        cells: cells of all maximal cliques together.
     """
 
     graph: tuple[int, ...]
@@ -62,7 +61,7 @@ class EliminationTree:
     cells: int
 
     @classmethod
-    def of(cls, graph: tuple[int, ...], sizes: Sizes, elimination: Elimination) -> EliminationTree:
+    def of(cls, graph: tuple[int, ...], sizes: Sizes, elimination: EliminationOrder) -> EliminationTree:
         """The tree of an elimination of the whole graph."""
         place = {c: i for i, c in enumerate(elimination.order)}
         later, parents = [0] * len(graph), [-1] * len(graph)
@@ -73,7 +72,7 @@ class EliminationTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The columns whose parent each column is."""
+        """Children of each column."""
         found: list[list[int]] = [[] for _ in self.parents]
         for column, parent in enumerate(self.parents):
             if parent >= 0:
@@ -82,7 +81,7 @@ class EliminationTree:
 
     @cached_property
     def depths(self) -> tuple[int, ...]:
-        """How many columns lie above each."""
+        """Depth of each column: the number of columns above it."""
         found = [-1] * len(self.parents)
         for column in range(len(found)):
             path = []
@@ -102,19 +101,19 @@ class EliminationTree:
 
     @cached_property
     def counted(self) -> tuple[int, ...]:
-        """The same, but 0 for a clique that is not maximal: one that a child's later columns fill."""
+        """The same, but 0 for a clique that is not maximal: it equals a child's later columns."""
         filled = set(self.later)
         return tuple(0 if near | 1 << c in filled else self.weights[c] for c, near in enumerate(self.later))
 
     def clique_tree(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """The maximal cliques, and which to link so that each column's cliques hang together.
+        """The maximal cliques, and links between them so that the cliques of each column are connected.
 
-        A clique that is not maximal is that of a child without the child, and takes its place
+        A clique that is not maximal equals the clique of a child without the child, which takes its place
         in the tree (Blair and Peyton 1993).
 
         Returns:
-            The cliques as sets, the empty one if there are no columns, and pairs of positions in
-            them: a tree for each part of the graph.
+            The cliques as sets (the empty set if there are no columns), and links as pairs of their
+            positions: a tree for each component of the graph.
         """
         if not self.later:
             return [0], []
@@ -131,14 +130,14 @@ class EliminationTree:
         return cliques, [(a, b) for a, b in ways if a != b]
 
     def lies_within(self, mask: int) -> bool:
-        """Whether some clique holds a set of columns."""
+        """True if some clique holds a set of columns."""
         deepest = max(members(mask), key=self.depths.__getitem__, default=-1)
         return deepest < 0 or not mask & ~(self.later[deepest] | 1 << deepest)
 
     def between(self, mask: int) -> Region:
-        """The region that has to change when a set of columns is joined.
+        """The region that changes when a set of columns is joined.
 
-        Climbs from each column until what would be left joined lies in one clique.
+        It climbs from each column until the remaining joined columns lie in one clique.
         """
         later, parents, depths = self.later, self.parents, self.depths
         heads = set(members(mask))
@@ -159,7 +158,7 @@ class EliminationTree:
         return self._region(columns, inside, outer, above, mask)
 
     def under(self, columns: Sequence[int]) -> Region:
-        """The region of a column and some below it; each but the first comes after its parent."""
+        """The region of a column and some columns below it; each but the first follows its parent."""
         top = columns[0]
         return self._region(columns, mask_of(columns), self.later[top], self.parents[top], 0)
 
@@ -188,14 +187,14 @@ class EliminationTree:
         return Region(tuple(columns), inside, outer, graph, tuple(known), tuple(below), above, cells)
 
     def renewed(
-        self, region: Region, elimination: Elimination, graph: tuple[int, ...] | None = None
+        self, region: Region, elimination: EliminationOrder, graph: tuple[int, ...] | None = None
     ) -> EliminationTree:
-        """The tree with a region eliminated in another order.
+        """The tree after a region was eliminated in another order.
 
         Args:
             region: a region of this tree.
-            elimination: of the region's graph.
-            graph: the graph, if joining the region's columns changed it.
+            elimination: elimination order of the region's graph.
+            graph: the graph, if joining columns of the region changed it.
         """
         later, parents = list(self.later), list(self.parents)
         place = {c: i for i, c in enumerate(elimination.order)}

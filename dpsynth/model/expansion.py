@@ -1,11 +1,11 @@
-"""From values to groups and back: a model of merged values becomes one of the values themselves.
+"""Expansion of a model of groups to a model of values, the inverse of domain compression.
 
-Values of a column that were merged into groups (see ``domain.grouping``) are fitted as groups. What
-the one-way answers say of each value in a group is not lost by that: sums of them are what the
-groups are fitted to, and within a group, rows are spread over the values as the same answers
-say. Within its group a value is independent of all other columns.
+Rare values of a column are fitted as groups (see ``domain.compression``). The one-way answers of the
+single values are still used: their sums are the answers that groups are fitted to, and the rows of a
+group are spread over its values by the same answers. Within its group a value is independent of all
+other columns.
 
-Invariant: every marginal over groups of the model that comes out is that of the model that went in.
+Invariant: the expanded model has the same marginals over groups as the model of groups.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from dpsynth.model.smoothing import outside, smoothed
 from dpsynth.model.targets import on_simplex
 
 _NOBODY = 1e-9
-"""Rows that a value is taken to have at least, so that shares are defined."""
+"""Least number of rows of a value, so that shares are defined."""
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """What turns a model of groups into one of values.
+    """The expansion from groups to values.
 
     Attributes:
         domain: the columns and all their values.
         grouping: the columns that have groups.
-        singles: the total and the one-way answers, over ``domain``; no queries. Several of one
-            column count by their precision.
-        numbers: columns whose first so many codes are numbers in order. In a group, those before the
-            first and behind the last that stand out get no rows.
+        singles: the total and the one-way answers, over ``domain``; no queries. Several answers of one
+            column are averaged by precision.
+        numbers: for a column of numbers, how many of its first codes are numbers in order. Of these,
+            values before the first and after the last significant step get no rows if others of their
+            group can have them.
     """
 
     domain: Domain
@@ -50,19 +51,19 @@ class Expansion:
 
     @cached_property
     def coarse(self) -> Domain:
-        """The same columns with groups for values."""
+        """The columns with groups in place of values."""
         return self.grouping.coarse(self.domain)
 
     @property
     def cells(self) -> int:
-        """Cells that the model of values has more than that of groups: groups times values of each column."""
+        """Additional cells of the expanded model: groups times values of each column."""
         return sum(self._cells(column) for column in self.grouping.groups)
 
     def _cells(self, column: str) -> int:
         return self.coarse.sizes[column] * self.domain.sizes[column]
 
     def within(self, cells: int) -> Expansion:
-        """The expansion of as many grouped columns, those of fewest cells first, as so many cells hold."""
+        """The expansion of as many columns as fit in so many cells; columns of fewest cells come first."""
         kept: dict[str, NDArray[np.integer]] = {}
         for column in sorted(self.grouping.groups, key=self._cells):
             cells -= self._cells(column)
@@ -72,7 +73,7 @@ class Expansion:
 
     @cached_property
     def sums(self) -> tuple[Observation, ...]:
-        """The one-way answers over groups: sums of noisy counts, as many times as noisy."""
+        """The one-way answers over groups: sums of noisy counts, with the sums of their variances."""
         return tuple(self._summed(m) for m in self.singles)
 
     def _summed(self, measurement: Observation) -> Observation:
@@ -87,11 +88,11 @@ class Expansion:
         return replace(measurement, values=values, summed=counts)
 
     def direct(self, answers: Iterable[Observation]) -> tuple[Observation, ...]:
-        """What is known of values themselves: the one-way answers, and sums of other answers over groups.
+        """Answers over values: the one-way answers, and the other answers summed over groups.
 
         A sum over all groups of a column is a sum over all of its values. So an answer over
-        groups says of the columns without groups what an answer over those alone would, with
-        the noise of as many cells as were summed.
+        groups, summed over all groups, is an answer over the columns without groups, with the noise of
+        the summed cells.
 
         Args:
             answers: noisy marginals over the coarse domain.
@@ -109,11 +110,11 @@ class Expansion:
         return replace(measurement, clique=kept, values=next(sums), summed=next(sums))
 
     def model(self, of_groups: MarkovRandomField) -> MarkovRandomField:
-        """The model of values: each merged column hangs on its groups by a clique of the two.
+        """The model of values, with a clique of groups and values for each compressed column.
 
-        Groups stand under a name of their own, such as "age (groups)", just before the column.
-        A group's rows are spread over its values as is nearest to their smoothed noisy counts, none
-        below zero.
+        The groups are a column of their own, such as "age (groups)", just before the column of values.
+        A group's rows are spread over its values, at least zero each, as close as possible to their smoothed
+        noisy counts.
         """
         if not self.grouping.groups:
             return of_groups
@@ -137,22 +138,22 @@ class Expansion:
         return MarkovRandomField(expanded, tuple(beliefs), of_groups.total)
 
     def shares(self, column: str, other: Grouping) -> Array:
-        """How a column's groups of another grouping are spread over its groups, float64[others, groups].
+        """Shares of a column's groups in each of its groups of another grouping, float64[others, groups].
 
-        A column without groups has its values for them. Rows are spread as the smoothed noisy counts of the
-        values are; each line sums to 1.
+        In a column without groups each value is a group. Rows are spread in proportion to the smoothed noisy
+        counts of the values; each line sums to 1.
         """
         size = self.domain.sizes[column]
         alone = np.arange(size)
         groups, others = (g.groups.get(column, alone) for g in (self.grouping, other))
-        # A group of nobody is spread evenly.
+        # A group without rows is spread evenly.
         counts = np.maximum(_counts(self.singles, column, size)[0], _NOBODY)
         found = np.zeros((int(others.max()) + 1, int(groups.max()) + 1))
         np.add.at(found, (others, groups), counts)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _spread(self, column: str, rows: Array) -> Array:
-        """Each group's rows over its values, float64[groups, values]."""
+        """Rows of each group, spread over its values, float64[groups, values]."""
         counts, variance = _counts(self.singles, column, self.domain.sizes[column])
         numbers = self.numbers.get(column, 0)
         empty = np.zeros(counts.size, dtype=np.bool_)
@@ -164,7 +165,7 @@ class Expansion:
             values = np.flatnonzero(groups == group)
             if not empty[values].all():
                 values = values[~empty[values]]
-            # A group of nobody is spread as one row would be.
+            # A group without rows is spread like one row.
             shares = on_simplex(counts[values], max(count, 1.0))
             found[group, values] = shares * (count / shares.sum())
         return found
@@ -172,16 +173,16 @@ class Expansion:
 
 def _added(values: NDArray[np.int64], axis: int, groups: NDArray[np.integer], size: int) -> NDArray[np.int64]:
     """Integers summed along an axis into groups."""
-    turned = np.moveaxis(values, axis, 0)
-    found = np.zeros((size, *turned.shape[1:]), dtype=np.int64)
-    np.add.at(found, groups, turned)
+    transposed = np.moveaxis(values, axis, 0)
+    found = np.zeros((size, *transposed.shape[1:]), dtype=np.int64)
+    np.add.at(found, groups, transposed)
     return np.moveaxis(found, 0, axis)
 
 
 def _counts(singles: Sequence[Observation], column: str, size: int) -> tuple[Array, float]:
-    """Counts of a column's values, noisy ones by precision and smoothed, and the noise's variance.
+    """Counts of a column's values, averaged by precision and smoothed, and the variance of their noise.
 
-    0 where there are none.
+    Without answers both are 0.
     """
     found, precision = np.zeros(size), 0.0
     for m in singles:

@@ -1,6 +1,6 @@
 """Factors: arrays whose axes are named by a clique's columns.
 
-Invariant: a function here never reorders what it is given; names say where each axis goes.
+Invariant: a function here never reorders its arguments; names decide where each axis goes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def sum_to(values: Array, clique: Clique, kept: Clique) -> Array:
-    """Sum an array over the axes of ``clique`` that are not in ``kept``; axes in kept's order."""
+    """Sums of an array over the axes of ``clique`` that are not in ``kept``; axes in kept's order."""
     gone = tuple(i for i, c in enumerate(clique) if c not in kept)
     left = [c for c in clique if c in kept]
     summed = values.sum(axis=gone) if gone else values
@@ -24,7 +24,7 @@ def sum_to(values: Array, clique: Clique, kept: Clique) -> Array:
 
 
 def spread(values: Array, clique: Clique, over: Clique) -> Array:
-    """View an array over ``clique`` so that it broadcasts along the axes of ``over``."""
+    """View of an array over ``clique`` that broadcasts along the axes of ``over``."""
     order = sorted(range(len(clique)), key=lambda i: over.index(clique[i]))
     shape = [1] * len(over)
     for i in order:
@@ -33,11 +33,11 @@ def spread(values: Array, clique: Clique, over: Clique) -> Array:
 
 
 _SHORT, _FEW = 8, 4096
-"""Below so many contiguous values numpy's reductions spend their time starting loops, if many."""
+"""Contiguous values, and cells, below and above which numpy's reductions mostly start loops."""
 
 
 def _sum_middle(values: Array) -> Array:
-    """Sum [outer, gone, inner] to [outer, inner], in loops that are long."""
+    """Sums from [outer, gone, inner] to [outer, inner], in long loops."""
     _, gone, inner = values.shape
     if inner >= _SHORT or values.size < _FEW:
         return np.add.reduce(values, axis=1, dtype=np.float64)

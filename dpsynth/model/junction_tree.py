@@ -1,4 +1,4 @@
-"""Junction trees: the cliques over which a Markov random field can be summed exactly.
+"""Junction trees of cliques, over which a Markov random field can be summed exactly.
 
 Invariant: every requested clique lies inside a clique of the tree, and the cliques that
 hold a column form a connected part of it (running intersection).
@@ -18,7 +18,7 @@ from dpsynth.model.triangulation import TreeSize, Triangulation
 
 @dataclass(frozen=True)
 class Edge:
-    """A link from a clique to its parent, over the columns that they share (maybe none)."""
+    """A link from a clique to its parent, with the columns that both share (maybe none)."""
 
     child: int
     parent: int
@@ -29,9 +29,9 @@ class Edge:
 class JunctionTree:
     """Maximal cliques, and edges ordered so that each parent is met before its children.
 
-    Clique 0 is the root, and the largest: the root alone sends no message up and gets none
-    back, so that is where the most work is saved. Cliques of parts that share no column are
-    linked to the root by an empty separator, so there is one tree whatever was measured.
+    Clique 0 is the root and the largest clique: the root alone sends no message up and gets none
+    back, so the most work is saved there. Components that share no column are linked to the root by an
+    empty separator, so there is always one tree.
     """
 
     domain: Domain
@@ -42,15 +42,14 @@ class JunctionTree:
     def of(cls, triangulation: Triangulation, *, max_cells: int | None = None) -> JunctionTree:
         """The junction tree of a triangulation.
 
-        Cliques come in the order of a walk from the root that finishes each branch before
-        the next.
+        The order of the cliques is that of a walk from the root, depth first.
 
         Args:
-            triangulation: of the graph of the cliques asked for.
-            max_cells: refuse a tree of more cells than this.
+            triangulation: triangulation of the graph of the requested cliques.
+            max_cells: largest number of cells that is allowed.
 
         Raises:
-            ModelTooLarge: it has more than ``max_cells``; the message says what to do.
+            ModelTooLarge: it has more than ``max_cells``; the message gives the remedy.
         """
         domain, size = triangulation.domain, triangulation.size
         if max_cells is not None and size.cells > max_cells:
@@ -99,7 +98,7 @@ class JunctionTree:
 
     @cached_property
     def _holders(self) -> dict[str, int]:
-        """For each column the cliques that hold it, as bits in the order of their sizes."""
+        """The cliques that hold each column, as bits in the order of their sizes."""
         found: dict[str, int] = {}
         for rank, i in enumerate(self._smallest_first):
             for column in self.cliques[i]:
@@ -117,13 +116,13 @@ class JunctionTree:
 def junction_tree(domain: Domain, cliques: Iterable[Clique], *, max_cells: int | None = None) -> JunctionTree:
     """A junction tree that holds every given clique and every column.
 
-    Takes the triangulation of fewest cells that ``Triangulation.of`` finds (Koller and
-    Friedman 2009, chapter 10). Nothing the size of the model is allocated.
+    It is made of the triangulation of fewest cells that ``Triangulation.of`` finds (Koller and
+    Friedman 2009, chapter 10). No array of the size of the model is allocated.
 
     Args:
         domain: columns and their sizes.
-        cliques: columns that are to lie in one clique of the tree, any number of times.
-        max_cells: refuse a tree of more cells than this.
+        cliques: sets of columns that must each lie in one clique of the tree; repetitions are allowed.
+        max_cells: largest number of cells that is allowed.
 
     Raises:
         KeyError: a clique names a column that is not in the domain.
@@ -134,11 +133,11 @@ def junction_tree(domain: Domain, cliques: Iterable[Clique], *, max_cells: int |
 
 
 _MOST_LISTED = 12
-"""Columns that a refusal lists; those of most values matter."""
+"""Number of columns that a refusal lists, those of most values first."""
 
 
 def _number(value: int) -> str:
-    """A number in digits, or as a power of ten where these would be too many to read."""
+    """A number in digits, or as a power of ten if it has too many digits to read."""
     if value < 10**15:
         return f"{value:,}"
     # 1233 / 4096 is just below log10(2).
@@ -149,7 +148,7 @@ def _number(value: int) -> str:
 
 
 def _amount(size: int) -> str:
-    """A number of bytes in a unit fit to read."""
+    """A number of bytes in a readable unit."""
     for unit, bytes_each in (("kB", 10**3), ("MB", 10**6), ("GB", 10**9)):
         if size < 1000 * bytes_each:
             return f"{size // bytes_each}.{size % bytes_each * 10 // bytes_each} {unit}"
@@ -157,7 +156,7 @@ def _amount(size: int) -> str:
 
 
 def _refusal(triangulation: Triangulation, max_cells: int) -> str:
-    """Why a tree is refused, in one paragraph, the columns of most places first."""
+    """The refusal of a tree, in one paragraph, with the columns of most places first."""
     size, sizes = triangulation.size, triangulation.domain.sizes
     widest = max(triangulation.cliques, key=triangulation.domain.cells)
     most = sorted(widest, key=lambda c: (-sizes[c], widest.index(c)))

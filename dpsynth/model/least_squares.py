@@ -1,9 +1,9 @@
 """Best linear unbiased estimates of measured marginals, with their exact variances.
 
-Splits each marginal into orthogonal residuals, one a subset of its columns (total, main
-effects, interactions), averages each residual over all measurements that contain it, and
-adds up (Xiao et al. 2023; Mullins et al. 2024). Unlike the fitted model it may be negative
-in a cell, and unlike it it has no bias and a variance in closed form.
+Each marginal is split into orthogonal residuals, one for each subset of its columns (total, main
+effects, interactions). Each residual is averaged over all measurements that contain it, and the residuals
+are added up (Xiao et al. 2023; Mullins et al. 2024). In contrast to the fitted model, an estimate may be
+negative in a cell, has no bias, and has a variance in closed form.
 
 Invariant: the estimates of all covered cliques agree with each other.
 """
@@ -22,10 +22,10 @@ from dpsynth.model.factor import Array, spread, sum_to
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """What all measurements say of one subset of columns beyond its own subsets.
+    """Residual of one subset of columns: the part of its marginal that is not in smaller subsets.
 
     Attributes:
-        values: their precision-weighted mean; sums to 0 along every axis.
+        values: precision-weighted mean over all measurements; sums to 0 along every axis.
         variance: v such that the covariance of ``values`` is v times a projection.
     """
 
@@ -34,7 +34,7 @@ class Residual:
 
 
 def _centred(values: Array) -> Array:
-    """Remove the mean along each axis: the projection on the highest interaction."""
+    """Values less the mean along each axis: the projection on the highest interaction."""
     for axis in range(values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
@@ -44,9 +44,9 @@ class LeastSquares:
     """Estimates of every marginal that lies inside a measured clique."""
 
     def __init__(self, domain: Domain, measurements: Sequence[Observation]) -> None:
-        """Combine full marginals; an exact public count counts as free of error.
+        """The residuals of full marginals; an exact public count has no error.
 
-        Queries are left out, and so are marginals whose values have unlike variances.
+        Queries are left out, and so are marginals whose values have different variances.
         """
         self._domain = domain
         sums: dict[Clique, tuple[Array, float]] = {}
@@ -70,7 +70,7 @@ class LeastSquares:
         self._residuals |= {s: Residual(v, 0.0) for s, v in exact.items()}
 
     def covers(self, clique: Clique) -> bool:
-        """Whether every residual of a clique was measured."""
+        """True if every residual of a clique was measured."""
         return all(s in self._residuals for s in subsets(self._domain.canonical(clique)))
 
     def _share(self, subset: Clique, clique: Clique) -> float:
@@ -90,7 +90,7 @@ class LeastSquares:
 
         Args:
             clique: columns, in the order of the weights' axes.
-            weights: one a cell, shape ``domain.shape(clique)``.
+            weights: one weight for each cell, shape ``domain.shape(clique)``.
         """
         ordered = self._domain.canonical(clique)
         arranged = sum_to(np.asarray(weights, dtype=np.float64), clique, ordered)

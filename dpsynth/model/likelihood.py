@@ -6,9 +6,9 @@ nu minimises the smooth convex
 
     S nu^2 / 2 + nu y + (rows / t) log Z(centre x exp(-t nu))
 
-where p minimises loss + (rows / t) KL(p | centre): the two are Fenchel duals, and
-S nu = mu - y links them. What nu says of the loss alone is a lower bound on it, by the least
-value that nu takes on any row of the domain.
+where p minimises loss + (rows / t) KL(p | centre): the two problems are Fenchel duals, and
+S nu = mu - y links them. The least value that nu takes on any row of the domain gives a lower bound on the
+loss alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpsynth.model.targets import Target
 
 
 class Likelihood:
-    """Noisy answers on one junction tree. Vectors hold one number an answer, target after target."""
+    """Noisy answers on one junction tree. Vectors hold one number for each answer, in the targets' order."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class Likelihood:
         rows: float,
         dtype: str,
     ) -> None:
-        """Lay out the problem.
+        """The problem for some targets.
 
         Args:
-            tree: holds every target's clique and every clique of the centre.
-            targets: cliques in the order of ``BeliefPropagation.order``.
+            tree: a junction tree that holds every target's clique and every clique of the centre.
+            targets: the targets, with cliques in the order of ``BeliefPropagation.order``.
             centre: log-potentials of the model for nu = 0, axes in that order; -inf is impossible.
-            rows: what the counts sum to.
-            dtype: of the tree's cells.
+            rows: sum of the counts.
+            dtype: type of the tree's cells.
         """
         scopes = list(dict.fromkeys([*(t.clique for t in targets), *centre]))
         self.propagation = BeliefPropagation(tree, scopes, dtype)
@@ -69,22 +69,22 @@ class Likelihood:
         self._cells: list[Floats] = []
 
     def split(self, vector: Array) -> list[Array]:
-        """One part a target."""
+        """The parts of a vector, one for each target."""
         return np.split(vector, self._ends) if self.targets else []
 
     def effective(self, multipliers: Array) -> Array:
-        """Multipliers without what has no effect on the model."""
+        """Multipliers without the component that has no effect on the model."""
         return self._consistency.project(multipliers * self.variances) / self.variances
 
     def _over_scopes(self, vector: Array, base: Sequence[Array]) -> list[Floats]:
-        """Potentials: for each cell of a scope the numbers of the answers that count it, added to a base."""
+        """Potentials: each cell of a scope has a base plus the sum of a vector over answers that count it."""
         found = list(base)
         for home, target, part in zip(self._home, self.targets, self.split(vector), strict=True):
             found[home] = found[home] + (part if target.query is None else part @ target.query)
         return [f.astype(self._dtype, copy=False) for f in found]
 
     def _answers(self, cells: Sequence[Floats]) -> Array:
-        """What the answers are when the scopes' cells have some shares of the rows."""
+        """Answers in rows, from the shares of the rows in the scopes' cells."""
         parts = [
             cells[home] if target.query is None else target.query @ cells[home]
             for home, target in zip(self._home, self.targets, strict=True)
@@ -92,12 +92,12 @@ class Likelihood:
         return self.rows * np.concatenate(parts).astype(np.float64) if parts else np.zeros(0)
 
     def model(self, tilt: Array) -> Array:
-        """Calibrate p ~ centre x exp(-tilt); its answers in counts."""
+        """Answers of the model p ~ centre x exp(-tilt) in counts; calibrates it."""
         self._cells, _ = self.propagation.calibrate(self._over_scopes(-tilt, self._centre))
         return self._answers(self._cells)
 
     def spread(self, counts: Array) -> Array:
-        """The variance of each answer's count of rows that are drawn from the calibrated model."""
+        """Variance of each answer's count, for rows drawn from the calibrated model."""
         squares = [
             self._cells[home] if target.query is None else np.square(target.query) @ self._cells[home]
             for home, target in zip(self._home, self.targets, strict=True)
@@ -106,7 +106,7 @@ class Likelihood:
         return np.maximum(second - counts * counts / self.rows, 0.0)
 
     def covary(self, vector: Array) -> Array:
-        """How the answers of the calibrated model move when its log-potentials move along a vector."""
+        """Derivative of the calibrated model's answers along a vector of log-potentials."""
         return self._answers(self.propagation.covary(self._over_scopes(vector, self._still)))
 
     def loss(self, counts: Array) -> float:

@@ -3,7 +3,7 @@
 p(x) = prod over cliques p(x_C) / prod over edges p(x_S).
 
 Invariant: marginals of neighbouring cliques agree on their separator, and each sums to
-the total. Pure mathematics: no privacy, no data, no randomness.
+the total. It is pure mathematics: no privacy, no data, no randomness.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsynth.model.routes import Routes
 from dpsynth.model.variable_elimination import CELL_LIMIT, marginals
 
 _BLOCK = 1 << 20
-"""Cells that are looked at together."""
+"""Cells that are processed together."""
 
 
 def _entropy(values: Array) -> float:
@@ -44,7 +44,7 @@ class MarkovRandomField:
 
     Attributes:
         tree: the junction tree.
-        beliefs: float64 or float32 array a clique of the tree, counts that sum to ``total``;
+        beliefs: a float64 or float32 array for each clique of the tree, counts that sum to ``total``;
             a cell of 0 is impossible.
         total: number of rows that the field stands for.
     """
@@ -71,8 +71,8 @@ class MarkovRandomField:
     def marginals(self, cliques: Iterable[Clique], *, limit: int = CELL_LIMIT) -> dict[Clique, Array]:
         """Expected counts over many cliques, in the tree or not, by clique; float64.
 
-        ReleaseRun that cliques share is done once: all pairs of d columns take one round of messages
-        a column rather than one elimination a pair.
+        Work that cliques share is done once: all pairs of d columns take one round of messages
+        for each column, not one elimination for each pair.
 
         Raises:
             ValueError: if a result or an intermediate would have more than ``limit`` cells.
@@ -82,14 +82,14 @@ class MarkovRandomField:
     def given(self, fixed: Predicate) -> MarkovRandomField:
         """The field of rows that have the given codes: p(x | x_c in fixed[c] for every c).
 
-        The total is kept, not scaled to the expected number of such rows: a condition may be
-        too improbable for that number to be a double. ``answers.count`` gives the number.
+        The total stays the same. It is not scaled to the expected number of such rows, since a condition
+        may be too improbable for that number to be a double. ``answers.count`` gives the number.
 
         Args:
-            fixed: a code of any columns, or several codes, or a mask of codes.
+            fixed: a code, several codes, or a mask of codes, of any columns.
 
         Raises:
-            ImpossibleEvidence: if the model gives no probability to them.
+            ImpossibleEvidence: if the model gives probability zero to them.
             ValueError: for an unknown column or a code outside the domain.
         """
         allowed = allowed_codes(self.tree.domain, fixed)
@@ -104,8 +104,8 @@ class MarkovRandomField:
     def spanning(self, columns: Iterable[str]) -> MarkovRandomField:
         """The field over the smallest part of the tree that holds some columns.
 
-        Its domain has these columns and those that tie them together; its marginals are this
-        field's.
+        Its domain has these columns and the columns that connect them; its marginals are those of this
+        field.
         """
         tree, origin = self._routes.span(columns)
         pairs = zip(tree.cliques, origin, strict=True)

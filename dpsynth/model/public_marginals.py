@@ -1,12 +1,12 @@
-"""Models and tables that agree with known marginals, exactly.
+"""Models and tables that agree exactly with public marginals.
 
-A fit takes them for measurements of next to no noise; what is left, rounding and the end of the path, is
-taken out by iterative proportional fitting on the junction tree: each marginal in turn is set to what it
-must be, and the change is passed on along the tree (Deming and Stephan 1940; Lauritzen 1996, section 4.3).
-A table that is drawn has rows too many in some cells and too few in others, by rounding. The first are
-taken out, and as many drawn anew, given what they must hold.
+A fit treats them as measurements with almost no noise. The remaining difference, from rounding and the end
+of the path, is removed by iterative proportional fitting on the junction tree: each marginal in turn is set
+to its public value, and the change is passed on along the tree (Deming and Stephan 1940; Lauritzen 1996,
+section 4.3). A drawn table has, by rounding, too many rows in some cells and too few in others. The surplus
+rows are removed, and as many are drawn anew, conditioned on the cells that lack rows.
 
-Invariant: where a model gives the known cells any probability, its marginals come out as they must.
+Invariant: if the model gives the public cells any probability, its marginals are the public ones.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from dpsynth.model.rounding import Codes, position_of, shuffled
 from dpsynth.model.sampling import sample
 
 _SCALE = 0.5
-"""Rows; noise that stands for the rounding of a known number to rows."""
+"""Noise scale, in rows, for the rounding of a public number to rows."""
 _ROUNDS = 200
 _CLOSE = 1e-9
-"""How far a share may be from what it must be."""
+"""Tolerance of a share."""
 _TRIES = 8
 
 
 def known_answers(known: Known, rows: float) -> tuple[tuple[PublicCounts, ...], tuple[PublicCounts, ...]]:
-    """What is known of single columns, and of several together, as counts of so many rows."""
+    """Public marginals of single columns, and of several columns, as counts of so many rows."""
 
     def answered(clique: Clique, shares: Array) -> PublicCounts:
         return PublicCounts(clique, np.rint(shares * rows).astype(np.int64), "gaussian", _SCALE)
@@ -44,11 +44,11 @@ def known_answers(known: Known, rows: float) -> tuple[tuple[PublicCounts, ...], 
 
 
 def agreeing(model: MarkovRandomField, known: Known) -> MarkovRandomField:
-    """The nearest model whose known marginals are as they must be.
+    """The nearest model with the public marginals.
 
     Args:
-        model: its tree has a clique around the columns of each known marginal.
-        known: what must hold.
+        model: a model whose tree has a clique around the columns of each public marginal.
+        known: the public marginals.
     """
     beliefs = list(model.beliefs)
     for _ in range(_ROUNDS if known.marginals else 0):
@@ -61,7 +61,7 @@ def agreeing(model: MarkovRandomField, known: Known) -> MarkovRandomField:
 
 
 def _set(model: MarkovRandomField, beliefs: list[Array], marginal: KnownMarginal) -> float:
-    """Set one marginal, and pass the change on; how far the farthest share was off."""
+    """Largest error of a marginal's shares, before it is set and the change passed on along the tree."""
     tree = model.tree
     home = tree.home(marginal.clique)
     assert home is not None
@@ -78,24 +78,24 @@ def _set(model: MarkovRandomField, beliefs: list[Array], marginal: KnownMarginal
     waiting = [(home, other, separator) for other, separator in linked[home]]
     while waiting:
         source, at, separator = waiting.pop()
-        told = sum_in_order(beliefs[source], tree.cliques[source], separator)
-        held = sum_in_order(beliefs[at], tree.cliques[at], separator)
-        change = np.divide(told, held, out=np.zeros_like(told), where=held > 0)
+        new = sum_in_order(beliefs[source], tree.cliques[source], separator)
+        old = sum_in_order(beliefs[at], tree.cliques[at], separator)
+        change = np.divide(new, old, out=np.zeros_like(new), where=old > 0)
         beliefs[at] = beliefs[at] * spread(change, separator, tree.cliques[at])
         waiting += [(at, other, s) for other, s in linked[at] if other != source]
     return off
 
 
 def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
-    """Whole numbers of rows for the cells of each known marginal.
+    """Whole numbers of rows for the cells of each public marginal.
 
-    They are exact where the known numbers are counts of as many rows. Otherwise each is rounded up or
-    down, so that marginals which share columns with one before agree with it there.
+    They are exact if the public numbers are counts of as many rows. Otherwise each is rounded up or down, so
+    that a marginal agrees with an earlier one on shared columns.
 
     Args:
-        known: what must hold.
-        rows: of the table.
-        rng: decides between cells that are as near to the next number.
+        known: the public marginals.
+        rows: number of rows of the table.
+        rng: decides between cells with equal fractions.
     """
     found: list[tuple[Clique, Codes]] = []
     for marginal in known.marginals:
@@ -103,12 +103,14 @@ def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Cod
         shared = _shared(marginal.clique, [c for c, _ in found])
         axes = tuple(marginal.clique.index(c) for c in shared)
         others = tuple(i for i in range(exact.ndim) if i not in axes)
-        turned = exact.transpose((*axes, *others)).reshape(int(np.prod([exact.shape[i] for i in axes])), -1)
+        transposed = exact.transpose((*axes, *others)).reshape(
+            int(np.prod([exact.shape[i] for i in axes])), -1
+        )
         sums = np.array([rows])
         if shared:
             before, counts = next((c, n) for c, n in found if set(shared) <= set(c))
             sums = sum_to(counts.astype(np.float64), before, shared).reshape(-1).round().astype(np.int64)
-        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(turned, sums, strict=True)])
+        rounded = np.stack([_rounded(line, int(n), rng) for line, n in zip(transposed, sums, strict=True)])
         shape = [exact.shape[i] for i in (*axes, *others)]
         back = np.argsort((*axes, *others))
         found.append((marginal.clique, rounded.reshape(shape).transpose(back)))
@@ -116,12 +118,12 @@ def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Cod
 
 
 def _shared(clique: Clique, before: list[Clique]) -> Clique:
-    """The most columns of a clique that lie in one before it."""
+    """The largest set of columns that a clique shares with an earlier one."""
     return max((tuple(c for c in clique if c in b) for b in before), key=len, default=())
 
 
 def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
-    """Whole numbers that add up to ``rows``, each next to its share of them."""
+    """Whole numbers with the sum ``rows``, each within 1 of its share."""
     if not exact.sum():
         exact = np.ones_like(exact)
     scaled = exact * (rows / exact.sum())
@@ -140,14 +142,14 @@ def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
 def agreeing_rows(
     model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
 ) -> dict[str, Codes]:
-    """The rows of a table, some of them drawn anew so that the known cells have the rows they must.
+    """The rows of a table, some of them drawn anew so that public cells have the right numbers of rows.
 
-    Where that can't be done for all marginals (three in a ring; cells that the model excludes), it is
-    done for as many as can be, and the last ones may be off by the rounding of the draw.
+    If this is impossible for all marginals (three in a ring; cells that the model excludes), it is done for
+    as many as possible, and the last marginals may be off by the rounding of the draw.
 
     Args:
-        model: what rows are drawn from.
-        known: what must hold.
+        model: the model of the rows.
+        known: the public marginals.
         codes: int64[rows] of every column of the model.
         rng: generator of this post-processing step.
     """
@@ -162,7 +164,7 @@ def agreeing_rows(
 def _redrawn(
     model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
 ) -> dict[str, Codes] | None:
-    """The rows with some drawn anew; None where that can't be done."""
+    """The rows with some drawn anew; None if that is impossible."""
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     wanted = whole_counts(known, rows, rng)
     kept = np.ones(rows, dtype=np.bool_)
@@ -190,7 +192,7 @@ def _redrawn(
 
 
 def _permuted(count: int, rng: np.random.Generator) -> Codes:
-    """The numbers below a count in random order, by the raw words of the generator alone."""
+    """The numbers below a count in random order, from the raw words of the generator."""
     return shuffled(np.zeros(count, dtype=np.int64), 1, rng)
 
 
@@ -208,7 +210,7 @@ def _missing(
     rows: int,
     rng: np.random.Generator,
 ) -> dict[str, Codes] | None:
-    """The known columns of the rows that are still missing; None where the marginals leave no such rows."""
+    """The public columns of the missing rows; None if the marginals allow no such rows."""
     found: dict[str, Codes] = {}
     for clique, counts in zip(known.cliques, wanted, strict=True):
         have = np.bincount(

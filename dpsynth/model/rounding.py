@@ -1,10 +1,10 @@
-"""Rounding: from weights to whole numbers of rows, by integers drawn from raw random bits.
+"""Rounding of weights to whole numbers of rows, by integers drawn from raw random bits.
 
-Weights become cumulative multiples of 2^-52 by additions, divisions and truncations, one
-after another, which every machine rounds alike; all that follows is integer arithmetic. So a
-saved model and a seed give the same table everywhere.
+Weights become cumulative multiples of 2^-52 by a sequence of additions, divisions and truncations,
+which every machine rounds alike. All further steps are integer arithmetic. So a saved model and a seed
+give the same table everywhere.
 
-Invariant: a cell of weight zero gets no row, whatever is drawn.
+Invariant: a cell of weight zero never gets a row.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Codes = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
 BITS = 52
-"""Probabilities are multiples of 2 to the power of minus this many bits."""
+"""Precision of probabilities, which are multiples of 2^-52."""
 
 MOST_ROWS = 1 << 37
-"""Rows that can be rounded at once without overflow."""
+"""Exclusive bound on the rows that can be rounded at once without overflow."""
 
 _HALF = np.uint64(BITS // 2)
 _LOW = np.uint64((1 << BITS // 2) - 1)
 
 _BLOCK = 1 << 19
-"""Cells of weights that are worked on together: arrays of 4 MB."""
+"""Cells of weights that are processed together: arrays of 4 MB."""
 
 _SHORT = 16
-"""Rows of a table shorter than this are summed column by column."""
+"""Length of a table's rows below which they are summed column by column."""
 
 _ENOUGH = 20
-"""Random bits a row that make ties among the rows of a group rare enough not to matter."""
+"""Random bits for each row that make ties within a group negligibly rare."""
 
 
 class NoWeight(ValueError):
-    """Rows were sent to a group all of whose cells have weight zero."""
+    """Rows in a group of which all cells have weight zero."""
 
 
 def bits(rng: np.random.Generator, count: int) -> Bits:
@@ -85,7 +85,7 @@ def cumulative(weights: Array) -> Bits:
 
 
 def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
-    """Whole rows for each cell: the floor or the ceiling of its expected number.
+    """Whole numbers of rows for each cell: the floor or the ceiling of its expected number.
 
     Systematic sampling: with Q the cumulative distribution and v uniform in [0, 1), cells up
     to c get floor(m Q_c + v) of a group's m rows. Expectations are exact, as v is uniform.
@@ -115,7 +115,7 @@ def rounded(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
 
 
 def independent(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
-    """Whole rows for each cell, each row drawn on its own.
+    """Whole numbers of rows for each cell, with rows drawn independently.
 
     Args:
         reach: cumulative distributions, [groups, cells], multiples of 2^-52.
@@ -141,8 +141,8 @@ def independent(reach: Bits, sizes: Codes, rng: np.random.Generator) -> Codes:
 def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
     """Positions of all rows, ordered by group and at random within each group.
 
-    Sorts words that hold the group, random bits and the position: no two are equal, so the
-    order doesn't depend on how a sort breaks ties.
+    Words of the group, random bits and the position are sorted. No two are equal, so the order does not
+    depend on the sort's treatment of ties.
 
     Args:
         group: int64[rows], group of each row.
@@ -171,7 +171,7 @@ def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
 
 
 def position_of(codes: Mapping[str, Codes], columns: Clique, domain: Domain, rows: int) -> Codes:
-    """Position of each row's codes in an array over some columns; 0 if there are none."""
+    """Position of each row's codes in an array over some columns; 0 without columns."""
     found = np.zeros(rows, dtype=np.int64)
     for column in columns:
         found *= domain.sizes[column]
@@ -180,7 +180,7 @@ def position_of(codes: Mapping[str, Codes], columns: Clique, domain: Domain, row
 
 
 def codes_of(position: Codes, columns: Clique, domain: Domain) -> dict[str, Codes]:
-    """The codes at positions in an array over some columns."""
+    """Codes at positions in an array over some columns."""
     if len(columns) < 2:
         return dict.fromkeys(columns, position)
     shape, cells = domain.shape(columns), domain.cells(columns)
@@ -191,7 +191,7 @@ def codes_of(position: Codes, columns: Clique, domain: Domain) -> dict[str, Code
 
 
 def assigned(cells: Codes, order: Codes) -> Codes:
-    """Cells listed in some order of the rows, as an array over the rows themselves."""
+    """Cells of the rows in the rows' own order, from cells in another order of the rows."""
     found = np.empty_like(cells)
     found[order] = cells
     return found
@@ -200,16 +200,16 @@ def assigned(cells: Codes, order: Codes) -> Codes:
 def distributions(
     groups: Codes, sizes: Codes, cells: int, weights_of: Callable[[Codes], Array]
 ) -> Iterator[tuple[slice, Codes, Bits]]:
-    """Cumulative distributions of groups, a block of groups at a time, to bound memory.
+    """Cumulative distributions of groups, in blocks of groups to bound memory.
 
     Args:
         groups: the groups that have rows.
-        sizes: how many rows each of them has.
-        cells: cells of each group.
+        sizes: number of rows of each group.
+        cells: number of cells of each group.
         weights_of: weights of some groups, a fresh float64[groups, cells].
 
     Yields:
-        Which of the groups these are, their sizes, and their distributions.
+        The slice of the groups in the block, their sizes, and their distributions.
     """
     step = max(1, _BLOCK // cells)
     for begin in range(0, len(groups), step):

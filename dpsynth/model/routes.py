@@ -1,6 +1,6 @@
-"""Routes: where columns lie in a junction tree, and which way leads from a clique to them.
+"""Routes in a junction tree: positions of columns, and the way from a clique to a column.
 
-Invariant: knows names only, no numbers of the model; built once a tree, asked often.
+Invariant: routes depend on names only, not on numbers of the model; they are made once for each tree.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dpsynth.model.junction_tree import Edge, JunctionTree
 
 
 class Routes:
-    """The ways through one junction tree.
+    """Routes through one junction tree.
 
     Attributes:
         tree: the tree.
-        separators: for each clique, its neighbours and the columns shared with each.
+        separators: for each clique its neighbours, each with the shared columns.
     """
 
     def __init__(self, tree: JunctionTree) -> None:
-        """Number the cliques so that each subtree is an interval."""
+        """The routes of a tree; cliques are numbered so that each subtree is an interval."""
         self.tree = tree
         count = len(tree.cliques)
         self.separators: list[dict[int, Clique]] = [{} for _ in range(count)]
@@ -74,7 +74,7 @@ class Routes:
         return known
 
     def inputs(self, index: int, wanted: Iterable[str]) -> dict[int, frozenset[str]]:
-        """Neighbours through which a clique gets the wanted columns that it lacks, and which."""
+        """Neighbours through which a clique gets wanted columns that it lacks, each with these columns."""
         found: dict[int, set[str]] = {}
         for column in wanted:
             if column not in self._members[index]:
@@ -82,9 +82,9 @@ class Routes:
         return {k: frozenset(columns) for k, columns in found.items()}
 
     def meeting(self, wanted: frozenset[str], weights: Mapping[str, float]) -> int:
-        """The clique where messages about the wanted columns meet: the weighted centre.
+        """The clique at which messages about the wanted columns meet: their weighted centre.
 
-        Lies in the smallest part of the tree that holds all of them.
+        It lies in the smallest part of the tree that holds all of them.
         """
         index = self._top[max(wanted, key=lambda c: weights[c])] if wanted else 0
         while True:
@@ -98,11 +98,11 @@ class Routes:
                 return index
 
     def span(self, columns: Iterable[str]) -> tuple[JunctionTree, tuple[int, ...]]:
-        """The smallest part of the tree that holds some columns, as a tree over what it needs.
+        """The smallest part of the tree that holds some columns, as a tree over the columns that it needs.
 
         Returns:
-            A tree whose cliques keep the given columns and those that tie them together, and
-            for each of its cliques the one of this tree that it is a part of.
+            A tree whose cliques keep the given columns and the columns that connect them, and
+            for each of its cliques the clique of this tree of which it is a part.
         """
         wanted = frozenset(columns)
         origin = [self.meeting(wanted, dict.fromkeys(wanted, 1.0))]

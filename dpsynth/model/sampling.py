@@ -1,13 +1,13 @@
-"""Sampling: a table of codes whose marginals follow the model's.
+"""Sampling of a table of codes whose marginals follow the model's.
 
-Randomised rounding down the junction tree: within the rows that share a separator's value,
+The method is randomised rounding down the junction tree. Within the rows that share a separator's value,
 each cell of the clique gets the floor or the ceiling of its expected number of rows, with
 the right expectation (systematic sampling in random row order). The error of a marginal is
-far below that of independent draws. Columns that share no clique are tied by nothing but
+far below that of independent draws. Columns that share no clique depend on each other only through
 the separators between them, as in the model: rows are shuffled anew within each group.
 
-Invariant: each row, taken by itself, has exactly the model's distribution (given what is
-fixed), up to multiples of 2^-52.
+Invariant: each single row has exactly the model's distribution (given the fixed values), up to multiples
+of 2^-52.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
-from dpsynth.model.completion import Below, Completion, at, ranked
+from dpsynth.domain.domain import Domain
+from dpsynth.model.completion import Completion, Message, at, ranked
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -27,10 +27,10 @@ from dpsynth.model.rounding import Codes, NoWeight, codes_of, drawn_cells, posit
 METHODS = ("rounding", "independent")
 
 _EVIDENCE_CELLS = 1 << 24
-"""Cells of messages about fixed values that are held at a time: 128 MB."""
+"""Cells of messages about fixed values that are in memory at a time: 128 MB."""
 
 Fixed = Mapping[str, int | NDArray[np.integer]]
-"""Values of some columns: one for all rows, or one a row."""
+"""Codes of some columns: one for all rows, or one for each row."""
 
 
 def sample(
@@ -41,12 +41,12 @@ def sample(
     method: str = "rounding",
     given: Fixed | None = None,
 ) -> dict[str, Codes]:
-    """Draw a table from a model.
+    """A table drawn from a model.
 
-    Takes nothing from ``rng`` but the raw words of its bit generator, so a saved model and a
-    seed give the same table on every machine. Memory: 8 bytes a row and column, some 50
-    bytes a row, and 16 bytes a cell of the largest conditional distribution of a clique given
-    its separator; the model's arrays are not copied.
+    Only the raw words of the bit generator of ``rng`` are used, so a saved model and a seed give the same
+    table on every machine. Memory: 8 bytes a row and column, some 50 bytes a row, and 16 bytes
+    a cell of the largest conditional distribution of a clique given its separator. The model's
+    arrays are not copied.
 
     Args:
         model: the Markov random field.
@@ -89,7 +89,7 @@ def sample(
 
 
 def _fixed_codes(domain: Domain, column: str, value: int | NDArray[np.integer], rows: int) -> Codes:
-    """The codes that a column is fixed to: int64, of shape () or (rows,)."""
+    """The fixed codes of a column: int64, of shape () or (rows,)."""
     if column not in domain.sizes:
         raise ValueError(f"the model has no column {column!r}")
     codes = np.asarray(value)
@@ -108,15 +108,15 @@ def _completed(
     rng: np.random.Generator,
     method: str,
 ) -> dict[str, Codes]:
-    """Rows completed from the fixed codes of each row's piece of evidence.
+    """Rows with all columns, drawn given the fixed codes of each row's piece of evidence.
 
     Args:
         model: the model.
-        completion: evidence about the fixed columns.
-        which: the piece of evidence of each row.
+        completion: the upward pass for the fixed columns.
+        which: int64[rows], the piece of evidence of each row.
         fixed: int64[pieces] codes of each fixed column.
         rng: generator.
-        method: how to draw.
+        method: "rounding" or "independent".
     """
     messages = completion.messages(fixed)
     drawn = {column: codes[which] for column, codes in fixed.items()}
@@ -125,8 +125,8 @@ def _completed(
             clique = model.tree.cliques[index]
             known = tuple(c for c in clique if c in drawn)
             if len(known) < len(clique):
-                felt = completion.felt(index, messages, known)
-                drawn |= _extension(model, index, known, drawn, which, felt, rng, method)
+                incoming = completion.incoming(index, messages, known)
+                drawn |= _extension(model, index, drawn, which, incoming, rng, method)
     except NoWeight:
         if fixed:
             raise ImpossibleEvidence("the model gives probability zero to a row's fixed values") from None
@@ -137,29 +137,30 @@ def _completed(
 def _extension(
     model: MarkovRandomField,
     index: int,
-    known: Clique,
     drawn: Mapping[str, Codes],
     which: Codes,
-    felt: Sequence[Below],
+    incoming: Sequence[Message],
     rng: np.random.Generator,
     method: str,
 ) -> dict[str, Codes]:
-    """A clique's columns that are not known, given those and the evidence from further down."""
+    """The columns of a clique that are not drawn yet, given those that are and the evidence below it."""
     domain, clique = model.tree.domain, model.tree.cliques[index]
-    new = tuple(c for c in clique if c not in known)
+    known, new = tuple(c for c in clique if c in drawn), tuple(c for c in clique if c not in drawn)
     table = model.beliefs[index].transpose([clique.index(c) for c in (*known, *new)])
     cells = domain.cells(new)
     group = position_of(drawn, known, domain, len(which))
-    piece, first = ranked([(m.piece, len(m.values)) for m in felt], len(felt[0].piece) if felt else 1)
+    piece, first = ranked(
+        [(m.piece, len(m.values)) for m in incoming], len(incoming[0].piece) if incoming else 1
+    )
     pieces = len(first)
-    if felt:
+    if incoming:
         group *= pieces
         group += piece[which]
 
     def weights_of(groups: Codes) -> Array:
         codes = codes_of(groups // pieces, known, domain)
         weights = at(table, tuple(codes.values()), len(groups))
-        for message in felt:
+        for message in incoming:
             values, free = message.given(first[groups % pieces], codes)
             weights *= spread(values, ("", *free), ("", *new))
         return weights.reshape(len(groups), cells)

@@ -1,10 +1,10 @@
-"""Smoothing: a noisy histogram as the few flat steps that explain it.
+"""Smoothing of a noisy histogram by a few flat steps.
 
-Values of about the same frequency stand next to each other more often than not, and the mean of k
-noisy counts has a k-th of their variance. So the counts are fitted by steps, each new one paying for
-itself: the least sum of squared deviations, in units of the noise's variance, plus a price a
-step (the merging of bins of Xu et al. 2013, with the partition found exactly by dynamic programming
-as in Jagadish et al. 1998). Counts that stand out by more than their noise keep a step of their own.
+Neighbouring values often have about the same frequency, and the mean of k noisy counts has a k-th of
+their variance. So the counts are fitted by steps: the least sum of squared deviations, in units of the
+noise's variance, plus a price for each step (the merging of bins of Xu et al. 2013, with the partition
+found exactly by dynamic programming as in Jagadish et al. 1998). Counts that differ from their neighbours
+by more than their noise keep a step of their own.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from dpsynth.model.factor import Array
 
 STEP = 4.0
-"""What one more step must explain, in variances; 2 would be unbiased if its place were given."""
+"""Price of a step, in variances; 2 would be unbiased if the place of the step were given."""
 
 NOBODY = 2.0
-"""What the sum of a step must be, in standard deviations of its noise, for it to be anybody's rows."""
+"""Least sum of a significant step, in standard deviations of its noise."""
 
 
 def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
     """The piecewise constant fit of noisy counts, float64[values].
 
-    Time grows as the square of the number of values: about 0.1 s for 10 000.
+    The time grows as the square of the number of values: about 0.1 s for 10 000.
 
     Args:
-        counts: noisy counts, in the order in which values are neighbours.
+        counts: noisy counts, in the order of the values.
         variance: of each count's noise, above 0.
         step: price of a step, in variances; 0 leaves the counts as they are.
 
@@ -58,15 +58,15 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
 
 
 def outside(smooth: Array, variance: float) -> NDArray[np.bool_]:
-    """Which values come before the first step that stands out of its noise, or behind the last; bool[values].
+    """Values before the first or after the last significant step, bool[values].
 
-    A step does whose sum is more than ``NOBODY`` standard deviations above zero. Beyond, noise cut off at
-    zero would leave rows where nobody is, and at the end of a long tail few rows are a large part of a mean.
-    Where no step stands out, all values are outside.
+    A step is significant if its sum is more than ``NOBODY`` standard deviations above zero. Outside of the
+    significant steps, noise cut off at zero would give rows to values that nobody has, and at the end of a
+    long tail a few rows are a large part of a mean. Without a significant step all values are outside.
 
     Args:
-        smooth: what ``smoothed`` gave.
-        variance: of the noise of each count that went in.
+        smooth: the result of ``smoothed``.
+        variance: variance of the noise of each count.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
     lengths = np.repeat(np.diff(starts), np.diff(starts))

@@ -1,10 +1,10 @@
-"""Storage: a model in one file, an .npz of arrays with a JSON header, read without pickle.
+"""Storage of a model in one file, an .npz of arrays with a JSON header, read without pickle.
 
-The file is a zip of ``header.json`` and one uncompressed ``.npy`` a clique. Members are
-stored, not deflated, with a fixed date, so a model's bytes and checksum are the same whenever
-and wherever it is saved, and nothing that is read can be larger than the file.
+The file is a zip of ``header.json`` and one uncompressed ``.npy`` for each clique. Members are
+stored, not deflated, with a fixed date. So a model's bytes and checksum do not depend on time or
+machine, and nothing that is read can be larger than the file.
 
-Invariant: what ``load`` returns satisfies all that a ``MarkovRandomField`` promises; any
+Invariant: a model that ``load`` returns satisfies the invariants of ``MarkovRandomField``; any
 other file is refused with one error.
 """
 
@@ -39,16 +39,16 @@ _KEYS = {"format", "version", "total", "columns", "cliques", "edges", "dtypes"}
 
 
 def save(model: MarkovRandomField, path: str | Path) -> None:
-    """Write a model to a file, which appears whole or not at all.
+    """Write a model to a file. The file appears whole or not at all.
 
     The same model gives the same bytes, on any machine.
 
     Args:
         model: the model; its arrays keep their precision, float32 or float64.
-        path: where to; an existing file is replaced.
+        path: the file; an existing one is replaced.
 
     Raises:
-        ModelFileError: if the model breaks a promise of its type.
+        ModelFileError: if the model breaks an invariant of its type.
         OSError: if the file can't be written.
     """
     _check(model)
@@ -78,7 +78,7 @@ def save(model: MarkovRandomField, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> MarkovRandomField:
-    """Read a model that ``save`` wrote, and check all of it.
+    """The model of a file that ``save`` wrote, after all checks.
 
     Memory: the model's arrays; no member is read before its size is known to be right.
 
@@ -109,12 +109,12 @@ def _member(index: int) -> str:
 
 
 def _dtype(values: Array) -> str:
-    """The dtype as it stands in the file: little-endian."""
+    """The dtype in the file: little-endian."""
     return str(values.dtype.newbyteorder("<").str)
 
 
 def _preamble(shape: tuple[int, ...], dtype: str) -> bytes:
-    """What stands before an array's numbers in an .npy file of version 1.0."""
+    """The bytes before an array's numbers in an .npy file of version 1.0."""
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
     text += " " * (-(len(text) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1")
@@ -190,7 +190,7 @@ def _described(header: Any) -> tuple[JunctionTree, list[str], float]:
 
 
 def _check_tree(tree: JunctionTree) -> None:
-    """Refuse what is not a junction tree over the whole domain."""
+    """Refuse a tree that is not a junction tree over the whole domain."""
     domain, cliques = tree.domain, tree.cliques
     _require(bool(cliques) and bool(domain.sizes), "it has no columns")
     _require(all(size >= 1 for size in domain.sizes.values()), "a column has no values")
@@ -210,7 +210,7 @@ def _check_tree(tree: JunctionTree) -> None:
 
 
 def _check(model: MarkovRandomField) -> None:
-    """Refuse a model that breaks a promise of its type."""
+    """Refuse a model that breaks an invariant of its type."""
     tree, total = model.tree, model.total
     _check_tree(tree)
     _require(isfinite(total) and total > 0, f"its total is {total}, not a positive number")

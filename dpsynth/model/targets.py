@@ -1,4 +1,4 @@
-"""Targets: what noisy measurements say, in the form in which a model is fitted to them.
+"""Targets: noisy measurements in the form in which a model is fitted to them.
 
 Invariant: measurements of one clique count once, by their precision-weighted mean.
 """
@@ -16,18 +16,18 @@ from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, sum_to
 
 _LEAST = 1e-6
-"""Least variance that a whole number is fitted with; less noise than that is none."""
+"""Least variance of a fitted whole number; less noise than that counts as none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What all measurements of one clique, or one measurement of linear queries on it, say.
+    """The combined measurements of one clique, or one measurement of linear queries on it.
 
     Attributes:
         clique: columns, in the order of the cells' axes.
         values: float64[answers], noisy counts.
-        variance: of each of them; float64[answers] where they differ, as those of sums do.
-        query: float64[answers, cells], or None where the answers are the cells themselves.
+        variance: variance of each answer; float64[answers] if they differ, as those of sums do.
+        query: float64[answers, cells], or None if the answers are the cells themselves.
     """
 
     clique: Clique
@@ -37,15 +37,15 @@ class Target:
 
     @property
     def alike(self) -> bool:
-        """Whether the answers are the cells themselves, all of one variance."""
+        """True if the answers are the cells themselves, all of one variance."""
         return self.query is None and np.ndim(self.variance) == 0
 
 
 def estimated_total(measurements: Sequence[Observation]) -> float:
-    """Number of rows: the public one if there is one, else the minimum-variance estimate.
+    """Number of rows: the public number if there is one, else the minimum-variance estimate.
 
-    The variance of a full marginal's sum is the sum of its values' variances. At least 1, so that
-    proportions are defined for an empty table too.
+    The variance of a full marginal's sum is the sum of its values' variances. The result is at least 1, so
+    that proportions are defined for an empty table too.
     """
     full = [m for m in measurements if m.query is None]
     public = [float(m.values.sum()) for m in full if m.noise == "none"]
@@ -57,11 +57,11 @@ def estimated_total(measurements: Sequence[Observation]) -> float:
 
 
 def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tuple[Target, ...]:
-    """Combine measurements of the same clique; public counts and the total alone say nothing here.
+    """The targets of some measurements, one for each clique; public counts and totals are left out.
 
     Args:
         measurements: noisy marginals or queries on them.
-        order: rank of each column; cells' axes follow it.
+        order: rank of each column, which decides the order of the cells' axes.
     """
     sums: dict[Clique, tuple[Array, float | Array]] = {}
     queries: list[Target] = []
@@ -70,8 +70,8 @@ def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tu
             continue
         clique = tuple(sorted(m.clique, key=order.__getitem__))
         if m.query is not None:
-            turned = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
-            matrix = turned.reshape(len(m.query), -1).astype(np.float64)
+            transposed = m.query.transpose([0, *(1 + m.clique.index(c) for c in clique)])
+            matrix = transposed.reshape(len(m.query), -1).astype(np.float64)
             queries.append(Target(clique, m.values.astype(np.float64), max(m.variance, _LEAST), matrix))
             continue
         values = sum_to(m.values.astype(np.float64), m.clique, clique).reshape(-1)
@@ -90,8 +90,8 @@ def targets(measurements: Sequence[Observation], order: Mapping[str, int]) -> tu
 def one_way_logarithms(domain: Domain, found: Sequence[Target], rows: float) -> dict[Clique, Array]:
     """Log-probabilities of each column's values, from all full marginals that hold it.
 
-    Sums of marginals averaged by precision, projected on the simplex, and kept above the
-    error that they have: a starting point and a centre, not an estimate to publish.
+    Sums of marginals are averaged by precision, projected on the simplex, and kept above their error.
+    The result is a starting point and a centre, not an estimate to publish.
     """
     guesses: dict[Clique, Array] = {}
     for column, size in domain.sizes.items():

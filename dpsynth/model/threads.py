@@ -1,9 +1,9 @@
-"""Two threads for arrays that are large enough to pay for them.
+"""Two threads for operations on large arrays.
 
-Array operations let go of the interpreter's lock, so one worker beside the caller keeps
-a second core busy. What is computed does not depend on whether there is one.
+Array operations release the interpreter's lock, so one worker beside the caller uses a second core. The
+result does not depend on the number of cores.
 
-Invariant: every part of the range is worked on once, and all are done on return.
+Invariant: every part of the range is processed once, and all parts are done on return.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 _PAYS = 1 << 18
-"""Cells from which handing half of the work over costs less than it saves."""
+"""Cells from which a second thread saves more than it costs."""
 _pool: tuple[int, ThreadPoolExecutor] | None = None
 
 
@@ -25,7 +25,7 @@ _TWO = _cores() > 1
 
 
 def _worker() -> ThreadPoolExecutor:
-    """The one worker of this process; a forked child gets its own."""
+    """The worker of this process; a forked child gets its own."""
     global _pool  # noqa: PLW0603
     if _pool is None or _pool[0] != os.getpid():
         _pool = os.getpid(), ThreadPoolExecutor(1, "dpsynth-model")
@@ -33,12 +33,12 @@ def _worker() -> ThreadPoolExecutor:
 
 
 def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
-    """Do some work on 0..length, its upper half in a second thread if there are cells enough.
+    """Do work on the range 0..length, its upper half in a second thread if there are enough cells.
 
     Args:
-        length: of the range to be worked on.
-        cells: of the arrays involved.
-        work: called with parts of the range; must not depend on their order.
+        length: length of the range.
+        cells: number of cells of the arrays.
+        work: called with parts of the range; it must not depend on their order.
     """
     if cells < _PAYS or length < 2 or not _TWO:
         work(slice(0, length))

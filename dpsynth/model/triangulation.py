@@ -1,8 +1,9 @@
-"""Triangulations: how large a junction tree gets, known before anything is built.
+"""Triangulations: the size of a junction tree before it is built.
 
-A structure search asks thousands of times what one more clique would cost. The answer
+A structure search asks thousands of times for the cost of one more clique. The answer
 eliminates anew only the columns between those of the clique (see ``elimination_tree``).
-Invariant: an answer is never less than what ``with_clique`` of the same clique reaches.
+
+Invariant: the answer is never less than the cells of ``with_clique`` of the same clique.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dpsynth.model.elimination import (
     MIN_SEPARATOR,
     RULES,
     SEPARATOR_PER_PLACE,
-    Elimination,
+    EliminationOrder,
     Rule,
     Sizes,
     burden,
@@ -30,7 +31,7 @@ from dpsynth.model.elimination_tree import EliminationTree, Region
 
 @dataclass(frozen=True)
 class TreeSize:
-    """How large a junction tree is.
+    """Size of a junction tree.
 
     Attributes:
         cells: number of cells of all cliques together.
@@ -43,7 +44,7 @@ class TreeSize:
     treewidth: int
 
     def memory(self, bytes_per_cell: int = 8) -> int:
-        """Bytes that one array over every clique takes together."""
+        """Bytes of one array for every clique, in all."""
         return self.cells * bytes_per_cell
 
 
@@ -61,11 +62,11 @@ class Triangulation:
 
     @classmethod
     def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Triangulation:
-        """The best found triangulation of the graph in which each clique's columns are joined.
+        """The best triangulation that was found of the graph that joins the columns of each clique.
 
-        The fewest cells of several greedy orders, then parts of the order done anew with
-        ties broken at random, for as long as that may pay. The same on every machine, and
-        whatever order the cliques come in.
+        It is the best of several greedy orders. Then parts of the order are replaced, with ties broken at
+        random, for as long as that may pay. The result is the same on every machine, and for every order of
+        the cliques.
 
         Raises:
             KeyError: a clique names a column that is not in the domain.
@@ -93,9 +94,9 @@ class Triangulation:
         return self._size_without(0, self.tree.cells, (), ())
 
     def cells_with(self, clique: Iterable[str]) -> int:
-        """Upper bound of the cells once a clique is added.
+        """Upper bound on the cells after a clique is added.
 
-        Exact if the clique lies in a clique of the tree already.
+        It is exact if the clique lies in a clique of the tree.
 
         Args:
             clique: columns of the domain.
@@ -107,7 +108,7 @@ class Triangulation:
         return self.tree.cells - region.cells + self._quick(region).cells
 
     def size_with(self, clique: Iterable[str]) -> TreeSize:
-        """The same as ``cells_with``, with the largest clique and the width of that tree."""
+        """Upper bound on the size after a clique is added: ``cells_with``, largest clique and width."""
         mask = self._mask(clique)
         if self.tree.lies_within(mask):
             return self.size
@@ -117,10 +118,10 @@ class Triangulation:
         return self._size_without(region.inside, cells, found.weights, found.later)
 
     def with_clique(self, clique: Iterable[str]) -> Triangulation:
-        """The triangulation once a clique is added.
+        """The triangulation after a clique is added.
 
-        If the tree holds the clique, all stays as it is. Else the better of two is improved
-        as ``of`` does: the part that changes eliminated anew, and the whole graph.
+        If the tree holds the clique, it does not change. Otherwise the better of two triangulations is
+        improved as in ``of``: one with the changed part eliminated anew, and one of the whole graph.
 
         Args:
             clique: columns of the domain.
@@ -147,11 +148,11 @@ class Triangulation:
             mask |= bits[c]
         return mask
 
-    def _quick(self, region: Region) -> Elimination:
-        """By one rule; by another too if the tree grows by an eighth or more.
+    def _quick(self, region: Region) -> EliminationOrder:
+        """A quick elimination by one rule, and by a second one if the tree grows by an eighth or more.
 
-        Below that the first can't be off by much: one more clique seldom makes a tree smaller.
-        Both rules do without new edges, which takes a third of the time.
+        Below that the first rule can't be off by much: one more clique seldom makes a tree smaller.
+        Both rules ignore added edges, which takes a third of the time.
         """
         found = _eliminated(region, self.tree.sizes, MIN_SEPARATOR)
         if 8 * (found.cells - region.cells) > self.tree.cells:
@@ -170,7 +171,7 @@ class Triangulation:
         return tuple(sorted(widths, reverse=True))
 
     def _size_without(self, gone: int, cells: int, weights: Sequence[int], later: Sequence[int]) -> TreeSize:
-        """Size with the cliques of some columns replaced by others."""
+        """Size after the cliques of some columns are replaced by others."""
         if not self.tree.parents:
             return TreeSize(1, 1, -1)
         weight = next((w for w, bit in self._heaviest if not bit & gone), 0)
@@ -178,5 +179,5 @@ class Triangulation:
         return TreeSize(cells, max((weight, *weights)), max((width, *(m.bit_count() for m in later))))
 
 
-def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> Elimination:
+def _eliminated(region: Region, sizes: Sizes, rule: Rule, bound: int | None = None) -> EliminationOrder:
     return eliminate(region.graph, region.inside, sizes, rule, known=region.known, bound=bound)

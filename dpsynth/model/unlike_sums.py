@@ -1,11 +1,11 @@
-"""One-way answers of unlike variances, such as sums over groups, made to agree with all others.
+"""Consistency of one-way answers with different variances, such as sums over groups.
 
-What the other answers say of a column's counts has two independent parts: deviations from
+The estimate of a column's counts by all other answers has two independent parts: deviations from
 the mean, r with covariance (I - J/n) / w, and the total, r_0 with variance 1 / w_0, which all
 columns share. Answers y with variances D join them by least squares: for a given total each
 column's deviations have a closed form that is linear in it, and so has the total then.
 
-Invariant: with no unlike answers the deviations and the total stay as they were.
+Invariant: without such answers the deviations and the total do not change.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from dpsynth.model.targets import Target
 
 
 class UnlikeSums:
-    """Targets of one column and unlike variances, each of another column; at least one."""
+    """Targets of single columns with different variances, one for each such column; at least one."""
 
     def __init__(
         self, domain: Domain, found: Sequence[tuple[Target, slice]], kinds: Mapping[Clique, int], known: Array
     ) -> None:
-        """Lay them out one after another.
+        """The layout of the targets one after another.
 
         Args:
             domain: the columns.
-            found: the targets, and the place of each among all answers.
-            kinds: where the deviations of a column, or the total, begin among what the other
-                answers say; nothing for a column that none of them holds.
-            known: precision of each of these numbers.
+            found: the targets, each with its slice of all answers.
+            kinds: for each column, and for the total, the first index of its numbers in the estimate by the
+                other answers; nothing for a column that none of them holds.
+            known: precision of each number of that estimate.
         """
         sizes = [domain.cells(t.clique) for t, _ in found]
         self._starts = np.cumsum([0, *sizes[:-1]])
@@ -59,7 +59,7 @@ class UnlikeSums:
         )
 
     def _deviations(self, pull: Array) -> Array:
-        """What sums to 0 in each column and minimises both |x|^2 / 2 - pull x."""
+        """Minimum of both |x|^2 / 2 - pull x over x that sum to 0 in each column."""
         over = np.add.reduceat(pull / self._both, self._starts)
         level = over / np.add.reduceat(1.0 / self._both, self._starts)
         return np.asarray((pull - level[self._column]) / self._both)
@@ -68,11 +68,11 @@ class UnlikeSums:
         """Deviations and total by all answers.
 
         Args:
-            means: what the other answers say.
-            answers: all targets' answers.
+            means: the estimate by the other answers.
+            answers: the answers of all targets.
 
         Returns:
-            The means with these answers in them, and where and what the answers' own counts are then.
+            The estimate by all answers, the positions of these targets' counts, and these counts.
         """
         means, noisy = np.append(means, 0.0), answers[self._cells]
         of_none = self._deviations(self._weight * means[self._at] + self._precision * noisy)

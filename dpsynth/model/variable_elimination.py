@@ -1,11 +1,10 @@
 """Variable elimination: marginals over columns that share no clique of the junction tree.
 
-A message over an edge is the joint marginal of the separator and of the columns wanted from
-beyond it. Messages and partial sums are kept between requests, so that a batch does the work
-that its cliques share once.
+A message over an edge is the joint marginal of the separator and of the wanted columns
+beyond it. Messages and partial sums are kept between requests, so that a batch does shared work once.
 
-Invariant: only the part of the tree between the wanted columns is walked, and no array above
-the limit is ever made.
+Invariant: only the part of the tree between the wanted columns is walked, and no array is larger than
+the limit.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from dpsynth.model.factor import Array, spread, sum_in_order
 from dpsynth.model.routes import Routes
 
 CELL_LIMIT = 100_000_000
-"""Cells that a result or an intermediate may have unless told otherwise: 800 MB."""
+"""Default for the largest number of cells of a result or an intermediate: 800 MB."""
 
 _KEPT_CELLS = 16_000_000
 """Cells of messages and partial sums that are kept from one request to the next."""
 
 _ONE_THREAD = 1 << 18
-"""Multiplications up to which OpenBLAS asks no other thread for help.
+"""Multiplications up to which OpenBLAS uses one thread.
 
-On a busy machine waiting for the others took five to thirty times as long as the product.
+On a busy machine, waiting for other threads took five to thirty times as long as the product.
 """
 
 Factor = tuple[Clique, Array]
-"""Columns, and an array with an axis for each."""
+"""Columns, and an array with one axis for each column."""
 
 Message = tuple[int, int, frozenset[str]]
-"""From a clique, to its neighbour, about the columns wanted from beyond."""
+"""Sender, receiver (its neighbour), and the wanted columns beyond the edge."""
 
 
 def checked(domain: Domain, clique: Clique, limit: int) -> None:
     """Refuse a marginal with unknown or repeated columns, or with more cells than the limit.
 
     Raises:
-        ValueError: saying which.
+        ValueError: for such a marginal; the message gives the reason.
     """
     unknown = [c for c in clique if c not in domain.sizes]
     if unknown:
@@ -71,7 +70,7 @@ def _stacked_product(left: Array, right: Array) -> Array:
 
 
 def _contracted(left: Factor, right: Factor, kept: set[str], limit: int) -> Factor:
-    """Multiply two factors and sum to the kept columns, as a stack of matrix products."""
+    """The product of two factors, summed to the kept columns, as a stack of matrix products."""
     sizes = dict(zip(left[0], left[1].shape, strict=True)) | dict(zip(right[0], right[1].shape, strict=True))
     shared = [c for c in left[0] if c in right[0]]
     batch, inner = [c for c in shared if c in kept], [c for c in shared if c not in kept]
@@ -86,14 +85,14 @@ def _contracted(left: Factor, right: Factor, kept: set[str], limit: int) -> Fact
 
 
 def divided(values: Array, by: Array) -> Array:
-    """values / by, and 0 where ``by`` is 0."""
+    """The quotient values / by, and 0 where ``by`` is 0."""
     return np.divide(values, by, out=np.zeros(np.broadcast_shapes(values.shape, by.shape)), where=by > 0)
 
 
 def marginals_within(values: Array, clique: Clique, wanted: Sequence[Clique]) -> dict[Clique, Array]:
     """Marginals of one array over several subsets of its columns, in few passes over it.
 
-    Sums out the column that most subsets can do without, and goes on with those from there.
+    The column that most subsets do not need is summed out first, and these subsets continue from there.
     """
     found: dict[Clique, Array] = {}
     tasks = [(clique, values, list(wanted))]
@@ -119,33 +118,33 @@ def marginals_within(values: Array, clique: Clique, wanted: Sequence[Clique]) ->
     return found
 
 
-class Elimination:
-    """Marginals from the calibrated beliefs of a junction tree, with what they share kept."""
+class VariableElimination:
+    """Marginals from the calibrated beliefs of a junction tree; shared messages and sums are kept."""
 
     def __init__(self, routes: Routes, beliefs: Sequence[Array], limit: int) -> None:
-        """Hold the beliefs; nothing is computed yet."""
+        """The beliefs, without any message yet."""
         self._routes = routes
         self._beliefs = beliefs
         self._limit = limit
         self._sums: dict[int, list[Factor]] = defaultdict(list)
         self._messages: dict[Message, Factor] = {}
-        self._held = 0
+        self._kept = 0
 
     def forget(self, *, all_messages: bool = False) -> None:
-        """Drop messages if told to, and everything if more is held than should be."""
-        if all_messages or self._held > _KEPT_CELLS:
-            self._held -= sum(values.size for _, values in self._messages.values())
+        """Drop all messages if asked to or if too many cells are kept; then the sums too if needed."""
+        if all_messages or self._kept > _KEPT_CELLS:
+            self._kept -= sum(values.size for _, values in self._messages.values())
             self._messages.clear()
-        if self._held > _KEPT_CELLS:
+        if self._kept > _KEPT_CELLS:
             self._sums.clear()
-            self._held = 0
+            self._kept = 0
 
     def marginal(self, clique: Clique, weights: Mapping[str, float]) -> Array:
         """The marginal of columns anywhere in the tree.
 
         Args:
             clique: the columns, in the order of the result's axes.
-            weights: of each column; messages carry the lighter columns to the heavier ones.
+            weights: weight of each column; messages carry lighter columns to heavier ones.
         """
         wanted = frozenset(clique)
         root = self._routes.meeting(wanted, weights)
@@ -154,7 +153,7 @@ class Elimination:
         return sum_in_order(*self._combined(root, wanted, incoming)[::-1], clique)
 
     def _deliver(self, wanted: Iterable[Message]) -> None:
-        """Compute messages, those first that they wait for."""
+        """Compute messages, after the messages that they need."""
         stack = list(wanted)
         while stack:
             message = stack[-1]
@@ -170,11 +169,11 @@ class Elimination:
             separator = self._routes.separators[sender][receiver]
             factor = self._combined(sender, columns.union(separator), incoming)
             self._messages[message] = factor
-            self._held += factor[1].size
+            self._kept += factor[1].size
             stack.pop()
 
     def _combined(self, index: int, kept: frozenset[str], incoming: Mapping[int, frozenset[str]]) -> Factor:
-        """The marginal over ``kept`` of a clique's belief and the messages it got."""
+        """The marginal over ``kept`` of a clique's belief and its incoming messages."""
         links, clique = self._routes.separators[index], self._routes.tree.cliques[index]
         messages = {k: self._messages[k, index, columns] for k, columns in incoming.items()}
         for columns, values in messages.values():
@@ -207,12 +206,12 @@ class Elimination:
             return source
         factor = kept, sum_in_order(source[1], source[0], kept)
         self._sums[index].append(factor)
-        self._held += factor[1].size
+        self._kept += factor[1].size
         return factor
 
 
 def _carried(pairs: Iterable[Clique], domain: Domain) -> list[tuple[str, list[Clique]]]:
-    """Pairs by the column whose messages answer them: much asked of, and of few codes."""
+    """Pairs grouped by the column whose messages answer them: one of many pairs and few codes."""
     around: dict[str, set[Clique]] = defaultdict(set)
     for pair in pairs:
         for column in pair:
@@ -235,8 +234,8 @@ def marginals(
 ) -> dict[Clique, Array]:
     """Marginals of any cliques, each result's axes in its clique's order, in float64.
 
-    Pairs of columns far apart take one round of messages from one of the two columns, shared
-    by all pairs that have it. Besides the results, memory holds about the largest
+    Pairs of distant columns take one round of messages from one of the two columns, shared
+    by all pairs with that column. Besides the results, memory holds about the largest
     intermediate and some tens of megabytes of partial sums.
 
     Raises:
@@ -259,7 +258,7 @@ def marginals(
     for home, asked in at_home.items():
         for clique, values in marginals_within(beliefs[home], routes.tree.cliques[home], asked).items():
             found[clique] = values.copy() if np.may_share_memory(values, beliefs[home]) else values
-    elimination = Elimination(routes, beliefs, limit)
+    elimination = VariableElimination(routes, beliefs, limit)
     for column, mine in _carried(pairs, domain):
         for pair in mine:
             found[pair] = elimination.marginal(pair, {c: float(c != column) for c in pair})

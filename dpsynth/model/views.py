@@ -1,7 +1,7 @@
-"""Views: how a dense array is summed to, and built from, arrays over some of its axes.
+"""Views: sums of a dense array over some of its axes, and the adjoint.
 
-All views of one array share their intermediate sums. Of a small array they are one product
-with a matrix of zeros and ones, which spares the many calls.
+All views of one array share their intermediate sums. The views of a small array are one product with a
+matrix of zeros and ones, which replaces many calls.
 
 Invariant: ``expand`` is the adjoint of ``reduce``.
 """
@@ -20,12 +20,12 @@ from dpsynth.model.axis_sums import AxisSum, Floats, axis_sums
 
 Axes = tuple[int, ...]
 _SMALL = 1 << 16
-"""Entries up to which one matrix holds all views of an array."""
+"""Entries up to which the views of an array are one matrix."""
 
 
 @dataclass(eq=False)
 class _Node:
-    """An array over some axes, which is summed from a larger one."""
+    """An array over some axes, as a sum of a larger one."""
 
     axes: Axes
     source: int
@@ -37,12 +37,12 @@ class Views:
     """Sums of one dense array over some of its axes, and the adjoint."""
 
     def __init__(self, shape: Sequence[int], asked: Sequence[Axes], dtype: str) -> None:
-        """Plan the sums.
+        """The plan of the sums.
 
         Args:
-            shape: of the dense array.
+            shape: shape of the dense array.
             asked: for each view the axes that it keeps, ascending.
-            dtype: of all arrays.
+            dtype: type of all arrays.
         """
         self.shape = tuple(shape)
         self.size = prod(shape)
@@ -70,7 +70,7 @@ class Views:
             place[axes].asked.append(i)
 
     def _membership(self) -> Floats:
-        """One row a cell of each view, one column a cell of the array: whether one counts the other."""
+        """The matrix of zeros and ones from cells of the array (columns) to cells of all views (rows)."""
         matrix = np.zeros((sum(self.sizes), self.size), self.dtype)
         codes = np.indices(self.shape).reshape(len(self.shape), self.size)
         for axes, rows in zip(self.asked, self._slices, strict=True):
@@ -83,7 +83,7 @@ class Views:
         return prod(self.shape[i] for i in axes)
 
     def _shared(self, kinds: dict[Axes, int]) -> dict[Axes, int]:
-        """Intermediate sums from which two or more views are made, where that is cheaper."""
+        """Intermediate sums for two or more views, if they are cheaper."""
         tops = [frozenset(a) for a in kinds if not any(set(a) < set(b) for b in kinds)]
         alive = set(range(len(tops)))
         unions = [(self._cells(tuple(a | b)), i, j) for (i, a), (j, b) in combinations(enumerate(tops), 2)]
@@ -116,7 +116,7 @@ class Views:
         return frozenset(needed)
 
     def reduce(self, values: Floats, needed: frozenset[int]) -> list[Floats]:
-        """Flat sums of a flat array, one a view; views outside ``needed`` come back empty."""
+        """Flat sums of a flat array, one for each view; views outside ``needed`` are empty."""
         nothing = values[:0]
         results = [nothing] * len(self.asked)
         if self._matrix is not None:
@@ -151,11 +151,11 @@ class Views:
         return np.asarray(pick.reduce(values.reshape(self.shape), axis=gone)).reshape(-1)
 
     def expand(self, parts: Sequence[Floats | None], out: Floats, scratch: Floats) -> None:
-        """Write into ``out`` the sum of all views' parts, each repeated along the axes that it lacks.
+        """Write the sum of all views' parts into ``out``, each repeated along the axes that it lacks.
 
         Args:
-            parts: flat arrays, one a view; None adds nothing.
-            out: flat, one value a cell of the dense array.
+            parts: flat arrays, one for each view; None adds nothing.
+            out: flat, one value for each cell of the dense array.
             scratch: flat, at least as many cells; overwritten.
         """
         if self._matrix is not None:

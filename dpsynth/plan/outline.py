@@ -1,4 +1,4 @@
-"""What a plan must know of a structure strategy before anything is asked.
+"""Outline of a structure strategy: the questions and cells that a plan has to expect.
 
 Invariant: an outline is made of public facts, the columns' sizes above all, and is never
 exceeded: a strategy that makes fewer choices than it said leaves their price to its last step.
@@ -25,24 +25,24 @@ class Shares:
     domain: Fraction = Fraction(0)
 
     def after(self, domain: Fraction) -> Shares:
-        """The same split of what is left beside a share for finding columns' places."""
+        """The same split of the budget that remains beside a share for finding columns' places."""
         rest = 1 - domain
         return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain)
 
 
 @dataclass(frozen=True)
 class Outlined:
-    """What a strategy will do with a table of given sizes.
+    """The expected questions of a strategy, for a table of given sizes.
 
     Attributes:
-        rounds: how many times the model is fitted while choosing and measuring; 1 where all is
-            measured at once, 0 where nothing is.
-        choices: private choices by the exponential mechanism, at most.
-        errors: noisy distances asked for, at most; 0 if none.
-        cliques: how many cliques it is expected to measure.
-        cells: of the model, at most, before the bound of the plan.
+        rounds: number of fits while choosing and measuring; 1 if all cliques are measured at once, 0 if
+            there are none.
+        choices: largest number of private choices by the exponential mechanism.
+        errors: largest number of noisy distances.
+        cliques: expected number of measured cliques.
+        cells: largest number of cells of the model, before the bound of the plan.
         shares: default split of the budget.
-        told: where it asks for choices and for noisy distances, the part of the structure step's
+        told: if it asks for choices and for noisy distances, the part of the structure step's
             budget that goes to the distances.
     """
 
@@ -56,7 +56,7 @@ class Outlined:
 
 
 class Outline(Protocol):
-    """What a plan must know of a structure strategy."""
+    """The part of a structure strategy that a plan needs."""
 
     @property
     def name(self) -> str:
@@ -65,20 +65,20 @@ class Outline(Protocol):
 
     @property
     def max_cells(self) -> int:
-        """Most cells of the model's junction tree, where the config sets no bound."""
+        """Largest number of cells of the model's junction tree, if the config sets no bound."""
         ...
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """What it will do.
+        """The expected questions.
 
-        Where the accountant is free to be chosen, a plan asks under each measure that suits, and uses
-        the one under which the last step has least noise.
+        If the accountant is free to be chosen, a plan asks under each measure that suits, and uses
+        the one under which the last step has the least noise.
 
         Args:
-            sizes: places of each column, in table order.
-            wanted: pairs to be measured whatever is chosen.
+            sizes: number of places of each column, in table order.
+            wanted: pairs that are measured in any case.
             measure: how losses would be added up.
             noise: "gaussian" or "laplace".
         """

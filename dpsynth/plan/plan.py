@@ -16,8 +16,8 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
+from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
-from dpsynth.config.structure import UNCHOSEN
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import noise_variance
@@ -280,7 +280,7 @@ def _model(
         allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
     given = _least_cells(sizes, wanted if outlined.cliques else ())
     # Where nothing is chosen there is nothing to leave out either.
-    needed = max(given, outlined.cells) if outline.name in UNCHOSEN else given
+    needed = max(given, outlined.cells) if not METHODS[outline.name].chooses else given
     if needed > allowed:
         raise ConfigError(
             f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "

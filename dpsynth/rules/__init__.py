@@ -1,4 +1,4 @@
-"""Rules across columns that every synthetic row obeys: stated, checked, kept."""
+"""Rules across columns that every synthetic row obeys: their reading, checks and enforcement."""
 
 from dpsynth.rules.checking import Checks
 from dpsynth.rules.drawing import obeying, refuse_unobeyed

@@ -1,6 +1,6 @@
-"""Whether rows obey the rules: by their places where these decide, otherwise by their values.
+"""Checks of the rules on rows: by places if these decide, otherwise by values.
 
-Invariant: a row that passes both checks violates no rule as it stands in the files.
+Invariant: a row that passes both checks violates no rule in the published files.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Arrays = Mapping[str, pa.Array]
 Bad = NDArray[np.bool_]
 
 _MOST_TAKEN = 0.5
-"""The share of the rows up to which it pays to look at these alone."""
+"""Share of the rows up to which it pays to check these rows alone."""
 
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """The rules of a table, made ready to be looked at in many rows at once."""
+    """The checks of a table's rules on many rows at once."""
 
     rules: Rules
     layout: Layout
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """What places say of conditions."""
+        """Grids of the conditions: their states by combinations of places."""
         return grids_of(self.rules, self.layout)
 
     @cached_property
@@ -52,22 +52,22 @@ class Checks:
 
     @cached_property
     def by_value(self) -> tuple[tuple[Condition, Grid | None], ...]:
-        """Conditions that places don't decide in every row, with their grids."""
+        """Conditions that places do not decide in every row, with their grids."""
         of = {grid.number: grid for grid in self.grids}
         pairs = ((c, of.get(c.number)) for c in self.rules.conditions)
         return tuple((c, grid) for c, grid in pairs if grid is None or not grid.decided)
 
-    def bad_places(self, codes: Mapping[str, Codes]) -> Bad:
-        """Which rows violate a condition whatever their values."""
+    def violating_places(self, codes: Mapping[str, Codes]) -> Bad:
+        """Rows whose places violate a condition for all values, bool[rows]."""
         bad = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         for grid in self.grids:
-            if grid.shut.any():
+            if grid.zeros.any():
                 bad |= grid.of(codes) == VIOLATED
         return bad
 
     @cached_property
-    def loose(self) -> tuple[str, ...]:
-        """Columns on whose values within their places it depends whether a rule is obeyed."""
+    def undecided(self) -> tuple[str, ...]:
+        """Columns whose values within a place decide if a rule is obeyed."""
         found: dict[str, None] = {}
         for condition, _ in self.by_value:
             found |= dict.fromkeys(self.rules.names(condition.formula))
@@ -76,11 +76,11 @@ class Checks:
         return tuple(c for c in found if c not in self.rules.sums)
 
     def summed(self, drawn: Arrays) -> tuple[dict[str, pa.Array], dict[int, Bad]]:
-        """The values with those of sums' columns computed, wherever they and all parts are there.
+        """The values, with sums computed in every row that has the sum's column and all of its parts.
 
         Returns:
-            The values; and for each sum's number the rows whose sum can't stand in its column: it lies
-            outside of the column's ends, would be read as missing, or is no number that a double holds.
+            The values; and for each sum's number the rows whose sum is no valid value of its column: it lies
+            outside of the column's ends, would be read as missing, or does not fit in a double.
         """
         arrays, operands = dict(drawn), self._operands(drawn, self._for_sums)
         bad: dict[int, Bad] = {}
@@ -101,8 +101,8 @@ class Checks:
             operands[turn.target] = self._operand(turn.target, new)
         return arrays, bad
 
-    def bad_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
-        """Which rows violate a condition. Rows that their places condemn already need not be among them."""
+    def violating_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
+        """Rows that violate a condition, bool[rows]; those in which places decide may be left out."""
         bad = np.zeros(self._rows(summed), dtype=np.bool_)
         whole: list[Condition] = []
         for condition, grid in self.by_value:
@@ -119,7 +119,7 @@ class Checks:
         return bad | self._violated(whole, summed) if whole else bad
 
     def each(self, summed: Arrays) -> dict[int, Bad]:
-        """Each condition's number with the rows that violate it."""
+        """Rows that violate each condition, by its number."""
         return {c.number: self._violated([c], summed) for c in self.rules.conditions}
 
     @staticmethod
@@ -139,7 +139,7 @@ class Checks:
         return bad
 
     def _fits(self, column: Column, values: pa.Array) -> Bad:
-        """Where a value may stand in a column: missing, or between its ends and not written as missing is."""
+        """Valid values of a column, bool[rows]: missing, or between its ends and not written like missing."""
         assert isinstance(column.places, NumericPlaces)
         low, high = column.places.ends
         within = pc.and_(pc.greater_equal(values, low[0].item()), pc.less_equal(values, high[-1].item()))
@@ -150,12 +150,12 @@ class Checks:
         return fits
 
     def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
-        """What formulas over the wanted columns rest on, but for derived columns."""
+        """Operands of formulas over the wanted columns, without derived columns."""
         needed = self._derived(wanted)
         return {name: self._operand(name, values[name]) for name in needed if name in self.columns}
 
     def _derived(self, wanted: set[str]) -> set[str]:
-        """The wanted columns, and those that derived ones among them are computed from."""
+        """The wanted columns, and the columns from which derived ones among them are computed."""
         needed = set(wanted)
         for turn in reversed(self.rules.turns):
             if isinstance(turn, Derived) and turn.name in needed:
@@ -174,7 +174,7 @@ class Checks:
 
     @cached_property
     def _spelt(self) -> frozenset[str]:
-        """Columns whose texts matter to formulas, whatever they are."""
+        """Columns whose texts formulas use, whatever their kind."""
         found: set[str] = set()
         for formula in (*(c.formula for c in self.rules.conditions), *(t.formula for t in self.rules.turns)):
             found |= set(_spelt(formula))

@@ -1,12 +1,12 @@
-"""A table of which every row obeys the rules.
+"""A synthetic table of which every row obeys the rules.
 
-What a rule computes is computed: a tied column's place from the place of the other, and sums from their
-parts. Rows that violate a rule by what lies within their places have those values drawn again, so that
-the model's places stay as they are; all others are drawn again as a whole, so that they follow the
-model's distribution given the rules. What is left after some rounds are copies of rows that obey; and if
-there are none, of one row that was found without a model.
+Values that a rule determines are computed: the place of a tied column from the place of the other column,
+and sums from their parts. If a row violates a rule only by its values within its places, these values are
+drawn again, so that the model's places do not change. All other violating rows are drawn again as a whole, so
+that they follow the model's distribution given the rules. Rows that still lack after some rounds are copies
+of rows that obey; if there are none, of one row that was found without a model.
 
-Invariant: no row of the table violates a rule, whatever the model says.
+Invariant: no row of the table violates a rule, for any model.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from dpsynth.rules.rule import Rules, Tie
 from dpsynth.rules.witness import Witness, witness_of
 
 VALUE_ROUNDS = 8
-"""How often values are drawn again within their places."""
+"""Number of rounds that draw values again within their places."""
 _HOPELESS = 0.95
-"""The share of rows that are still wrong from which this is given up."""
+"""Share of violating rows above which these rounds end."""
 ROW_ROUNDS = 24
-"""How often rows are drawn as a whole, at most."""
+"""Largest number of rounds that draw whole rows."""
 _MOST_AT_ONCE = 1 << 20
-"""Rows drawn in a round after the first, at most; or as many as are missing."""
+"""Largest number of rows drawn in a round after the first, or as many as are missing."""
 _MOST_TIMES = 30
-"""Times as many rows as are wanted that are drawn in all, and some."""
+"""Bound on all drawn rows, in multiples of the wanted rows; ``_SOME`` rows more are allowed."""
 _SOME = 100_000
 
 Draw = Callable[[int], dict[str, Codes]]
-"""Rows of a model: int64[rows] codes of each column, for a number of rows."""
+"""A function from a number of rows to rows of a model: int64[rows] codes of each column."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows: their places, and the values of every modelled column."""
+    """Rows, with the places and the values of every modelled column."""
 
     codes: dict[str, Codes]
     values: dict[str, pa.Array]
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """Number of rows."""
         return len(next(iter(self.codes.values())))
 
     def take(self, spots: Codes) -> Batch:
-        """Some of the rows, in an order."""
+        """The rows at some positions, in their order."""
         chosen = pa.array(spots)
         return Batch(
             {c: codes[spots] for c, codes in self.codes.items()},
@@ -78,14 +78,14 @@ class Batch:
 def obeying(
     rules: Rules, layout: Layout, rows: int, draw: Draw, marginal: Marginal, rng: np.random.Generator
 ) -> pa.Table:
-    """A table that no rule is violated in.
+    """A table in which no row violates a rule.
 
     Args:
-        rules: of the layout.
-        layout: what the table consists of; all places found.
-        rows: how many.
+        rules: the rules of the layout.
+        layout: the layout of the table, with all places found.
+        rows: number of rows.
         draw: draws rows from the model.
-        marginal: the model's marginals, which say what tied values go together.
+        marginal: the model's marginals, which decide the partners of tied values.
         rng: decides the values within a place.
 
     Raises:
@@ -95,7 +95,7 @@ def obeying(
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
-    """A row of a table whose places were found that obeys the rules.
+    """A row that obeys the rules, for a table whose places were found.
 
     Raises:
         DpsynthError: none was found.
@@ -112,6 +112,8 @@ def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
+    """The drawing of one table."""
+
     checks: Checks
     draw: Draw
     marginal: Marginal
@@ -131,6 +133,7 @@ class _Drawing:
         }
 
     def table(self, rows: int) -> pa.Table:
+        """A table of so many rows."""
         first = self.draw(rows)
         if not rows:
             return self.checks.layout.decode(first, self.rng)
@@ -143,7 +146,7 @@ class _Drawing:
         return self.checks.layout.whole(batch.codes, batch.values)
 
     def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
-        """Rows that obey, then as many more."""
+        """The rows that obey, then as many more as are missing."""
         found, left = [good], rows - good.rows
         drawn, kept = rows, good.rows
         for _ in range(ROW_ROUNDS):
@@ -164,7 +167,7 @@ class _Drawing:
         return self._of_a_witness(first)
 
     def _of_a_witness(self, first: dict[str, Codes]) -> Batch:
-        """Rows as they were drawn, but in the columns that rules are about all like one that obeys."""
+        """The drawn rows, with one obeying row's values in all columns that rules name."""
         checks = self.checks
         found = refuse_unobeyed(checks.rules, checks.layout)
         rows = len(next(iter(first.values())))
@@ -177,19 +180,19 @@ class _Drawing:
         return Batch(codes, values)
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
-        """Values of rows, and which rows violate a rule for all that was done."""
+        """Rows with their values, and the rows that still violate a rule, bool[rows]."""
         checks = self.checks
         codes, alone = self._tied(codes)
-        bad = checks.bad_places(codes) | alone
+        bad = checks.violating_places(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
         values, unfit = checks.summed(values)
-        wrong = np.flatnonzero(~bad & _any(checks.bad_values(codes, values), unfit))
+        wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
         values, still = self._within_places(codes, values, wrong)
         bad[still] = True
         return Batch(codes, values), bad
 
     def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
-        """Places with those of tied columns decided, and the rows whose place has no partner."""
+        """Places after tied columns are decided, and the rows whose place has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
         columns = self.checks.columns
@@ -209,10 +212,10 @@ class _Drawing:
     def _within_places(
         self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
     ) -> tuple[dict[str, pa.Array], Codes]:
-        """Values with those of rows that violate a rule drawn again within their places; rows still wrong."""
+        """Values, drawn again within their places for violating rows, and the rows still violating."""
         checks = self.checks
-        loose = [c for c in checks.loose if c not in self._pins]
-        needed = (*checks.loose, *checks.rules.sums)
+        redrawn = [c for c in checks.undecided if c not in self._pins]
+        needed = (*checks.undecided, *checks.rules.sums)
         spots: list[Codes] = []
         drawn: list[Arrays] = []
         for _ in range(VALUE_ROUNDS):
@@ -220,12 +223,12 @@ class _Drawing:
                 break
             of = {c: codes[c][wrong] for c in needed}
             taken = pa.array(wrong)
-            again = {c: self._decoded(c, of[c]) if c in loose else values[c].take(taken) for c in needed}
+            again = {c: self._decoded(c, of[c]) if c in redrawn else values[c].take(taken) for c in needed}
             again, unfit = checks.summed(again)
-            bad = _any(checks.bad_values(of, again), unfit)
+            bad = _any(checks.violating_values(of, again), unfit)
             right = pa.array(np.flatnonzero(~bad))
             spots.append(wrong[~bad])
-            drawn.append({c: again[c].take(right) for c in (*loose, *checks.rules.sums)})
+            drawn.append({c: again[c].take(right) for c in (*redrawn, *checks.rules.sums)})
             wrong = wrong[bad]
             if bad.mean() > _HOPELESS:
                 break

@@ -1,6 +1,7 @@
-"""Where rules are decided by places alone: combinations of places that no row may have.
+"""Grids: the states of rules by combinations of places, and the structural zeros among these.
 
-Invariant: a combination is shut only if every row in it violates a rule, and open for good only if none does.
+Invariant: a combination is a structural zero only if every row in it violates a rule, and is marked as obeyed
+only if no row in it does.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ OBEYED, VIOLATED, DEPENDS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """What a condition says of each combination of places.
+    """State of a condition in each combination of places.
 
     Attributes:
-        number: of the rule.
-        columns: in table order.
+        number: number of the rule.
+        columns: columns of the condition, in table order.
         state: int8, OBEYED, VIOLATED or DEPENDS (on the values), axes as ``columns``.
     """
 
@@ -37,13 +38,13 @@ class Grid:
     state: NDArray[np.int8]
 
     @property
-    def shut(self) -> NDArray[np.bool_]:
-        """Combinations that violate the rule whatever the values."""
+    def zeros(self) -> NDArray[np.bool_]:
+        """Structural zeros: combinations that violate the rule for all values."""
         return self.state == VIOLATED
 
     @property
     def decided(self) -> bool:
-        """Whether places decide in every row."""
+        """True if places decide the rule in every row."""
         return not (self.state == DEPENDS).any()
 
     def of(self, codes: Mapping[str, Codes]) -> NDArray[np.int8]:
@@ -53,7 +54,7 @@ class Grid:
 
 
 def grid_of(condition: Condition, rules: Rules, layout: Layout) -> Grid | None:
-    """The grid of a condition; None where its columns have too many combinations, or a sum is among them."""
+    """The grid of a condition; None if its columns have too many combinations or include a sum."""
     names = rules.names(condition.formula, into_sums=False)
     columns = tuple(c for c in layout.columns if c.name in names)
     if not columns or not rules.sums.keys().isdisjoint(names) or any(c.search is not None for c in columns):
@@ -64,7 +65,7 @@ def grid_of(condition: Condition, rules: Rules, layout: Layout) -> Grid | None:
     clique = tuple(c.name for c in columns)
     found = possible(condition.formula, layout, clique)
     assert isinstance(found, Truth)
-    state = np.where(found.no, np.where(found.yes | found.gone, DEPENDS, VIOLATED), OBEYED)
+    state = np.where(found.no, np.where(found.yes | found.missing, DEPENDS, VIOLATED), OBEYED)
     return Grid(condition.number, clique, np.broadcast_to(state, sizes).astype(np.int8))
 
 
@@ -77,27 +78,27 @@ def grids_of(rules: Rules, layout: Layout) -> tuple[Grid, ...]:
 def zeros_of(
     grids: Sequence[Grid], groups: Mapping[str, NDArray[np.integer]]
 ) -> dict[Clique, NDArray[np.bool_]]:
-    """The cells that no row may have, by columns: True each, over groups where values are merged.
+    """Structural zeros by clique: True for cells that no row may have, over groups of compressed columns.
 
-    A group is shut only where all its values are.
+    A group is a zero only if all its values are.
 
     Args:
-        grids: of conditions.
-        groups: the group of each value of columns that have merged ones.
+        grids: the grids of conditions.
+        groups: for each compressed column, the group of each value.
     """
     found: dict[Clique, NDArray[np.bool_]] = {}
     for grid in grids:
-        shut = grid.shut
+        zeros = grid.zeros
         for axis, name in enumerate(grid.columns):
             if name in groups:
-                shut = _merged(shut, axis, groups[name])
-        if shut.any():
-            found[grid.columns] = found.get(grid.columns, False) | shut
+                zeros = _merged(zeros, axis, groups[name])
+        if zeros.any():
+            found[grid.columns] = found.get(grid.columns, False) | zeros
     return found
 
 
-def _merged(shut: NDArray[np.bool_], axis: int, groups: NDArray[np.integer]) -> NDArray[np.bool_]:
-    turned = np.moveaxis(shut, axis, 0)
-    found = np.ones((int(groups.max()) + 1, *turned.shape[1:]), dtype=np.bool_)
-    np.logical_and.at(found, groups, turned)
+def _merged(zeros: NDArray[np.bool_], axis: int, groups: NDArray[np.integer]) -> NDArray[np.bool_]:
+    transposed = np.moveaxis(zeros, axis, 0)
+    found = np.ones((int(groups.max()) + 1, *transposed.shape[1:]), dtype=np.bool_)
+    np.logical_and.at(found, groups, transposed)
     return np.moveaxis(found, 0, axis)

@@ -1,11 +1,11 @@
-"""What a formula may come to in a row of which only the places are known.
+"""Possible values of a formula in a row of which only the places are known.
 
-Every value within a place is reckoned with: numbers and moments lie between the place's ends, and arithmetic
-goes from ends to ends (Moore 1966). Where each place of all columns is one value, the formula itself is
-computed. Columns are taken to be free of each other within their places, so what comes out may be too much,
-never too little.
+Every value within a place is taken into account: numbers and moments lie between the place's ends, and
+arithmetic is interval arithmetic on these ends (Moore 1966). If each place of all columns is one value, the
+formula itself is computed. Columns are assumed to be independent of each other within their places, so the
+result may hold too many values, never too few.
 
-Invariant: a value that a formula takes in some row of some places is among those found for these places.
+Invariant: each value that a formula takes in some row is among the values found for the row's places.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from dpsynth.rules.ranges import (
 )
 
 MOST_CELLS = 1 << 20
-"""Cells that a formula is worked out for, at most."""
+"""Largest number of cells for which a formula is evaluated."""
 D = TypeVar("D", bound=np.generic)
 
 _FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hour": (0.0, 23.0),
@@ -65,17 +65,19 @@ _FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hou
 
 
 def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possible:
-    """What a formula may come to in each cell, that is each combination of places.
+    """Possible values of a formula in each cell, that is in each combination of places.
 
     Args:
-        formula: over modelled columns, and derived ones computed from these.
-        layout: the table.
-        names: columns, one an axis; those that the formula rests on, or more.
+        formula: a formula over modelled columns, and derived ones computed from these.
+        layout: the layout of the table.
+        names: columns, one for each axis: those of the formula, or more.
     """
     return _Cells(layout, names).of(formula)
 
 
 class _Cells:
+    """Possible values over the cells of some columns."""
+
     def __init__(self, layout: Layout, names: Sequence[str]) -> None:
         self._layout = layout
         self._names = tuple(names)
@@ -101,6 +103,7 @@ class _Cells:
         return tuple(found)
 
     def of(self, formula: Expression) -> Possible:
+        """Possible values of a formula."""
         roots = self._roots(formula)
         sizes = [self._columns[name].size for name in roots]
         if isinstance(formula, Literal):
@@ -114,7 +117,7 @@ class _Cells:
             return self._compared(name, parts)
         found = [self.of(part) for part in parts]
         if name == "missing":
-            return Truth(found[0].gone, found[0].held, NO)
+            return Truth(found[0].missing, found[0].present, NO)
         truths = [f for f in found if isinstance(f, Truth)]
         if name in ("and", "or", "not", "implies"):
             return logic(name, truths)
@@ -127,14 +130,14 @@ class _Cells:
             return span(name, ranges)
         if name == "year":
             years = [year(a) for a in (ranges[0].low, ranges[0].high)]
-            return Range(years[0], years[1], ranges[0].held, ranges[0].gone)
+            return Range(years[0], years[1], ranges[0].present, ranges[0].missing)
         if name in _FIELDS:
             low, high = (np.full(ranges[0].low.shape, end) for end in _FIELDS[name])
-            return Range(low, high, ranges[0].held, ranges[0].gone)
+            return Range(low, high, ranges[0].present, ranges[0].missing)
         return arithmetic(name, parts, ranges)
 
     def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
-        """The one value of each combination of columns whose places are single values."""
+        """Values of a formula over columns whose places are single values."""
         sizes = [self._columns[name].size for name in roots]
         rows = prod(sizes)
         grid = np.indices(sizes).reshape(len(roots), rows)
@@ -158,15 +161,15 @@ class _Cells:
             axes = flat.reshape([self._columns[n].size for n in roots] or [1] * len(self._names))
             return (axes.transpose(order) if roots else axes).reshape(shape)
 
-        held = placed(np.asarray(values.is_valid()))
+        present = placed(np.asarray(values.is_valid()))
         if kind.word == "truth":
             yes = placed(np.asarray(pc.fill_null(values, False)))
-            return Truth(held & yes, held & ~yes, ~held)
+            return Truth(present & yes, present & ~yes, ~present)
         if kind.word == "text":
-            return exactly(placed(np.array(pc.fill_null(values, "").to_pylist(), dtype=object)), held)
+            return exactly(placed(np.array(pc.fill_null(values, "").to_pylist(), dtype=object)), present)
         numbers = values if kind.word == "number" else microseconds(values)
         plain = placed(np.asarray(pc.fill_null(numbers, 0)).astype(np.float64))
-        return Range(plain, plain, held, ~held)
+        return Range(plain, plain, present, ~present)
 
     def _referred(self, name: str) -> Possible:
         if name in self._derived:
@@ -174,36 +177,36 @@ class _Cells:
         column = self._columns[name]
         places, size = column.places, column.size
         values = np.arange(size) < len(places.labels)
-        held = self._on_axis(name, values)
-        gone = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
+        present = self._on_axis(name, values)
+        missing = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
         if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
             padding = (0, size - len(places.labels))
             low, high = (self._on_axis(name, np.pad(end, padding)) for end in places.ends)
-            return Range(low, high, held, gone)
+            return Range(low, high, present, missing)
         if isinstance(places, BooleanPlaces):
             codes = self._on_axis(name, np.arange(size))
-            return Truth(codes == 1, codes == 0, gone)
+            return Truth(codes == 1, codes == 0, missing)
         if isinstance(places, CategoryPlaces) and places.arrow_type == pa.int64():
             numbers = self._on_axis(
                 name, np.pad(np.array(places.values, float), (0, size - len(values[values])))
             )
-            return Range(numbers, numbers, held, gone)
+            return Range(numbers, numbers, present, missing)
         if isinstance(places, CategoryPlaces):
             texts = np.array([*places.labels, *[""] * (size - len(places.labels))], dtype=object)
-            return exactly(self._on_axis(name, texts), held)
+            return exactly(self._on_axis(name, texts), present)
         if isinstance(places, TextPlaces):
-            return self._beginning(name, places, held, gone)
-        return any_word([Truth(held, held, gone)])
+            return self._beginning(name, places, present, missing)
+        return any_word([Truth(present, present, missing)])
 
-    def _beginning(self, name: str, places: TextPlaces, held: Mask, gone: Mask) -> Word:
+    def _beginning(self, name: str, places: TextPlaces, present: Mask, missing: Mask) -> Word:
         codes = self._on_axis(name, np.arange(self._columns[name].size))
 
         def may(text: str) -> tuple[Mask, Mask]:
             if text == places.other:
-                return held, held
-            return held & (codes == int(places.encode(pa.array([text]))[0])), held
+                return present, present
+            return present & (codes == int(places.encode(pa.array([text]))[0])), present
 
-        return Word(may, held, gone)
+        return Word(may, present, missing)
 
     def _derived_range(self, derived: Derived) -> Possible:
         found = self.of(derived.formula)
@@ -217,7 +220,7 @@ class _Cells:
         # A number too large to be exact is missing.
         low, high = (rounded(end, kind.decimals) for end in (found.low, found.high))
         large = np.maximum(np.abs(low), np.abs(high)) > 2.0**53 / 10.0**kind.decimals
-        return Range(low, high, found.held, found.gone | (found.held & large))
+        return Range(low, high, found.present, found.missing | (found.present & large))
 
     def _compared(self, sign: str, parts: tuple[Expression, ...]) -> Truth:
         kinds = [self._kind(part) for part in parts]
@@ -231,7 +234,7 @@ class _Cells:
             else:
                 sides.append(self.of(part))
         a, b = sides
-        held, gone = a.held & b.held, a.gone | b.gone
+        present, missing = a.present & b.present, a.missing | b.missing
         if isinstance(a, Range) and isinstance(b, Range):
             exact = all(kind.word != "number" or not kind.decimals for kind in kinds)
             ends = [end if exact else rounded(end, MOST_DECIMALS) for end in (a.low, a.high, b.low, b.high)]
@@ -243,11 +246,11 @@ class _Cells:
             yes, no = _same_word(a, b, parts)
         if sign == "!=" and not isinstance(a, Range):
             yes, no = no, yes
-        return Truth(held & yes, held & no, gone)
+        return Truth(present & yes, present & no, missing)
 
 
 def _single(column: Column) -> bool:
-    """Whether every place of a column is one value."""
+    """True if every place of a column is one value."""
     places = column.places
     if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
         return bool((places.ends[0] == places.ends[1]).all())

@@ -1,7 +1,7 @@
-"""Values that are known to lie somewhere: ranges of numbers, possible truths, possible texts.
+"""Sets of possible values: ranges of numbers, possible truth values, possible texts.
 
-Invariant: what an operation comes to holds every value that it has for values out of what it works on.
-These are taken to be free of each other, so it may hold more.
+Invariant: the result of an operation holds its value for all possible values of its operands. Operands are
+assumed to be independent of each other, so it may hold more.
 """
 
 from __future__ import annotations
@@ -31,64 +31,65 @@ class Range:
 
     Attributes:
         low, high: float64, the ends.
-        held: whether there may be a value.
-        gone: whether it may be missing.
+        present: True where there may be a value.
+        missing: True where the value may be missing.
     """
 
     low: Array
     high: Array
-    held: Mask
-    gone: Mask
+    present: Mask
+    missing: Mask
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Which of true, false and missing it may be."""
+    """Truth values: masks of cells that may be true, false, or missing."""
 
     yes: Mask
     no: Mask
-    gone: Mask
+    missing: Mask
 
     @property
-    def held(self) -> Mask:
-        """Whether there may be a value."""
+    def present(self) -> Mask:
+        """True where there may be a value."""
         return self.yes | self.no
 
 
 @dataclass(frozen=True, eq=False)
 class Word:
-    """A text.
+    """Texts.
 
     Attributes:
-        may: for a text, where it may be this one, and where another.
-        held, gone: as of a range.
+        may: a function from a text to the cells that may hold it, and the cells that may hold another.
+        present: True where there may be a text.
+        missing: True where the text may be missing.
         exact: the one text of each cell, if it is known.
     """
 
     may: Callable[[str], tuple[Mask, Mask]]
-    held: Mask
-    gone: Mask
+    present: Mask
+    missing: Mask
     exact: NDArray[np.object_] | None = None
 
 
 Possible = Range | Truth | Word
 
 
-def exactly(texts: NDArray[np.object_], held: Mask) -> Word:
-    """A text of which each cell has one."""
-    return Word(lambda text: (held & (texts == text), held & (texts != text)), held, ~held, texts)
+def exactly(texts: NDArray[np.object_], present: Mask) -> Word:
+    """Texts of which each cell has one."""
+    return Word(lambda text: (present & (texts == text), present & (texts != text)), present, ~present, texts)
 
 
 def any_word(parts: Sequence[Possible]) -> Word:
-    """Any text, there if all its parts are."""
-    held, gone = np.array(True), np.array(not parts)
+    """Any text, present if all its parts are."""
+    present, missing = np.array(True), np.array(not parts)
     for part in parts:
-        held, gone = held & part.held, gone | part.gone
-    return Word(lambda _: (held, held), held, gone)
+        present, missing = present & part.present, missing | part.missing
+    return Word(lambda _: (present, present), present, missing)
 
 
 def order(sign: str, a: Array, b: Array, c: Array, d: Array) -> tuple[Mask, Mask]:
-    """Where a value of [a, b] may stand in an order to one of [c, d], and where it may not."""
+    """Cells where a value of [a, b] may compare so to one of [c, d], and cells where it may not."""
     if sign in ("==", "!="):
         same, other = (a <= d) & (c <= b), ~((a == b) & (c == d) & (a == c))
         return (same, other) if sign == "==" else (other, same)
@@ -98,50 +99,52 @@ def order(sign: str, a: Array, b: Array, c: Array, d: Array) -> tuple[Mask, Mask
 
 
 def logic(name: str, parts: Sequence[Truth]) -> Truth:
-    """What ``and``, ``or``, ``not`` and ``implies`` may come to, in three-valued logic."""
+    """Possible results of ``and``, ``or``, ``not`` and ``implies``, in three-valued logic."""
     a = parts[0]
     if name == "not":
-        return Truth(a.no, a.yes, a.gone)
+        return Truth(a.no, a.yes, a.missing)
     b = parts[1]
     if name == "and":
-        gone = (a.gone & (b.gone | b.yes)) | (b.gone & (a.gone | a.yes))
-        return Truth(a.yes & b.yes, (a.no & (b.held | b.gone)) | (b.no & (a.held | a.gone)), gone)
+        missing = (a.missing & (b.missing | b.yes)) | (b.missing & (a.missing | a.yes))
+        return Truth(
+            a.yes & b.yes, (a.no & (b.present | b.missing)) | (b.no & (a.present | a.missing)), missing
+        )
     # By De Morgan.
-    left = a if name == "implies" else Truth(a.no, a.yes, a.gone)
-    neither = logic("and", [left, Truth(b.no, b.yes, b.gone)])
-    return Truth(neither.no, neither.yes, neither.gone)
+    left = a if name == "implies" else Truth(a.no, a.yes, a.missing)
+    neither = logic("and", [left, Truth(b.no, b.yes, b.missing)])
+    return Truth(neither.no, neither.yes, neither.missing)
 
 
 def chosen(test: Truth, a: Possible, b: Possible) -> Possible:
-    """What ``if`` may come to."""
-    gone = test.gone | (test.yes & a.gone) | (test.no & b.gone)
-    held = (test.yes & a.held) | (test.no & b.held)
+    """Possible results of ``if``."""
+    missing = test.missing | (test.yes & a.missing) | (test.no & b.missing)
+    present = (test.yes & a.present) | (test.no & b.present)
     if isinstance(a, Range) and isinstance(b, Range):
         low = np.minimum(
-            np.where(test.yes & a.held, a.low, np.inf), np.where(test.no & b.held, b.low, np.inf)
+            np.where(test.yes & a.present, a.low, np.inf), np.where(test.no & b.present, b.low, np.inf)
         )
         high = np.maximum(
-            np.where(test.yes & a.held, a.high, -np.inf), np.where(test.no & b.held, b.high, -np.inf)
+            np.where(test.yes & a.present, a.high, -np.inf), np.where(test.no & b.present, b.high, -np.inf)
         )
-        return Range(np.where(held, low, 0.0), np.where(held, high, 0.0), held, gone)
+        return Range(np.where(present, low, 0.0), np.where(present, high, 0.0), present, missing)
     if isinstance(a, Truth) and isinstance(b, Truth):
-        return Truth((test.yes & a.yes) | (test.no & b.yes), (test.yes & a.no) | (test.no & b.no), gone)
+        return Truth((test.yes & a.yes) | (test.no & b.yes), (test.yes & a.no) | (test.no & b.no), missing)
     assert isinstance(a, Word) and isinstance(b, Word)
 
     def may(text: str) -> tuple[Mask, Mask]:
         (this, other), (there, elsewhere) = a.may(text), b.may(text)
         return (test.yes & this) | (test.no & there), (test.yes & other) | (test.no & elsewhere)
 
-    return Word(may, held, gone)
+    return Word(may, present, missing)
 
 
 def arithmetic(name: str, parts: tuple[Expression, ...], ranges: Sequence[Range]) -> Range:
-    """What an operation on numbers may come to, from ends to ends."""
+    """Possible results of an operation on numbers, by interval arithmetic."""
     a = ranges[0]
-    held, gone = np.array(True), np.array(False)
+    present, missing = np.array(True), np.array(False)
     for part in ranges:
-        held, gone = held & part.held, gone | part.gone
-    # Of infinite ends nothing is known but that.
+        present, missing = present & part.present, missing | part.missing
+    # A result of infinite ends may be any number.
     with np.errstate(all="ignore"):
         if name in ("min", "max"):
             pick = np.minimum if name == "min" else np.maximum
@@ -163,19 +166,19 @@ def arithmetic(name: str, parts: tuple[Expression, ...], ranges: Sequence[Range]
                 low, high = np.where(zero, -np.inf, low), np.where(zero, np.inf, high)
         unknown = np.isnan(low) | np.isnan(high)
         low, high = np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
-        gone = gone | (held & (np.maximum(np.abs(low), np.abs(high)) > LARGEST))
-    return Range(low, high, held, gone)
+        missing = missing | (present & (np.maximum(np.abs(low), np.abs(high)) > LARGEST))
+    return Range(low, high, present, missing)
 
 
 def span(name: str, ranges: Sequence[Range]) -> Range:
-    """Whole units of time; the quotient is cut off towards zero, which keeps the order."""
+    """Whole units of time; the quotient is truncated towards zero, which keeps the order."""
     unit = SPANS[name] * 1e6
     if len(ranges) == 1:
         (taken,) = ranges
-        return Range(np.trunc(taken.low / unit), np.trunc(taken.high / unit), taken.held, taken.gone)
+        return Range(np.trunc(taken.low / unit), np.trunc(taken.high / unit), taken.present, taken.missing)
     start, end = ranges
     low, high = np.trunc((end.low - start.high) / unit), np.trunc((end.high - start.low) / unit)
-    return Range(low, high, start.held & end.held, start.gone | end.gone)
+    return Range(low, high, start.present & end.present, start.missing | end.missing)
 
 
 def year(micros: Array) -> Array:
@@ -186,6 +189,6 @@ def year(micros: Array) -> Array:
 
 
 def rounded(values: Array, decimals: int) -> Array:
-    """Rounded as formulas round."""
+    """Values rounded in the way of formulas."""
     flat = np.asarray(values, dtype=np.float64)
     return np.asarray(pc.round(pa.array(flat.reshape(-1)), decimals)).reshape(flat.shape)

@@ -1,6 +1,6 @@
-"""Rules as people write them, read and checked one by one.
+"""The reading of written rules, with a check of each.
 
-Invariant: rules that are read can be kept, each by itself, in whatever rows.
+Invariant: each rule that was read can be enforced by itself, in any rows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _TIE = re.compile(rf"\s*{_NAME}\s*(<->|\bdetermines\b)\s*{_NAME}\s*")
 
 
 def rules_of(written: Sequence[str], layout: Layout) -> Rules:
-    """The rules that texts state about a table.
+    """The rules in some texts about a table.
 
     Raises:
-        RuleRefused: one of them can't be kept; whether all of them together can is for ``witness`` to say.
+        RuleRefused: one of them can't be enforced. If all of them can be together, is found by ``witness``.
     """
     parts = {part.name: part for part in layout.parts}
     conditions: list[Condition] = []
@@ -95,7 +95,7 @@ def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]
 
 
 def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:
-    """Refuse a comparison of a closed list's column with a text that isn't in the list."""
+    """Refuse a comparison of a column of listed values with a text that isn't in the list."""
     if not isinstance(formula, Call):
         return
     for part, other in zip(formula.operands, reversed(formula.operands), strict=True):
@@ -118,10 +118,10 @@ def _values_declared(number: int, formula: Expression, parts: Mapping[str, objec
 def _sum_of(
     number: int, formula: Expression, kinds: Mapping[str, Kind], parts: Mapping[str, object]
 ) -> Sum | None:
-    """The sum that a formula states, if it is an equation for one column of numbers.
+    """The sum of a formula, if it is an equation for one column of numbers.
 
     Raises:
-        RuleRefused: the column has fewer decimals than what is computed, or is computed from itself.
+        RuleRefused: the column has fewer decimals than its computed value.
     """
     if not isinstance(formula, Call) or formula.operation != "==":
         return None
@@ -146,7 +146,7 @@ def _sum_of(
 
 
 def _decimals(formula: Expression, kinds: Mapping[str, Kind]) -> int | None:
-    """Decimals that a number has at most; None: there is no end to them."""
+    """Largest number of decimals of a number; None if it is unlimited."""
     if not isinstance(formula, Call):
         return kind_of(formula, kinds).decimals
     name, operands = formula.operation, formula.operands
@@ -160,10 +160,10 @@ def _decimals(formula: Expression, kinds: Mapping[str, Kind]) -> int | None:
 
 
 def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]:
-    """Sums and derived columns, each after what it is computed from.
+    """Sums and derived columns, each after the columns from which it is computed.
 
     Raises:
-        RuleRefused: a sum is computed from itself, in whatever roundabout way.
+        RuleRefused: a sum is computed from itself, directly or through other columns.
     """
     derived = {part.name: part for part in layout.parts if isinstance(part, Derived)}
     waiting: dict[str, Sum | Derived] = {**derived, **sums}
@@ -180,7 +180,7 @@ def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]
 
 
 def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:
-    """Ties turned so that no column is decided twice, each after the one that decides its left column.
+    """Ties in a direction in which no column is decided twice, each after the tie of its left column.
 
     Raises:
         RuleRefused: a column would be decided twice, or by itself.
@@ -201,7 +201,7 @@ def _in_order(ties: Sequence[Tie]) -> tuple[Tie, ...]:
     for tie in ties:
         if not tie.both:
             _decide(tie, decided)
-    # What holds both ways is turned away from a column that is decided, if there is one.
+    # A tie that holds both ways starts at a column that is decided, if there is one.
     waiting = [tie for tie in ties if tie.both]
     reached = list(decided)
     while waiting:

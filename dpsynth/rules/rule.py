@@ -1,12 +1,12 @@
-"""Rules that every synthetic row obeys, as a configuration states them.
+"""Rules of a configuration that every synthetic row obeys.
 
 A rule is one of three. A condition is a formula that no row may make false. A sum is a number that is
 computed from others. A tie gives each value of a column one value of another.
 
-Missing cells are treated as in an SQL CHECK: a comparison with one is neither true nor false, and what isn't
-false is obeyed. So a rule that is to say something of missing cells says ``is missing``.
+Missing cells are treated as in an SQL CHECK: a comparison with a missing cell is neither true nor false, and
+a rule is obeyed if it isn't false. So a rule about missing cells uses ``is missing``.
 
-Invariant: rules come from the configuration alone, and nothing about them is looked up in the private table.
+Invariant: rules come from the configuration alone; the private table is never read for them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Sum:
-    """A column whose numbers are computed wherever it and all that it is computed from are there."""
+    """A column whose numbers are computed in every row that has the column and all parts of its formula."""
 
     number: int
     target: str
@@ -39,7 +39,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Tie:
-    """Each value of ``left`` has one of ``right``; if ``both``, the other way round too."""
+    """A tie: each value of ``left`` has one of ``right``; if ``both``, also the other way round."""
 
     number: int
     left: str
@@ -48,14 +48,14 @@ class Tie:
 
 
 class RuleRefused(ValueError):
-    """A rule that can't be kept: its place in the list, and what is wrong with it.
+    """A rule that can't be enforced: its place in the list, and the reason.
 
-    ``unknown`` is the name of a column that isn't there, or a value that isn't declared, with those
-    that are.
+    ``unknown`` is the name of a column that doesn't exist, or a value that isn't declared; ``known`` are
+    those that are.
     """
 
     def __init__(self, number: int, words: str, unknown: str = "", known: Iterable[str] = ()) -> None:
-        """Keep the place and the words."""
+        """The refusal of a rule by its place, with the words of the message."""
         super().__init__(words)
         self.number = number
         self.unknown = unknown
@@ -67,10 +67,10 @@ class Rules:
     """The rules of a table.
 
     Attributes:
-        written: each as people wrote it.
-        conditions: what rows are checked against.
-        turns: sums and derived columns, each after what it is computed from.
-        ties: each after the one that decides its left column. No column is on the right of two.
+        written: the texts of the rules.
+        conditions: formulas that rows are checked against.
+        turns: sums and derived columns, each after the columns from which it is computed.
+        ties: ties, each after the one that decides its left column. No column is on the right of two.
     """
 
     written: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Rules:
     ties: tuple[Tie, ...] = ()
 
     def only(self, numbers: Collection[int]) -> Rules:
-        """Some of the rules, under the numbers that they have among all."""
+        """Some of the rules, with their numbers among all rules."""
         return replace(
             self,
             conditions=tuple(c for c in self.conditions if c.number in numbers),
@@ -94,19 +94,19 @@ class Rules:
 
     @cached_property
     def pairs(self) -> tuple[Clique, ...]:
-        """Columns that ties are about."""
+        """Pairs of tied columns."""
         return tuple((tie.left, tie.right) for tie in self.ties)
 
     @cached_property
     def pinned(self) -> frozenset[str]:
-        """Columns of which each place has one value: both of a tie that holds both ways, right of others."""
+        """Columns with one value in each place: the right column of a tie, and both if it holds both ways."""
         return frozenset(c for tie in self.ties for c in (tie.left, tie.right)[0 if tie.both else 1 :])
 
     def names(self, formula: Expression, *, into_sums: bool = True) -> tuple[str, ...]:
         """The columns that decide a formula, in the order of their mention.
 
-        Derived columns are followed to what they are computed from. A sum's column is one of them, and so
-        are its parts if ``into_sums``.
+        A derived column stands for the columns from which it is computed. A sum's column is included, and
+        its parts too if ``into_sums``.
         """
         found: dict[str, None] = {}
         self._follow(formula, found, into_sums)
@@ -126,7 +126,7 @@ class Rules:
         return {turn.name: turn for turn in self.turns if isinstance(turn, Derived)}
 
     def columns(self, number: int) -> tuple[str, ...]:
-        """The columns read from the table that a rule is about."""
+        """Modelled columns of a rule."""
         found: dict[str, None] = {}
         for condition in self.conditions:
             if condition.number == number:
@@ -141,5 +141,5 @@ class Rules:
 
     @cached_property
     def named(self) -> tuple[str, ...]:
-        """The columns read from the table that any rule is about."""
+        """Modelled columns of all rules."""
         return tuple(dict.fromkeys(c for i in range(len(self.written)) for c in self.columns(i)))

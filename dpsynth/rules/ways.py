@@ -1,4 +1,4 @@
-"""How each rule is kept, in words for the plan and for the recipients of a release."""
+"""The enforcement of each rule, in words for the plan and for the recipients of a release."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpsynth.rules.rule import Rules
 
 @dataclass(frozen=True)
 class Way:
-    """A rule as it was written, and what sees to it that every row obeys it."""
+    """The enforcement of a rule: the written rule, and the way in which it is kept."""
 
     rule: str
     kept: str
 
 
 def ways_of(rules: Rules, layout: Layout) -> tuple[Way, ...]:
-    """How each rule is kept, in the order in which they were written."""
+    """The enforcement of each rule, in the order of the config."""
     kept: dict[int, str] = {}
     for total in rules.sums.values():
         kept[total.number] = f"by construction: {total.target} is computed"
@@ -28,10 +28,10 @@ def ways_of(rules: Rules, layout: Layout) -> tuple[Way, ...]:
     grids = {grid.number: grid for grid in grids_of(rules, layout)}
     for condition in rules.conditions:
         grid = grids.get(condition.number)
-        if grid is None or not grid.shut.any():
+        if grid is None or not grid.zeros.any():
             kept[condition.number] = "by drawing again what violates it"
             continue
-        shut = int(grid.shut.sum())
-        cells = f"{shut:,} of {grid.shut.size:,} cells of {', '.join(grid.columns)}"
+        zeros = int(grid.zeros.sum())
+        cells = f"{zeros:,} of {grid.zeros.size:,} cells of {', '.join(grid.columns)}"
         kept[condition.number] = f"by zeros of the model: {cells}; what they leave, by drawing again"
     return tuple(Way(text, kept[number]) for number, text in enumerate(rules.written))

@@ -1,11 +1,11 @@
-"""Whether some row obeys all rules: a search among all rows that could be, with no table in sight.
+"""Search for a row that obeys all rules, among all possible rows and without any table.
 
-Rows are drawn evenly; in those that violate a rule, a column of it is drawn again, some hundred times over (a
-random walk as of Papadimitriou 1991, from many rows at once). Cells are missing in the search only in columns
-of which a rule says ``is missing``: rules that leave nothing but rows without values are as bad as none.
+Rows are drawn uniformly. In a row that violates a rule, a column of the rule is drawn again, some hundred
+times (the random walk of Papadimitriou 1991, from many rows at once). Cells are missing in the search only in
+columns of which a rule says ``is missing``: rules that only rows without values obey are refused too.
 
-Invariant: what is found obeys. A row may exist and not be found; then the configuration is refused, which a
-weaker rule or a narrower column mends.
+Invariant: the row that is found obeys all rules. A row may exist and not be found; then the configuration is
+refused, and the remedy is a weaker rule or a narrower column.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from dpsynth.rules.rule import Rules
 
 _ROWS = 2048
 _FEWER = 512
-"""Rows that are gone on with where the first rounds found none."""
+"""Number of rows that are kept if the first rounds found none."""
 _PATIENCE = 120
-"""Rounds after the last in which some row came to break fewer rules than any before."""
+"""Rounds without progress after which the search ends; in a round of progress, some row breaks fewer rules
+than any row before."""
 _MOST_PAIRS = 100
-"""Pairs of rules that are looked at to say which two it is that contradict each other."""
+"""Largest number of pairs of rules that are tested to name two that contradict each other."""
 _GREED = 0.9
-"""How often a change that breaks more rules than it mends is taken back."""
+"""Probability that a change is undone which breaks more rules than it repairs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A row that obeys, in the columns that rules are about: its places, and its values."""
+    """A row that obeys all rules: its places and values in the columns that rules name."""
 
     codes: Mapping[str, int]
     values: Mapping[str, pa.Scalar]
@@ -44,19 +45,19 @@ class Witness:
 
 @dataclass(frozen=True)
 class Unobeyed:
-    """The numbers of one rule, of two or of more, that no row was found to obey together."""
+    """Numbers of rules that no row was found to obey together: one, two or more."""
 
     numbers: tuple[int, ...]
 
 
 def witness_of(checks: Checks) -> Witness | Unobeyed:
-    """A row that obeys all rules, or rules that none was found for; always the same one.
+    """A row that obeys all rules, or rules for which none was found; the result is deterministic.
 
-    Rules that share no column, not even by way of others, are looked at apart.
+    Groups of rules that share no column, directly or through other rules, are searched separately.
     """
     codes: dict[str, int] = {}
     values: dict[str, pa.Scalar] = {}
-    for numbers in _parts(checks.rules):
+    for numbers in _components(checks.rules):
         found = _walk(_only(checks, numbers))
         if found is None:
             return _narrowed(checks, numbers)
@@ -69,22 +70,22 @@ def _only(checks: Checks, numbers: Collection[int]) -> Checks:
     return Checks(checks.rules.only(numbers), checks.layout)
 
 
-def _parts(rules: Rules) -> Iterator[tuple[int, ...]]:
-    """Numbers of rules that hang together by columns."""
+def _components(rules: Rules) -> Iterator[tuple[int, ...]]:
+    """Connected components of the rules: numbers of rules that share columns."""
     left = {
         number: set(columns) for number in range(len(rules.written)) if (columns := rules.columns(number))
     }
     while left:
         first = next(iter(left))
-        part, held = [first], left.pop(first)
-        while more := [number for number, others in left.items() if others & held]:
+        part, columns_of_part = [first], left.pop(first)
+        while more := [number for number, others in left.items() if others & columns_of_part]:
             part += more
-            held = held.union(*(left.pop(number) for number in more))
+            columns_of_part = columns_of_part.union(*(left.pop(number) for number in more))
         yield tuple(sorted(part))
 
 
 def _narrowed(checks: Checks, numbers: tuple[int, ...]) -> Unobeyed:
-    """One rule or two that no row was found for, of rules that none was found for together."""
+    """One rule or two for which no row was found, of rules for which none was found together."""
     for number in numbers:
         if _walk(_only(checks, (number,))) is None:
             return Unobeyed((number,))
@@ -95,13 +96,13 @@ def _narrowed(checks: Checks, numbers: tuple[int, ...]) -> Unobeyed:
 
 
 def _walk(checks: Checks) -> Witness | None:
-    """A row that obeys all rules, if the walk comes to one."""
+    """A row that obeys all rules, if the walk finds one."""
     rules, rng = checks.rules, np.random.default_rng(0)
     names, vague = rules.named, set(_may_be_missing(rules))
     of = [[c for c in rules.columns(n) if c not in rules.sums] for n in range(len(rules.written))]
 
     def drawn(name: str, where: NDArray[np.float64]) -> Codes:
-        """A place for each share of the column's places that stand before it; missing now and then."""
+        """Places of a column at relative positions in [0, 1); missing in a third of the rows if allowed."""
         column = checks.columns[name]
         codes = (where * len(column.places.labels)).astype(np.int64)
         if name in vague and column.size > len(column.places.labels):
@@ -149,26 +150,26 @@ def _walk(checks: Checks) -> Witness | None:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Rows on their way: their places, which rules each breaks, bool[rules, rows], and how many."""
+    """Rows of the walk: their places, the broken rules, bool[rules, rows], and the number of these."""
 
     codes: dict[str, Codes]
     broken: NDArray[np.bool_]
     count: NDArray[np.int64]
 
     def back_to(self, old: _State, back: NDArray[np.bool_]) -> _State:
-        """Some of the rows as they were."""
+        """The rows, with some of them as in an earlier state."""
         codes = {n: np.where(back, old.codes[n], c) for n, c in self.codes.items()}
         count = np.where(back, old.count, self.count)
         return _State(codes, np.where(back, old.broken, self.broken), count)
 
     def take(self, spots: Codes) -> _State:
-        """Some of the rows alone."""
+        """The rows at some positions."""
         codes = {n: c[spots] for n, c in self.codes.items()}
         return _State(codes, self.broken[:, spots], self.count[spots])
 
 
 def _may_be_missing(rules: Rules) -> Iterable[str]:
-    """Columns of which a rule says ``is missing``, and those that these are computed from."""
+    """Columns of which a rule says ``is missing``, and the columns from which these are computed."""
     for condition in rules.conditions:
         for formula in _asked(condition.formula):
             yield from rules.names(formula)

@@ -1,27 +1,25 @@
-"""Strategies that decide what to measure; one file each, registered here."""
+"""Strategies that decide what to measure, one file each, named like its method in the config.
 
-from collections.abc import Sequence
+A new strategy is a file here that declares ``STRATEGY``, and a line in ``dpsynth.config.methods``.
+"""
 
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from dpsynth.config.methods import METHODS
 from dpsynth.domain.domain import Clique
-from dpsynth.structure.aim import Aim
-from dpsynth.structure.aim_gdp import AimGdp
-from dpsynth.structure.auto import Auto
-from dpsynth.structure.fixed import Fixed
-from dpsynth.structure.independent import Independent
-from dpsynth.structure.mst import MaximumSpanningTree
-from dpsynth.structure.one_shot import OneShot
-from dpsynth.structure.privbayes import PrivBayes
 from dpsynth.structure.strategy import Strategy
-
-STRATEGIES: dict[str, Strategy] = {
-    s.name: s for s in (Auto(), Independent(), MaximumSpanningTree(), PrivBayes(), Aim(), AimGdp(), OneShot())
-}
-"""Strategies that choose for themselves, by their name in the config."""
 
 
 def strategy_of(method: str, cliques: Sequence[Clique] = ()) -> Strategy:
-    """The strategy that a config names; ``cliques`` are those that it lists for ``fixed``."""
-    return Fixed(cliques) if method == Fixed.name else STRATEGIES[method]
+    """The strategy of a method; ``cliques`` are those that the config lists, for a method that needs them."""
+    made: Callable[..., Strategy] = import_module(f"dpsynth.structure.{METHODS[method].name}").STRATEGY
+    return made(cliques) if METHODS[method].lists_cliques else made()
 
+
+STRATEGIES: dict[str, Strategy] = {
+    method.name: strategy_of(method.name) for method in METHODS.values() if not method.lists_cliques
+}
+"""Strategies that need no list of cliques, by the name of their method."""
 
 __all__ = ["STRATEGIES", "Strategy", "strategy_of"]

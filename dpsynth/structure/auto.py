@@ -1,15 +1,15 @@
-"""Auto: pairs chosen privately, told apart by what they are worth, measured together once.
+"""Auto: pairs are chosen privately, ranked by their gain, and measured together once.
 
-1. The exponential mechanism picks the pairs of columns that lie farthest, in L1 distance, from
-   independence (or from what earlier releases say): first a tree that joins all columns, then more.
-2. Their distances are asked for with noise, and those of pairs so small that they cost next to nothing to
-   measure. Where that would be all pairs, nothing is chosen.
-3. What a pair's distance is worth is held against the noise of its cells at the price that a unit of
-   the budget brings elsewhere (``worth``). A junction tree is grown from the pairs that gain: those that
-   join two parts first, since all columns on either side depend on them, then the others by their gain.
-4. Pairs of small columns are gathered into blocks (``blocks``). Columns count as cliques of their
-   own: at a low budget those of many places get most of it, measured again.
-5. Everything is measured at once, and the model is fitted once, shrunk a little towards independence.
+1. The exponential mechanism chooses the pairs of columns that lie farthest, in L1 distance, from
+   independence (or from the answers of earlier releases): first a tree that joins all columns, then more.
+2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
+   next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
+3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
+   brings elsewhere (``gain``). A junction tree is grown from the pairs of positive gain. Pairs that join two
+   components come first, since all columns on either side depend on them; then the other pairs by gain.
+4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
+   own: at a low budget those of many places get most of it, and are measured again.
+5. All cliques are measured at once. The model is fitted once, with a little shrinkage to independence.
 
 A second round, against the model of the first, brought no accuracy in the trials made.
 """
@@ -30,62 +30,62 @@ from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure import gain as worth
-from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
+from dpsynth.structure import gain
+from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.components import Parts
+from dpsynth.structure.components import Components
 from dpsynth.structure.forest import Forest
-from dpsynth.structure.strategy import Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 Floats = NDArray[np.float64]
 
 PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
-"""Pairs picked besides a tree of all columns, in square roots of the number of columns, by the measure's
-error power. In pure epsilon k picks cost k times as much as one, in rho as little as sqrt(k) times more
-noise; so there are fewer."""
+"""Pairs chosen besides a tree of all columns, in square roots of the number of columns, by the measure's
+error power. They are fewer in pure epsilon: there k choices cost k times as much as one, while in rho they
+cost sqrt(k) times the noise."""
 SMALL_A_COLUMN = 8
-"""Pairs of so few cells that blocks hold them need no choice, if there are no more for each column."""
+"""Pairs small enough for a block need no choice, if there are at most so many for each column."""
 MEASURED_A_COLUMN = Fraction(5, 2)
-"""Pairs measured for each column, as far as is known beforehand."""
+"""Expected number of measured pairs for each column."""
 COLUMNS_COUNT = 3.0
-"""How many times a column on its own counts as much as a pair, at most. In all marginals of three
-columns it is half as many times as there are columns; but a pair tells of others too, through the model."""
+"""Largest weight of a single column, relative to a pair. In all marginals of three columns it would be half
+the number of columns; but a pair informs other pairs too, through the model."""
 WANTED_COUNT = 4.0
-"""How many times a pair counts that a requested statistic is about, as targets of a workload do."""
+"""Weight factor of a pair that a requested statistic is about, like that of a workload's targets."""
 JOINING = 2.5
-"""How many times a pair's distance counts that joins two parts of the model: all columns on either side
-depend on each other through it, so their pairs gain too."""
+"""Weight factor of a pair that joins two components of the model. All columns on either side depend on each
+other through it, so their pairs gain too."""
 CAUTION = 0.3
-"""Standard deviations of its noise that a distance is taken to be less than told: among many, those that
-look largest are so in part by their noise."""
+"""Standard deviations of noise that are taken off a noisy distance. Among many distances, those that look
+largest are so in part because of their noise."""
 UNPICKED = 0.5
-"""The distance of a pair that was not picked, in parts of a small one among those picked."""
+"""Assumed distance of a pair that was not chosen, relative to a small distance among the chosen pairs."""
 CELLS_A_SIGNAL = 100
-"""Cells of the model for each time that the rows exceed the error of a cell; more bring more noise than they
-can tell."""
+"""Bound on the model's cells, in multiples of the rows divided by the error of a cell. Beyond it, cells bring
+more noise than information."""
 LEAST_CELLS = 100_000
-"""Cells that a model may have however strong the noise; their fit takes a part of a second."""
+"""Cells that a model may have at any noise; their fit takes a part of a second."""
 PRIOR = 1 / 5
-"""Rows, as a share of all, as whose evidence independent columns count in the fit, divided by the number of
-columns: between columns far apart in the model every link on the way is weakened."""
+"""Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
+columns. The division is because shrinkage weakens every link between columns that are distant in the tree."""
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
-"""Share of the single columns, and what it grows by where all of them have many places."""
+"""Share of the single columns, and its increase if all of them have many places."""
 CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
 MOST_CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(10, 100), 1.0: Fraction(20, 100)}
-"""Share of choosing: so much times the square root of the number of columns, and its most; both by the
-measure's error power."""
+"""Share of the structure step: so much times the square root of the number of columns, and its maximum; both
+by the measure's error power."""
 TOLD = Fraction(1, 2)
-"""Part of that for noisy distances, where there are choices too."""
+"""The part of it for noisy distances, if there are choices too."""
 _WIDEST = 4
-"""A pair may have this part of the model's cells at most."""
+"""A pair may have at most the model's cells divided by this number."""
 _LEAST_ERROR = 1e-6
-"""Rows; errors below are taken for it."""
+"""Smallest error, in rows; smaller ones are replaced by it."""
 _NOTHING = 1 / 20
-"""Columns whose part of the budget is less than this part of an even one are not measured again."""
+"""Columns whose share of the budget is less than this part of an even share are not measured again."""
 
 
 def small_pairs(sizes: Sequence[int]) -> int:
-    """How many pairs are asked about without a choice, being cheap to measure; 0 if there are too many."""
+    """Number of pairs whose distances are asked for without a choice; 0 if they are too many."""
     places = np.array(sizes, dtype=np.float64)
     first, second = np.triu_indices(len(places), 1)
     small = int((places[first] * places[second] <= MOST_CELLS).sum())
@@ -93,7 +93,7 @@ def small_pairs(sizes: Sequence[int]) -> int:
 
 
 def picks(sizes: Sequence[int], measure: Measure) -> int:
-    """How many pairs are picked by choices among those that are not small, at most."""
+    """Largest number of private choices among the pairs that are not small."""
     columns, small = len(sizes), small_pairs(sizes)
     more = int(PICKS[measure.error_power] * sqrt(columns))
     return min(comb(columns, 2) - small, columns + more)
@@ -107,9 +107,9 @@ class Pairs:
         cliques: the pairs, in table order.
         first, second: places of their columns.
         cells: float64, number of cells.
-        weights: float64, how much each counts.
-        wanted: whether it is measured whatever is chosen.
-        small: whether it is asked about without a choice.
+        weights: float64, weight of each pair.
+        wanted: pairs that are measured in any case.
+        small: pairs whose distance is asked for without a choice.
     """
 
     cliques: Sequence[Clique]
@@ -122,7 +122,7 @@ class Pairs:
 
     @classmethod
     def of(cls, problem: Problem, most_cells: int) -> Pairs:
-        """All pairs of at most so many cells, none with a column of one place, and the wanted ones."""
+        """Wanted pairs, and all pairs of at most ``most_cells`` cells without a column of one place."""
         domain = problem.domain
         names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
         first, second = np.triu_indices(len(names), 1)
@@ -148,9 +148,9 @@ class Pairs:
 
 
 def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
-    """The split: more for single columns the more of them have many places.
+    """The default split of the budget; single columns get more if more of them have many places.
 
-    Columns of few places are told of well by the marginals that hold them.
+    Columns of few places are measured well by the marginals that hold them.
     """
     many = sum(size > MOST_CELLS // 4 for size in sizes.values())
     one_way = ONE_WAY + MANY_PLACES * Fraction(many, len(sizes))
@@ -160,7 +160,7 @@ def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
 
 
 class Auto:
-    """Our own strategy, and the default."""
+    """The default strategy, designed for dpsynth; the module's docstring shows its five steps."""
 
     name = "auto"
     max_cells = 1_000_000
@@ -183,9 +183,9 @@ class Auto:
         )
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """Choose pairs, work out what each is worth, and measure."""
+        """The chosen pairs of positive gain, in part as blocks, and the columns that are measured again."""
         if problem.structure >= door.remaining:
-            # Interruptions may have taken what measuring was to have.
+            # Interruptions may have spent what was reserved for measuring.
             problem = replace(problem, structure=door.remaining / 2)
         trade = _trade(door, problem)
         bound = _bound(trade, problem)
@@ -196,7 +196,7 @@ class Auto:
         wanted = {pairs.cliques[i] for i in chosen.tolist() if pairs.wanted[i]}
         costs = dict(zip(cliques, split.cliques.tolist(), strict=True))
         gathered = [c for c in cliques if c not in wanted]
-        found, shares = handed_over(
+        found, shares = with_blocks(
             gathered,
             [costs[c] for c in gathered],
             blocks(problem.domain, gathered),
@@ -206,8 +206,11 @@ class Auto:
         return _measured(door, problem, measured, parts, split.columns)
 
 
-def _trade(door: Door, problem: Problem) -> worth.Trade:
-    """How error falls with cost, and at which cost each column was measured already."""
+STRATEGY: type[Strategy] = Auto
+
+
+def _trade(door: Door, problem: Problem) -> gain.Trade:
+    """The trade of cost for error, and the cost at which each column was measured before."""
     power = door.measure.error_power
     budget, columns = door.remaining - problem.structure, problem.domain.columns
     # Where noise is less than a row its error falls faster: what counts is the error at a usual cost.
@@ -221,11 +224,11 @@ def _trade(door: Door, problem: Problem) -> worth.Trade:
             error = max(mean_absolute_error(m.noise, m.scale), _LEAST_ERROR)
             known[m.clique[0]] += float((unit / error) ** (1 / power))
     values = np.array(problem.values.shape(columns), dtype=np.float64)
-    return worth.Trade(unit, power, float(budget), np.array([known[c] for c in columns]), weights * values)
+    return gain.Trade(unit, power, float(budget), np.array([known[c] for c in columns]), weights * values)
 
 
-def _bound(trade: worth.Trade, problem: Problem) -> int:
-    """Cells that the model may have beside what is known: no more than the noise allows to tell of."""
+def _bound(trade: gain.Trade, problem: Problem) -> int:
+    """Largest number of cells of the model: as many as the noise allows, beside the cliques given before."""
     error = trade.error(trade.budget / float(MEASURED_A_COLUMN * len(problem.domain.columns)))
     worthwhile = int(CELLS_A_SIGNAL * problem.start.model.total / error)
     alone = sum(problem.domain.sizes.values())
@@ -233,23 +236,23 @@ def _bound(trade: worth.Trade, problem: Problem) -> int:
     return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
-def _distances(door: Door, problem: Problem, pairs: Pairs, trade: worth.Trade) -> Floats:
-    """The distance of each pair from independence, in rows: noisy if it was picked, guessed if not."""
+def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade) -> Floats:
+    """Distance of each pair from independence, in rows: noisy if it was chosen, otherwise assumed."""
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
         return np.zeros(0)
     given = np.flatnonzero(pairs.wanted | pairs.small)
     choices = picks(tuple(problem.values.sizes.values()), door.measure)
     if not choices or count <= given.size + choices:
-        told, spread = door.errors(pairs.cliques, model, problem.structure)
-        return np.asarray(told - CAUTION * spread)
+        distances, spread = door.errors(pairs.cliques, model, problem.structure)
+        return np.asarray(distances - CAUTION * spread)
     least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
     price = trade.price(np.full(least.size, np.inf), least)
     costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
     penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
     picked = _picked(door, problem, pairs, penalties, given, choices)
-    told, spread = door.errors([pairs.cliques[i] for i in picked], model, problem.structure * TOLD)
-    noisy = told - CAUTION * spread
+    distances, spread = door.errors([pairs.cliques[i] for i in picked], model, problem.structure * TOLD)
+    noisy = distances - CAUTION * spread
     found = np.full(
         count, UNPICKED * min(1.0, 2 * picked.size / count) * max(float(np.quantile(noisy, 0.1)), 0.0)
     )
@@ -265,18 +268,18 @@ def _picked(
     given: NDArray[np.intp],
     choices: int,
 ) -> NDArray[np.intp]:
-    """The given pairs, and those picked by the exponential mechanism for a part of what choosing may cost."""
-    parts = Parts(len(problem.domain.columns))
+    """The given pairs, then the pairs that the exponential mechanism chooses."""
+    components = Components(len(problem.domain.columns))
     for i in np.flatnonzero(pairs.wanted).tolist():
-        parts.join(pairs.first[i], pairs.second[i])
+        components.join(pairs.first[i], pairs.second[i])
     for first, *others in _places(problem):
         for other in others:
-            parts.join(first, other)
+            components.join(first, other)
 
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
         if before:
-            parts.join(pairs.first[before[-1]], pairs.second[before[-1]])
-        joining = parts.apart(pairs.first, pairs.second)
+            components.join(pairs.first[before[-1]], pairs.second[before[-1]])
+        joining = components.disconnected(pairs.first, pairs.second)
         left = np.ones(len(pairs.cliques), dtype=bool)
         left[[*before, *given.tolist()]] = False
         return left & joining if (left & joining).any() else left
@@ -294,9 +297,9 @@ def _picked(
 
 
 def _grown(
-    problem: Problem, pairs: Pairs, distances: Floats, trade: worth.Trade, bound: int
-) -> tuple[NDArray[np.intp], worth.Shares]:
-    """The pairs to measure, and the shares of the budget."""
+    problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int
+) -> tuple[NDArray[np.intp], gain.Shares]:
+    """The pairs to measure, and the shares of the budget for them and for the columns."""
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
     price = trade.price(weighted, pairs.burdens)
@@ -305,7 +308,7 @@ def _grown(
         gains = trade.gains(weighted, pairs.burdens, price)
         chosen, full = _tree(problem, pairs, joining, gains, bound)
         members = [(int(pairs.first[i]), int(pairs.second[i])) for i in chosen.tolist()]
-        split = worth.shared(trade, sizes, members, pairs.weights[chosen])
+        split = gain.shared(trade, sizes, members, pairs.weights[chosen])
         if not full:
             break
         price = split.price
@@ -313,7 +316,7 @@ def _grown(
 
 
 def _places(problem: Problem) -> list[list[int]]:
-    """The places of the columns of each clique that earlier releases measured."""
+    """Places of the columns of each clique that earlier releases measured."""
     place = {c: i for i, c in enumerate(problem.domain.columns)}
     return [[place[c] for c in clique] for clique in problem.given]
 
@@ -321,7 +324,7 @@ def _places(problem: Problem) -> list[list[int]]:
 def _tree(
     problem: Problem, pairs: Pairs, joining: Floats, gains: Floats, bound: int
 ) -> tuple[NDArray[np.intp], bool]:
-    """Pairs that gain, with a junction tree within the bound; and whether that kept any out."""
+    """Pairs of positive gain whose junction tree keeps the bound; and True if the bound excluded any."""
     order = [i for i in np.argsort(-joining, kind="stable").tolist() if joining[i] > 0]
     domain, given = problem.domain, problem.given
     known = Triangulation.of(domain, given)
@@ -331,9 +334,9 @@ def _tree(
     full = False
     for i in order:
         a, b = int(pairs.first[i]), int(pairs.second[i])
-        if not forest.apart(a, b):
+        if not forest.disconnected(a, b):
             others.append(i)
-        elif forest.grown(a, b) <= bound or pairs.wanted[i]:
+        elif forest.cells_with(a, b) <= bound or pairs.wanted[i]:
             forest.join(a, b)
             chosen.append(i)
         else:
@@ -356,7 +359,7 @@ def _tree(
 def _measured(
     door: Door, problem: Problem, cliques: Sequence[Clique], costs: Sequence[float], columns: Floats
 ) -> Selection:
-    """Measure columns again and cliques, everything that is left shared as worked out."""
+    """The selection: columns measured again and cliques, with shares of all of the remaining budget."""
     least = _NOTHING * float(columns.sum() + sum(costs)) / (len(columns) + len(costs))
     again = {
         name: cost

@@ -1,9 +1,9 @@
 """Blocks: one marginal of several small columns in place of many of their pairs.
 
-Six pairs of four binary columns have 24 cells, the four columns together 16, and a sum of four
-of these is as good as a pair's cell at a quarter of the cost. Blocks show the dependence of
-three columns too, which pairs leave out. So chosen pairs whose columns have few places are
-measured by blocks that hold them.
+The six pairs of four binary columns have 24 cells, and the four columns together have 16. A sum of four
+of these 16 is as good as a pair's cell, at a quarter of the cost. Blocks also show the dependence of
+three columns, which pairs do not. So chosen pairs whose columns have few places are measured by blocks
+that hold them.
 
 Invariant: all pairs of a block were chosen. So a block lies within a clique of every junction tree
 that holds the pairs, as any clique of a graph does in its triangulations, and adds no cell to the model.
@@ -21,18 +21,19 @@ from dpsynth.domain.domain import Clique, Domain
 MOST_CELLS = 16
 """Cells of a block."""
 _MOST_BLOCKS = 20_000
-"""Once so many blocks are found, larger ones are not looked for; hundreds of columns would have so many."""
+"""Number of blocks from which on larger ones are not searched; hundreds of columns have so many."""
 
 
 def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
-    """Blocks of three columns or more that hold every three columns of which all pairs were chosen.
+    """Blocks of three columns or more that hold every triple of columns of which all pairs were chosen.
 
-    Three columns, that is, which fit in a block. Greedily: the block that holds most of what no block holds
-    yet comes next (at most 1 + ln m times as many blocks as needed, m the most that one holds, Johnson 1974).
+    Only triples that fit in a block count. The cover is greedy: the next block is the one that holds most of
+    the triples that no block holds yet. It has at most 1 + ln m times as many blocks as needed, m being the
+    most triples in one block (Johnson 1974).
 
     Args:
         domain: the columns.
-        pairs: chosen pairs.
+        pairs: the chosen pairs.
     """
     possible = _possible(domain, pairs)
     left = {triple for block in possible for triple in combinations(block, 3)}
@@ -52,9 +53,9 @@ def blocks(domain: Domain, pairs: Sequence[Clique]) -> tuple[Clique, ...]:
 
 
 def _possible(domain: Domain, pairs: Sequence[Clique]) -> list[Clique]:
-    """All blocks whose pairs were chosen, larger ones first, otherwise in table order.
+    """All blocks of which all pairs were chosen: larger ones first, otherwise in table order.
 
-    In this order the greedy cover of 2^k binary columns is a Steiner system: no triple is held twice.
+    In this order the greedy cover of 2^k binary columns is a Steiner system: no triple lies in two blocks.
     """
     names, sizes = domain.columns, domain.shape(domain.columns)
     place = {c: i for i, c in enumerate(names)}
@@ -78,14 +79,14 @@ def _possible(domain: Domain, pairs: Sequence[Clique]) -> list[Clique]:
     return [tuple(names[i] for i in block) for block in sorted(found, key=lambda b: (-len(b), b))]
 
 
-def handed_over(
+def with_blocks(
     pairs: Sequence[Clique], costs: Sequence[float], found: Sequence[Clique]
 ) -> tuple[list[Clique], list[float]]:
-    """The cliques to measure with their costs: each pair that blocks hold leaves its cost to them."""
+    """The cliques to measure, with their costs; a pair that lies in blocks gives its cost to them."""
     holders: dict[frozenset[str], list[int]] = {}
     for i, block in enumerate(found):
-        for held in combinations(block, 2):
-            holders.setdefault(frozenset(held), []).append(i)
+        for covered in combinations(block, 2):
+            holders.setdefault(frozenset(covered), []).append(i)
     kept: list[Clique] = []
     alone: list[float] = []
     gained = [0.0] * len(found)

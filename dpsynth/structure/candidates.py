@@ -1,6 +1,6 @@
-"""Cliques that a strategy may choose from: which there are, which fit, and what each counts.
+"""Candidate cliques of a strategy, their weights and penalties, and those that fit in the model.
 
-Invariant: made of public facts alone; a list of candidates tells nothing of the table.
+Invariant: all of it is made of public facts, so a list of candidates reveals nothing of the table.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 
 _FARTHEST = 1 << 40
-"""The largest penalty in rows: a door takes no larger one, nor could it matter."""
+"""The largest penalty in rows. A door takes no larger one, and a larger one could not matter."""
 _FINEST = 1000
-"""The largest whole weight: others are rounded to thousandths of it."""
+"""The largest whole weight; the other weights are rounded to thousandths of it."""
 
 
 def whole_weights(weights: Sequence[float] | NDArray[np.float64]) -> list[int]:
-    """Weights as whole numbers, so that a weighted score has an exact sensitivity: the largest.
+    """Weights as whole numbers, so that a weighted score has an exact sensitivity: the largest of them.
 
-    All 1 if they are alike, else in thousandths of the largest, and 0 for those alone that were 0.
+    Equal weights become 1. Otherwise a weight becomes thousandths of the largest, and 0 only if it was 0.
     """
     given = np.asarray(weights, dtype=np.float64)
     most = given.max(initial=0.0)
@@ -41,10 +41,10 @@ def penalty(error: float, cells: int) -> int:
 
 
 def closure(workload: Workload, limit: int) -> list[Clique]:
-    """The cliques that lie within a marginal of the workload, single columns first, then by size.
+    """The cliques that lie within a marginal of the workload, by size, single columns first.
 
-    From the size on at which there could be more than ``limit`` of them, they are left out;
-    single columns and pairs are always there.
+    Cliques of a size at which there could be more than ``limit`` in all are left out, and so are larger
+    ones. Single columns and pairs are never left out.
     """
     found: list[Clique] = []
     columns = workload.columns
@@ -56,23 +56,23 @@ def closure(workload: Workload, limit: int) -> list[Clique]:
 
 
 def overlap(workload: Workload, cliques: Sequence[Clique]) -> list[float]:
-    """For each clique r the sum over the workload's marginals s of their weight times |r n s|.
+    """The sum over the workload's marginals s of their weight times |r n s|, for each clique r.
 
-    That is the sum over r's columns of the weight of all marginals that hold the column.
+    It equals the sum over r's columns of the weight of all marginals that hold the column.
     """
     of_column = {c: workload.weight((c,)) for c in workload.columns}
     return [sum(of_column[c] for c in clique) for clique in cliques]
 
 
 def fitting(tree: Triangulation, candidates: Iterable[Clique], max_cells: int) -> list[Clique]:
-    """Those candidates with which the junction tree would have at most so many cells."""
+    """The candidates with which the junction tree would have at most ``max_cells`` cells."""
     return [c for c in candidates if tree.cells_with(c) <= max_cells]
 
 
 def most_cells(sizes: Iterable[int]) -> int:
-    """An upper bound of a junction tree's cells, whatever is measured.
+    """An upper bound on the cells of any junction tree over columns of these sizes.
 
-    Cliques of a tree have together no more cells than all columns have jointly, where
+    All cliques of a tree together have no more cells than the joint table of all columns, if
     each column has two places or more: a leaf of s x r cells, s of them its separator's, hangs on a rest
     of R >= 2 s cells, and R + s r <= r R.
     """

@@ -1,11 +1,11 @@
-"""Room: which cliques a junction tree still has room for, asked of thousands after every step.
+"""The remaining capacity of a junction tree, asked for thousands of cliques after every step.
 
-Each clique's growth of the tree is remembered. Only where twice as much would not fit is it worked
-out anew; a clique that does not fit then is given up for good. So a clique may be thought to
-fit that does not, when its growth has more than doubled unseen, and is refused when it is added.
+The growth that each clique would bring is remembered. It is computed anew only if twice as much would
+not fit. A clique that does not fit then is excluded for good. So ``fits`` may be wrong for a clique whose
+growth has more than doubled since; ``add`` refuses such a clique.
 
-Invariant: the tree that a fit finds for the cliques added has at most ``max_cells`` cells, or as
-many as it began with.
+Invariant: the tree that a fit finds for the added cliques has at most ``max_cells`` cells, or as
+many as at the start.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
 
 
-class Room:
+class Capacity:
     """A junction tree that grows clique by clique, up to a bound."""
 
     def __init__(
         self, domain: Domain, given: Iterable[Clique], max_cells: int, beside: Iterable[Clique] = ()
     ) -> None:
-        """Begin with cliques that are there whatever happens.
+        """The tree of the cliques that it holds in any case.
 
         Args:
             domain: the columns.
-            given: cliques to be listed with those that are added.
-            max_cells: the bound.
-            beside: others that the tree holds.
+            given: cliques that are listed with the added ones.
+            max_cells: the bound on the tree's cells.
+            beside: other cliques that the tree holds; they are not listed.
         """
         self._domain = domain
         self._cliques = list(given)
@@ -40,11 +40,11 @@ class Room:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """Those given, then those added, in order."""
+        """The given cliques, then the added ones in order."""
         return tuple(self._cliques)
 
     def fits(self, clique: Clique) -> bool:
-        """Whether there seems to be room for a clique."""
+        """An estimate, True if the tree seems to have capacity for a clique."""
         if clique in self._gone:
             return False
         known = self._growth.get(clique)
@@ -57,7 +57,7 @@ class Room:
         return True
 
     def add(self, clique: Clique) -> bool:
-        """Add a clique if a fit's tree has room for it; whether it had."""
+        """Add a clique if the tree of a fit has capacity for it; True if it was added."""
         grown = Triangulation.of(self._domain, [*self._beside, *self._cliques, clique])
         if grown.cells > self._bound:
             self._gone.add(clique)

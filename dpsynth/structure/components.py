@@ -1,4 +1,4 @@
-"""Which columns are joined by chosen pairs: the parts of a graph that grows edge by edge.
+"""Connected components of a graph of columns that grows edge by edge.
 
 Invariant: two columns have the same number exactly if a path of edges joins them.
 """
@@ -8,20 +8,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.intp]
+Positions = NDArray[np.intp]
+"""Columns, each by its place in the table."""
 
 
-class Parts:
-    """Columns by place, at first each a part of its own."""
+class Components:
+    """Connected components; at first each column is a component of its own."""
 
     def __init__(self, columns: int) -> None:
-        """No edges."""
-        self._part = np.arange(columns)
+        """A graph of so many columns without edges."""
+        self._component = np.arange(columns)
 
     def join(self, a: int, b: int) -> None:
         """Add an edge."""
-        self._part[self._part == self._part[b]] = self._part[a]
+        self._component[self._component == self._component[b]] = self._component[a]
 
-    def apart(self, first: Places | int, second: Places | int) -> NDArray[np.bool_]:
-        """For each pair of columns whether no path joins them."""
-        return np.asarray(self._part[first] != self._part[second])
+    def disconnected(self, first: Positions | int, second: Positions | int) -> NDArray[np.bool_]:
+        """Pairs of columns that no path joins: one truth value for each pair (first, second)."""
+        return np.asarray(self._component[first] != self._component[second])

@@ -1,11 +1,11 @@
-"""Rare values: which values of a column are measured together with those next to them, as one group.
+"""Domain compression: rare values of a column are measured in groups of neighbours.
 
-A value that few rows have shows up in a marginal as cells that hold less than their noise. A group
-of such neighbours as have rows enough together costs one line of cells in place of many, and what was
-learnt of each from its own column is kept: after the fit, a group's rows are spread over its values by
-these. Values are put together with those next to them, so that a group of ages is a range of ages.
+A value that few rows have makes cells of a marginal that hold less than their noise. A group of
+neighbouring values costs one line of cells in place of many. The counts of the single values are not
+lost: after the fit, a group's rows are spread over its values by the column's own noisy counts. Only
+neighbours are grouped, so that a group of ages is a range of ages.
 
-Invariant: public arithmetic on noisy answers that are paid for already.
+Invariant: all of it is public arithmetic on noisy answers that were paid for before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpsynth.evidence.drift import pooled_counts
 from dpsynth.model.smoothing import smoothed
 
 _PLAIN = 2
-"""A column of so few places is left as it is."""
+"""Number of places up to which a column is not compressed."""
 
 
 def rare_groups(
@@ -34,21 +34,20 @@ def rare_groups(
     keep: Collection[str] = (),
     evidence: Sequence[Observation] = (),
 ) -> Grouping:
-    """Put the rare values of each column in groups of neighbours.
+    """Groups of neighbouring rare values, for each column that has any.
 
-    A value is rare that fewer than ``least`` rows have, by its noisy count smoothed over its
-    neighbours (``model.smoothing``). Rare values in a row are cut into groups of ``least`` rows or
-    more each, as far as they have as many. Where that makes one group of all values, two runs of
-    neighbours are left, of about the same count.
+    A value is rare if its noisy count, smoothed over its neighbours (``model.smoothing``), is below
+    ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
+    many. If a column would become one group, it becomes two groups of neighbours of about the same count.
 
     Args:
         domain: the columns.
-        singles: one-way answers over it; a column without one is left as it is, and so are
-            columns whose answer is exact.
-        least: rows; 0 or less merges nothing.
-        keep: columns never merged.
-        evidence: one-way answers of earlier releases. Averaged with them a column's counts have less noise,
-            and ``least`` falls in proportion: so it will be where columns are measured together.
+        singles: one-way answers over the domain. A column without an answer, or with an exact one, is
+            not compressed.
+        least: rows below which a value is rare; at 0 or less nothing is grouped.
+        keep: columns that are not compressed.
+        evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,
+            and ``least`` falls in proportion, as the noise of columns measured together will.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -65,7 +64,7 @@ def rare_groups(
 
 
 def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """Group of each place, numbered in order, from counts and the least that stands."""
+    """Group of each place, numbered in order; values with counts of ``least`` or more stay alone."""
     rare = counts < least
     starts = [0, *(np.flatnonzero(~(rare[1:] & rare[:-1])) + 1), counts.size]
     found, number = np.zeros(counts.size, dtype=np.intp), 0
@@ -76,7 +75,7 @@ def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
 
 
 def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
-    """A run cut where its pieces have enough rows; what is left at the end belongs to the last piece."""
+    """Piece of each value of a run. A piece ends at ``least`` rows; the rest belongs to the last piece."""
     found, piece, rows = np.zeros(counts.size, dtype=np.intp), 0, 0.0
     for i, count in enumerate(counts.tolist()):
         found[i] = piece
@@ -87,7 +86,7 @@ def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
 
 
 def _halves(counts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Two runs of neighbours, none empty, of about the same sum."""
+    """Half of each value: two runs of neighbours, none empty, of about the same sum."""
     reach = np.cumsum(counts[:-1])
     last = int(np.abs(2 * reach - counts.sum()).argmin()) if counts.any() else counts.size // 2 - 1
     return (np.arange(counts.size) > last).astype(np.intp)

@@ -1,7 +1,8 @@
-"""Fixed: the cliques that the config lists, and nothing chosen.
+"""Fixed: the cliques that the config lists, without any choice.
 
-For a user who knows what the table is for. Nothing is spent on structure.
-Invariant: what is measured follows from the config alone.
+It is for users who know what the table is for. Nothing is spent on structure.
+
+Invariant: the measured cliques follow from the config alone.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.allocation import measured
-from dpsynth.structure.strategy import Problem, Selection
+from dpsynth.structure.allocation import measure_all
+from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 _SHARES = Shares(Fraction(1, 4), Fraction(0), Fraction(3, 4))
 
 
 class Fixed:
-    """The listed cliques and the wanted pairs, measured once, each at its part."""
+    """The listed cliques and the wanted pairs, measured once, each at its share of the budget."""
 
     name = "fixed"
     max_cells = 50_000_000
 
     def __init__(self, cliques: Iterable[Clique]) -> None:
-        """Take the cliques as they were listed."""
+        """The strategy for the listed cliques."""
         self._listed = tuple(tuple(c) for c in cliques)
 
     def _cliques(self, domain: Domain, wanted: Iterable[Clique]) -> list[Clique]:
@@ -37,7 +38,7 @@ class Fixed:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """The cells are those of the junction tree that a fit would make."""
+        """No questions but the cliques; the cells are those of the junction tree that a fit will find."""
         del measure, noise
         domain = Domain(sizes)
         cliques = self._cliques(domain, wanted)
@@ -45,5 +46,8 @@ class Fixed:
         return Outlined(1, 0, 0, len(cliques), cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """Measure them."""
-        return measured(door, problem, self._cliques(problem.domain, problem.wanted))
+        """The listed cliques and the wanted pairs."""
+        return measure_all(door, problem, self._cliques(problem.domain, problem.wanted))
+
+
+STRATEGY: type[Strategy] = Fixed

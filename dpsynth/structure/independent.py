@@ -1,4 +1,4 @@
-"""No structure: single columns only, as if they were independent of each other."""
+"""Independent: single columns only, as if they were independent of each other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.strategy import Problem, Selection
+from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 
 class Independent:
-    """Measures nothing beyond the one-way marginals, which have the whole budget."""
+    """No measurement beyond the one-way marginals, which have the whole budget."""
 
     name = "independent"
     max_cells = 50_000_000
@@ -21,12 +21,15 @@ class Independent:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """Nothing is asked."""
+        """No questions."""
         del wanted, measure, noise
         whole = Shares(Fraction(1), Fraction(0), Fraction(0))
         return Outlined(0, 0, 0, 0, sum(sizes.values()), whole)
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """No cliques, wanted or not, at no cost."""
+        """The empty selection, at no cost; wanted pairs are not measured either."""
         del door
         return Selection((), (), problem.start)
+
+
+STRATEGY: type[Strategy] = Independent

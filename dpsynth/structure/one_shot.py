@@ -1,20 +1,21 @@
-"""One shot: everything chosen at once against independent columns, and measured once.
+"""One shot: all cliques are chosen at once, against independent columns, and measured once.
 
-A junction tree is grown, within the bound on its cells, from the marginals that are worth most for
-their noise; those of them that pay are measured together. They are to maximise
+A junction tree is grown, within the bound on its cells, from the marginals of the largest gain for
+their noise. Those of them that pay are measured together. They are to maximise
 
     sum over i of w_i (e_i - n_i E(B_i)),    sum of B_i = B,
 
-with e_i the noisy L1 distance of marginal i from what smaller ones say, w_i its weight, n_i its cells
+with e_i the noisy L1 distance of marginal i from its estimate by smaller ones, w_i its weight, n_i its cells
 and E(B_i) ~ B_i^-p the expected error of a cell at a cost of B_i. For given marginals the best costs are
 B_i ~ (w_i n_i)^(1/(1+p)), and the errors sum to E(B) A^(1+p), A = sum of (w_i n_i)^(1/(1+p)). A marginal
-is thus worth w_i e_i for each unit that it adds to A, and they are taken in this order for as long as
-one pays. A pair's distance is that from independence. A triple's is so too, less the largest of its
-pairs': a triple is far from independence because its pairs are, and measuring these is cheaper.
+thus gains w_i e_i for each unit that it adds to A. The marginals are taken in the order of this ratio for
+as long as one pays. The distance of a pair is its distance from independence. The distance of a triple is
+its distance from independence less the largest distance of its pairs: a triple is far from independence
+because its pairs are, and measuring the pairs is cheaper.
 
-All distances are asked for together where noise is Gaussian: the noise of k distances then grows with
-sqrt(k). With Laplace noise it would grow with k, so pairs are chosen there one by one, by the
-exponential mechanism.
+With Gaussian noise all distances are asked for together, since the noise of k distances grows with
+sqrt(k). With Laplace noise it would grow with k, so pairs are chosen one by one by the exponential
+mechanism.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.allocation import burden, importance, measured
+from dpsynth.structure.allocation import burden, importance, measure_all
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
-from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Problem, Selection
+from dpsynth.structure.capacity import Capacity
+from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 MOST_ASKED = 3000
-"""Distances asked for, at most; where triples would be more, only pairs are asked about."""
+"""Largest number of distances asked for; if triples would be more, only those of pairs are asked for."""
 _CHOICES_A_COLUMN = 3
 _WIDEST = 3
 _SHARES = Shares(Fraction(5, 20), Fraction(2, 20), Fraction(13, 20))
 
 
 class OneShot:
-    """Noisy distances of pairs and triples, or choices of pairs; then one measurement of the best."""
+    """Noisy distances of pairs and triples, or choices of pairs; then one measurement of the best cliques."""
 
     name = "one_shot"
     max_cells = 200_000
@@ -54,7 +55,7 @@ class OneShot:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """One question about all distances, or some choices; about as many cliques are measured."""
+        """One question about all distances, or some choices; about as many cliques as choices."""
         del measure
         columns, most = len(sizes), most_cells(sizes.values())
         cliques = len(wanted) + _CHOICES_A_COLUMN * columns
@@ -68,7 +69,10 @@ class OneShot:
         """The wanted pairs and the marginals that pay, measured together."""
         laplace = any(m.noise == LAPLACE.name for m in problem.singles)
         chosen = (_by_choices if laplace else _by_distances)(door, problem)
-        return measured(door, problem, chosen)
+        return measure_all(door, problem, chosen)
+
+
+STRATEGY: type[Strategy] = OneShot
 
 
 def _asked(workload: Workload) -> list[Clique]:
@@ -77,54 +81,54 @@ def _asked(workload: Workload) -> list[Clique]:
 
 
 def _by_distances(door: Door, problem: Problem) -> list[Clique]:
-    """Wanted pairs, then those that pay by their noisy distances and fit into the tree."""
+    """Wanted pairs, then the cliques that pay by their noisy distances and fit into the tree."""
     domain, measure, rows = problem.domain, door.measure, problem.start.model.total
     error = door.cell_error(door.remaining - problem.structure)
     asked = [c for c in _asked(problem.workload) if domain.cells(c) * error < 2 * rows]
     if not asked:
         return list(problem.wanted)
-    told, _ = door.errors(asked, problem.start.model, problem.structure)
-    distances = dict(zip(asked, told.tolist(), strict=True))
+    noisy, _ = door.errors(asked, problem.start.model, problem.structure)
+    distances = dict(zip(asked, noisy.tolist(), strict=True))
     weights = [problem.workload.weight(c) for c in asked]
-    worth = [w * added(c, distances) for c, w in zip(asked, weights, strict=True)]
+    gains = [w * added_distance(c, distances) for c, w in zip(asked, weights, strict=True)]
     burdens = [burden(measure, w * domain.cells(c)) for c, w in zip(asked, weights, strict=True)]
 
     power = 1 + measure.error_power
     chosen = list(problem.wanted)
     taken = sum(burden(measure, importance(problem.workload, c) * domain.cells(c)) for c in chosen)
-    room = Room(domain, chosen, problem.max_cells, problem.given)
-    for i in np.argsort(-np.array(worth) / burdens, kind="stable").tolist():
+    capacity = Capacity(domain, chosen, problem.max_cells, problem.given)
+    for i in np.argsort(-np.array(gains) / burdens, kind="stable").tolist():
         clique, more = asked[i], taken + burdens[i]
-        if clique in problem.wanted or worth[i] <= error * (more**power - taken**power):
+        if clique in problem.wanted or gains[i] <= error * (more**power - taken**power):
             continue
-        if room.fits(clique) and room.add(clique):
+        if capacity.fits(clique) and capacity.add(clique):
             taken = more
-    return list(room.cliques)
+    return list(capacity.cliques)
 
 
-def added(clique: Clique, distances: Mapping[Clique, int]) -> int:
-    """How much further a marginal is from independence than any of its pairs; a pair, than nothing."""
+def added_distance(clique: Clique, distances: Mapping[Clique, int]) -> int:
+    """Distance of a marginal from independence, less the largest distance of its pairs if it is a triple."""
     if len(clique) <= 2:
         return distances[clique]
     return distances[clique] - max(distances.get(pair, 0) for pair in combinations(clique, 2))
 
 
 def _by_choices(door: Door, problem: Problem) -> list[Clique]:
-    """Wanted pairs, then pairs chosen one by one, each at an equal price, among those that fit."""
+    """Wanted pairs, then pairs chosen one by one at equal prices, among those that fit into the tree."""
     domain, columns = problem.domain, len(problem.domain.columns)
     wanted = list(problem.wanted)
     pairs = [c for c in _asked(problem.workload) if len(c) == 2 and c not in wanted]
     choices = min(_CHOICES_A_COLUMN * columns, len(pairs))
     if not choices:
         return wanted
-    room = Room(domain, wanted, problem.max_cells, problem.given)
+    capacity = Capacity(domain, wanted, problem.max_cells, problem.given)
     seen: list[int] = []
 
     def admissible(chosen: Sequence[int]) -> NDArray[np.bool_]:
         for i in chosen[len(seen) :]:
             seen.append(i)
-            room.add(pairs[i])
-        return np.array([room.fits(pair) for pair in pairs])
+            capacity.add(pairs[i])
+        return np.array([capacity.fits(pair) for pair in pairs])
 
     error = door.cell_error((door.remaining - problem.structure) / (len(wanted) + choices))
     found = door.choose_in_turn(
@@ -137,4 +141,4 @@ def _by_choices(door: Door, problem: Problem) -> list[Clique]:
         whole_weights([problem.workload.weight(c) for c in pairs]),
     )
     admissible(found)
-    return list(room.cliques)
+    return list(capacity.cliques)

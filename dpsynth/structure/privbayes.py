@@ -2,12 +2,12 @@
 
 Each step attaches one more column, the child, to up to k columns of the network, its parents. The
 exponential mechanism chooses child and parents together. The score is the L1 distance of their
-joint counts from those under the model so far, in which the child stands alone, so
-from p(parents) p(child): what the child has to do with its parents, whatever these have to do with
-each other. The estimate is public, so a score's sensitivity is that of a counted marginal's
-distance. (The paper's score compares two exact marginals, and divides by an exact number of
-rows.) To know p(parents) beyond single columns, each family is measured as soon as it is
-chosen with a part of the budget; the rest measures all families together.
+joint counts from those of the model so far. In that model the child is independent, so the estimate is
+p(parents) p(child), and the distance measures how much the child depends on its parents. The estimate is
+public, so the sensitivity of a score is that of a marginal's distance. (The paper's score compares two
+exact marginals, and divides by an exact number of rows.) The model needs p(parents) beyond single
+columns. So each family is measured with a part of the budget as soon as it is chosen; the rest of the
+budget measures all families together.
 
 A family is useful, as in the paper, if its cells have on average theta times their noise in rows. The
 degree k is the largest with which some family is useful, by the noisy total alone.
@@ -25,16 +25,16 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.allocation import importance, measured
+from dpsynth.structure.allocation import importance, measure_all
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.capacity import Room
-from dpsynth.structure.strategy import Problem, Selection
+from dpsynth.structure.capacity import Capacity
+from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 THETA = 4
 _MOST_FAMILIES = 30_000
-"""Families that are compared in all steps together, at most, unless each has one parent only."""
+"""Largest number of families compared in all steps together, unless each has one parent only."""
 _AT_ONCE = Fraction(1, 3)
-"""The part of the measuring budget that measures each family as soon as it is chosen."""
+"""The part of the marginals step's budget that measures each family as soon as it is chosen."""
 _TOLERANCE = 0.1
 _SHARES = Shares(Fraction(2, 10), Fraction(2, 10), Fraction(6, 10))
 
@@ -43,8 +43,8 @@ def degree(sizes: Sequence[int], useful: float) -> int:
     """The largest number of parents with which the smallest family is useful; at least 1.
 
     Args:
-        sizes: places of each column.
-        useful: cells that a family may have.
+        sizes: number of places of each column.
+        useful: largest number of cells of a useful family.
     """
     ascending, k = sorted(sizes), 1
     # Attaching d - v columns to any k of v, for v from 1 to d - 1, compares C(d + 1, k + 2) families.
@@ -58,9 +58,10 @@ def degree(sizes: Sequence[int], useful: float) -> int:
 
 
 def families(domain: Domain, network: Sequence[str], most: int, useful: float) -> Iterator[Clique]:
-    """A child outside the network with parents in it, in table order; parents as many as are useful.
+    """Families of a child outside the network with parents in it, columns in table order.
 
-    Sets of fewer than ``most`` parents are listed only where no further parent would be useful.
+    A family has up to ``most`` parents, and at most ``useful`` cells. One of fewer parents is listed only
+    if no further parent would keep it useful.
     """
     sizes, within = domain.sizes, set(network)
     place = {c: i for i, c in enumerate(domain.columns)}
@@ -88,7 +89,7 @@ class PrivBayes:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> Outlined:
-        """A choice for each column but the first; a family is measured twice."""
+        """A choice for each column but the first; each family is measured twice."""
         del measure, noise
         children = len(sizes) - 1
         cliques = max(2 * children + len(wanted), 1)
@@ -100,7 +101,7 @@ class PrivBayes:
         domain = problem.domain
         children = len(domain.columns) - 1
         known: list[tuple[Clique, Measurement | None]] = []
-        room = Room(domain, problem.wanted, problem.max_cells, problem.given)
+        capacity = Capacity(domain, problem.wanted, problem.max_cells, problem.given)
         if children > 0:
             budget = (door.remaining - problem.structure) / children
             error = door.cell_error(budget)
@@ -110,7 +111,7 @@ class PrivBayes:
             fit = problem.start
         for _ in range(children):
             possible = families(domain, network, most, useful)
-            allowed = [family for family in possible if room.fits(family)]
+            allowed = [family for family in possible if capacity.fits(family)]
             if not allowed:
                 break
             found = door.choose(
@@ -121,10 +122,13 @@ class PrivBayes:
                 whole_weights([importance(problem.workload, c) for c in allowed]),
             )
             family = allowed[found]
-            if not room.add(family):
+            if not capacity.add(family):
                 continue
             network.append(next(c for c in family if c not in network))
             if most > 1:
                 known += zip([family], door.marginals([family], budget * _AT_ONCE), strict=True)
                 fit = problem.refit((m for _, m in known), fit, _TOLERANCE)
-        return measured(door, problem, list(dict.fromkeys(room.cliques)), known)
+        return measure_all(door, problem, list(dict.fromkeys(capacity.cliques)), known)
+
+
+STRATEGY: type[Strategy] = PrivBayes

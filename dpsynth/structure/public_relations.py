@@ -1,14 +1,13 @@
-"""Whether a public table's relations are to be believed: a private question before anything is chosen.
+"""A private test of a public table's relations between columns, before anything is chosen.
 
-Single columns that agree say nothing of relations: a table whose columns were each sorted has the right
-columns and only wrong relations. So the distances of the pairs of which it tells most are asked for twice,
-from the model that believes it and from the one that doesn't, with noise. It is believed unless the
-first come to more than the others by a standard deviation. Two sums of ``ASKED`` distances differ by so much
-that a small part of what choosing may cost is enough, but where the table is small: then whoever gave the
-public table is believed.
+Agreement in single columns is no evidence of agreement in relations: a table whose columns were sorted one
+by one has the right columns and only wrong relations. So the noisy distances of the public table's most
+informative pairs are asked for twice: from the model with the public table, and from the model without it.
+The public table is used unless the first sum exceeds the second by a standard deviation. Two sums of
+``ASKED`` distances differ by so much that a small part of the structure budget is enough. Only for a small
+table it is not; then the public table is used.
 
-Invariant: nothing is asked where there is nothing to believe, and nothing is spent that the strategy was to
-measure with.
+Invariant: without a public table nothing is asked, and the budget for measuring is not touched.
 """
 
 from __future__ import annotations
@@ -25,46 +24,45 @@ from dpsynth.plan.questions import Door
 from dpsynth.structure.strategy import Problem
 
 ASKED = 8
-"""Pairs whose distances are asked for."""
+"""Number of pairs whose distances are asked for."""
 PART = Fraction(1, 10)
-"""Of what choosing may cost."""
+"""The part of the structure budget that the test costs."""
 _MEASURED_A_COLUMN = Fraction(5, 2)
-"""Pairs that a strategy measures for each column, roughly."""
+"""Approximate number of pairs that a strategy measures for each column."""
 
 
 def trusted(
     door: Door, problem: Problem, start: Fit, public: Sequence[Observation]
 ) -> tuple[Problem, tuple[Observation, ...]]:
-    """The problem with what a public table tells, as far as it is believed, and that.
+    """The problem with the public table's evidence if it passes the test, and the evidence that is used.
 
-    What the release would measure as precisely itself is left to it. A strategy that chooses nothing has
-    nothing to ask with: then all is believed, at the discount that it has.
+    Evidence less precise than the release's own measurements would be is left out. A strategy that
+    chooses nothing has no budget for the test: then all evidence is used, at its discount.
 
     Args:
         door: the curator's answers.
-        problem: without the public table; its ``start`` holds all else that is known.
-        start: where a fit may start.
-        public: what it tells, what tells most first.
+        problem: the problem without the public table; its ``start`` holds everything else.
+        start: starting point of the fit.
+        public: the public table's evidence, the most informative first.
     """
     if not public:
         return problem, ()
     usual = (door.remaining - problem.structure) / (_MEASURED_A_COLUMN * len(problem.domain.columns))
     error = door.cell_error(usual) if problem.structure and usual > 0 else inf
     precise = [m for m in public if mean_absolute_error(m.noise, m.scale) <= error]
-    room = min(problem.max_cells // 2, MOST_BEFORE)
-    told = within(problem.domain, problem.given, precise, room)
-    if not told:
+    used = within(problem.domain, problem.given, precise, min(problem.max_cells // 2, MOST_BEFORE))
+    if not used:
         return problem, ()
-    believing = replace(problem, earlier=(*problem.earlier, *told))
+    believing = replace(problem, earlier=(*problem.earlier, *used))
     believing = replace(believing, start=believing.refit((), start))
     price = problem.structure * PART
     if not price:
-        return believing, told
-    pairs = [m.clique for m in told[:ASKED]]
+        return believing, used
+    pairs = [m.clique for m in used[:ASKED]]
     (with_it, spread), (without, _) = (
         door.errors(pairs, p.start.model, price / 2) for p in (believing, problem)
     )
     left = problem.structure - price
     if int(with_it.sum()) - int(without.sum()) < sqrt(2 * len(pairs)) * spread:
-        return replace(believing, structure=left), told
+        return replace(believing, structure=left), used
     return replace(problem, structure=left), ()

@@ -1,11 +1,11 @@
-"""Adaptive rounds: one clique at a time, each against the model of what was measured before.
+"""Adaptive rounds: one clique at a time, each chosen against the model of all earlier answers.
 
-The frame of AIM (McKenna et al. 2022), whatever way a clique is picked. Rounds begin small;
-where a measurement moved the model by no more than its own noise, there was nothing left to
-learn at that price, and the noise of the next rounds is half as large. The model may grow with
-the part of the budget that was spent.
+This is the frame of AIM (McKenna et al. 2022), for any way to choose a clique. The first rounds are
+cheap. If a measurement moves the model by no more than its own noise, nothing is left to learn at that
+price, and the noise of the next rounds is half as large. The model may grow with the part of the budget
+that is spent.
 
-Invariant: the last round takes all that remains, and none measures a clique with which the
+Invariant: the last round takes all of the remaining budget, and no round measures a clique with which the
 fit's junction tree would have more than ``max_cells`` cells.
 """
 
@@ -24,34 +24,36 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Fit, Triangulation
 from dpsynth.plan.outline import Shares
 from dpsynth.plan.questions import Door
-from dpsynth.structure.allocation import measured
+from dpsynth.structure.allocation import measure_all
 from dpsynth.structure.candidates import closure, fitting, overlap, penalty, whole_weights
 from dpsynth.structure.strategy import Problem, Selection
 
 _ROUNDS_A_COLUMN: Mapping[float, int] = {0.5: 4, 1.0: 1}
-"""Rounds that the budget would do for at the first price, by the measure's error power. In pure epsilon
-twice the price halves the noise, where in rho it takes four times the price; so there are fewer and dearer
-ones."""
+"""Number of rounds for each column at the first price, by the measure's error power. In pure epsilon twice
+the price halves the noise, in rho it takes four times the price; so there are fewer and dearer rounds in pure
+epsilon."""
 MOST_CANDIDATES = 10_000
+"""Largest number of candidate cliques."""
 SHARES = Shares(Fraction(5, 20), Fraction(2, 20), Fraction(13, 20))
 _TOLERANCE = 0.1
-"""Of a round's fit; the last one, of all answers, is made elsewhere with care."""
+"""Tolerance of a round's fit. The last fit, of all answers, is made by the pipeline with a smaller one."""
 
 
 def most_rounds(measure: Measure, columns: int) -> int:
-    """Rounds that are made if no price ever has to grow; none over a single column: nothing is to choose."""
+    """Number of rounds if no price ever has to grow; none over a single column: nothing is to choose."""
     return _ROUNDS_A_COLUMN[measure.error_power] * columns if columns > 1 else 0
 
 
 @dataclass
 class Run:
-    """A selection under way.
+    """The state of a selection between its rounds.
 
     Attributes:
-        door, problem: what is asked of whom.
+        door: the curator's answers.
+        problem: the problem of the strategy.
         closure: all cliques that may be measured.
-        fit: the model of what has been measured so far.
-        cliques, answers: what was measured, in order.
+        fit: the fit of all answers so far.
+        cliques, answers: the measured cliques in order, and their answers.
     """
 
     door: Door
@@ -62,24 +64,24 @@ class Run:
     answers: list[Measurement | None] = field(default_factory=list)
 
     def measure(self, cliques: Sequence[Clique], price: Fraction) -> bool:
-        """Have cliques measured at a price for all of them; whether anything was answered."""
+        """Measure cliques at a price for all of them together; True if anything was answered."""
         found = self.door.marginals(cliques, price)
         self.cliques += cliques
         self.answers += found
         return any(m is not None for m in found)
 
     def refit(self) -> None:
-        """Fit the model to all answers so far, from where it stands."""
+        """Fit the model to all answers so far, from the last fit."""
         self.fit = self.problem.refit(self.answers, self.fit, _TOLERANCE)
 
     def tree_with(self, *cliques: Clique) -> Triangulation:
-        """The triangulation that a fit finds for what was measured, earlier too, and for these."""
+        """The triangulation that a fit finds for all measured cliques, earlier ones too, and for these."""
         return Triangulation.of(self.problem.domain, [*self.problem.given, *self.cliques, *cliques])
 
     def part_within(self, clique: Clique, bound: int) -> tuple[Clique, Triangulation]:
-        """The most columns of a clique with which the tree keeps to a bound, and that tree.
+        """The largest part of a clique with which the tree keeps a bound, and that tree.
 
-        ``fitting`` adds cliques to a tree at hand; a fit makes its own, now and then a larger one.
+        ``fitting`` adds cliques to an existing tree. A fit makes a new tree, which is sometimes larger.
         """
         for part in reversed(list(subsets(clique))):
             tree = self.tree_with(part)
@@ -94,8 +96,8 @@ class Candidate:
 
     Attributes:
         clique: its columns.
-        weight: what a row of its distance counts.
-        penalty: the error, in rows, that measuring it would bring.
+        weight: weight of a row of its distance.
+        penalty: expected error, in rows, of its measurement.
     """
 
     clique: Clique
@@ -104,7 +106,7 @@ class Candidate:
 
 
 class Pick(Protocol):
-    """How a round finds its clique."""
+    """The choice of a round's clique."""
 
     def __call__(self, candidates: Sequence[Candidate], price: Fraction) -> int:
         """Index of a candidate of high weight x (distance - penalty); may cost the price."""
@@ -112,19 +114,21 @@ class Pick(Protocol):
 
 
 def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> Selection:
-    """Choose and measure in rounds until nothing is left; a single column is measured once more.
+    """The selection of rounds that choose and measure until the budget is spent.
+
+    A single column is measured once more.
 
     Args:
         door: the curator's answers.
-        problem: what is to be solved; wanted pairs are measured before the first round.
-        picking: makes the way to pick, once the wanted pairs are known; may spend a part of
-            ``problem.structure``.
+        problem: the problem of the strategy; wanted pairs are measured before the first round.
+        picking: makes the choice of the rounds, after the wanted pairs were measured; it may spend a part
+            of ``problem.structure``.
     """
     domain, total, wanted = problem.domain, door.remaining, problem.wanted
     columns = len(domain.columns)
     rounds = most_rounds(door.measure, columns)
     if not rounds:
-        return measured(door, problem, ())
+        return measure_all(door, problem, ())
     run = Run(door, problem, closure(problem.workload, MOST_CANDIDATES), problem.start)
     if wanted and run.measure(
         wanted, (total - problem.structure) * Fraction(len(wanted), len(wanted) + columns)
@@ -148,9 +152,9 @@ def in_rounds(door: Door, problem: Problem, picking: Callable[[Run], Pick]) -> S
         price = spend * (1 - share)
         error = door.cell_error(price)
         bound = max(tree.cells, int(problem.max_cells * (1 - (left - spend) / total)))
-        # A distance is at most the rows on both sides: what can't earn its noise need not be looked at.
-        worth = [c for c in run.closure if error * cells[c] < 2 * run.fit.model.total]
-        allowed = fitting(tree, worth, bound) or fitting(tree, run.closure, bound)
+        # A distance is at most the rows on both sides; cliques that can't earn their noise are left out.
+        earning = [c for c in run.closure if error * cells[c] < 2 * run.fit.model.total]
+        allowed = fitting(tree, earning, bound) or fitting(tree, run.closure, bound)
         candidates = [Candidate(c, weight[c], penalty(error, cells[c])) for c in allowed]
         chosen = candidates[pick(candidates, spend * share)].clique
         clique, tree = run.part_within(chosen, max(tree.cells, problem.max_cells))

@@ -1,4 +1,4 @@
-"""What a structure strategy is: it decides which marginals to measure, from answers alone.
+"""The protocol of structure strategies, which decide from answers alone what to measure.
 
 Invariant: a strategy never holds a curator's table; it sees noisy numbers and choices.
 """
@@ -13,29 +13,29 @@ from typing import Protocol
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement, Observation
 from dpsynth.domain.workload import Workload
-from dpsynth.model import Fit, estimate
+from dpsynth.model import Fit, FitOptions, estimate
 from dpsynth.plan.outline import Outline
 from dpsynth.plan.questions import Door
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a strategy is to solve; public, all of it.
+    """The problem of a strategy; all of it is public.
 
     Attributes:
-        domain: the columns, their rare values merged where that was asked for.
-        values: the columns and all their values.
-        singles: the total, exact where it is public, and the one-way marginals over ``domain``; earlier
-            releases' too.
-        start: the model fitted to ``singles``: independent columns; where earlier releases measured columns
-            together, fitted to ``earlier`` too. Far from it is what these don't tell.
-        workload: which marginals matter, and how much.
-        wanted: pairs without a cycle that requested statistics are about; to be measured whatever
-            is chosen, by every strategy that measures pairs.
-        structure: what choosing may cost; the door's ``remaining`` less this is for measuring.
-        max_cells: most cells of the model's junction tree: a hard bound.
-        earlier: what earlier releases measured together, over ``domain``; a strategy that looks after the
-            size of its tree leaves room for it.
+        domain: the columns, after domain compression.
+        values: the columns with all their values.
+        singles: the total, exact if it is public, and the one-way marginals over ``domain``, with those of
+            earlier releases.
+        start: the fit of ``singles``, which is independent columns; if earlier releases measured columns
+            together, the fit of ``earlier`` too. Distances from it are new information.
+        workload: weights of the marginals.
+        wanted: pairs without a cycle that requested statistics are about. Every strategy that measures
+            pairs measures them in any case.
+        structure: budget for choosing; the door's ``remaining`` less this is for measuring.
+        max_cells: hard bound on the cells of the model's junction tree.
+        earlier: marginals of several columns that earlier releases measured, over ``domain``. A strategy
+            that bounds the size of its tree leaves capacity for them.
     """
 
     domain: Domain
@@ -54,31 +54,31 @@ class Problem:
         return [m.clique for m in self.earlier]
 
     def refit(self, answers: Iterable[Observation | None], start: Fit, tolerance: float = 3e-3) -> Fit:
-        """A fit to all that is known so far, from where another ended.
+        """The fit of all answers so far, started at another fit.
 
         Args:
-            answers: what was measured together; None for what was lost.
+            answers: marginals of several columns; None for a lost answer.
             start: another fit.
-            tolerance: see ``model.estimate``.
+            tolerance: see ``model.FitOptions``.
         """
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
-        return estimate(self.domain, known, start=start, tolerance=tolerance)
+        return estimate(self.domain, known, FitOptions(tolerance=tolerance), start=start)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a strategy measured.
+    """The measurements of a strategy.
 
     Attributes:
-        cliques: the cliques it decided to measure, in the order asked.
+        cliques: the cliques that it measured, in the order asked.
         answers: their measurements; None for one that was lost to an interruption.
         fit: its last fit of the singles and answers, from which the final one may start; or None.
-        singles: one-way marginals that it had measured again, over all values.
-        prior: rows, as a share of all, as whose evidence independent columns are to count in the fit.
-        earlier: what earlier releases measured together, or a public table tells, and the model is to hold
-            too; for the pipeline to say, not for strategies.
-        public: the cliques of it that a public table tells of; likewise.
+        singles: one-way marginals that were measured again, over all values.
+        prior: strength of the fit's shrinkage to independent columns, in rows as a share of all.
+        earlier: marginals of several columns from earlier releases or a public table that the model
+            holds too; the pipeline fills it in.
+        public: the cliques among these that come from a public table; the pipeline fills it in.
     """
 
     cliques: tuple[Clique, ...]
@@ -91,12 +91,12 @@ class Selection:
 
 
 class Strategy(Outline, Protocol):
-    """How to decide what to measure besides the single columns."""
+    """A way to decide what is measured besides the single columns."""
 
     def select(self, door: Door, problem: Problem) -> Selection:
-        """Decide what to measure, and have it measured; the last step takes all that remains.
+        """The cliques that it decides to measure, with their answers; the last step takes all that remains.
 
-        Never asks for a clique that would make the junction tree larger than ``max_cells``
-        (the single columns and the wanted pairs apart), whatever noise says.
+        Whatever the noise, no clique is asked for that would make the junction tree larger than
+        ``max_cells``, except single columns and wanted pairs.
         """
         ...

@@ -12,17 +12,17 @@ import pytest
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.config import Spec, compiled
+from dpsynth.config.methods import METHODS
 from dpsynth.curator import Curator, Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
-from dpsynth.structure import STRATEGIES, strategy_of
+from dpsynth.structure import strategy_of
 from tests.guarantee.observed import excess
 from tests.guarantee.wild_tables import neighbour, on_neighbour, privacy_of, recorded
 from tests.thinned import thinned
 
-METHODS = [*sorted(STRATEGIES), "fixed"]
 TERMS = {
     "rows come and go, Gaussian": privacy_of("add_remove", "row", "gaussian", accountant="gdp"),
     "rows exchanged, Gaussian": privacy_of("replace_one", "row", "gaussian", accountant="gdp"),
@@ -36,7 +36,7 @@ TERMS = {
 
 def possible(method: str, terms: str) -> bool:
     """One that has only Gaussian noise says so before anything is asked: see tests/spec/test_refusals.py."""
-    return (method, TERMS[terms]["noise"]) != ("aim_gdp", "laplace")
+    return TERMS[terms]["noise"] in METHODS[method].noise
 
 
 def protection(method: str, terms: str) -> tuple[object, ...]:
@@ -45,7 +45,7 @@ def protection(method: str, terms: str) -> tuple[object, ...]:
     return method, privacy["neighbours"], "unit" in privacy, (privacy["noise"], "delta" in privacy)
 
 
-ALL = thinned(METHODS, list(TERMS), possible=possible, by=protection)
+ALL = thinned(sorted(METHODS), list(TERMS), possible=possible, by=protection)
 WIDE = ("auto", "mst")
 """These get ten columns; auto asks for the distances of all pairs of four, and chooses nothing."""
 CHOOSING = ("auto", "mst", "aim")
@@ -138,7 +138,7 @@ def test_noise_that_is_drawn_by_another_calibration_than_the_plans_would_be_seen
     assert "noise is another" in found_with(tmp_path, "auto", terms)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     sound = Curator.marginals
 
@@ -149,7 +149,7 @@ def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, m
     assert "less was spent than planned" in found_with(tmp_path, method)
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "independent"])
+@pytest.mark.parametrize("method", sorted(m.name for m in METHODS.values() if m.measures))
 def test_a_budget_that_is_spent_twice_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     sound = PrivacyFilter._spent
     monkeypatch.setattr(PrivacyFilter, "_spent", lambda self, entries: sound(self, entries) / 2)

@@ -8,7 +8,7 @@ from math import exp, log, prod
 import numpy as np
 import pytest
 
-from dpsynth.model.elimination import RULES, Draws, Sizes, eliminate, mask_of, members, neighbours
+from dpsynth.model.elimination import RULES, Draws, RandomTies, Sizes, eliminate, mask_of, members, neighbours
 from dpsynth.model.elimination_search import best_tree
 from dpsynth.model.elimination_tree import EliminationTree
 
@@ -165,7 +165,7 @@ def test_a_tree_with_a_part_eliminated_anew_is_again_the_tree_of_an_order():
             region = tree.between(wanted)
             rule = RULES[draws.below(len(RULES))]
             found = eliminate(
-                region.graph, region.inside, tree.sizes, rule, known=region.known, draws=draws, slack=3
+                region.graph, region.inside, tree.sizes, rule, known=region.known, ties=RandomTies(draws, 3)
             )
             tree = tree.renewed(region, found, joined)
             order = order_of(tree)

@@ -9,7 +9,7 @@ from dpsynth.domain import measurement
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.errors import ModelTooLarge
-from dpsynth.model import estimate
+from dpsynth.model import FitOptions, estimate
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
 from dpsynth.model.targets import estimated_total, targets
@@ -47,7 +47,7 @@ def test_no_joint_table_explains_the_measurements_better_than_the_model(problems
     assert len(chosen) > 110
     for p in chosen:
         ms = measure(p, 300)
-        fit = estimate(p.domain, ms, tolerance=1e-9)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9))
         low, high = bounds(p, ms)
         assert high - low <= 1e-7 * max(high, 1), p.name
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
@@ -58,15 +58,16 @@ def test_no_joint_table_explains_the_measurements_better_than_the_model(problems
 def test_no_joint_table_of_any_size_explains_them_better(problems, measure, rows):
     for p in solvable(problems):
         ms = measure(p, rows)
-        fit = estimate(p.domain, ms, tolerance=1e-9)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9))
         low, high = bounds(p, ms)
         assert high - low <= 1e-6 * max(high, 1), p.name
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"tolerance": 0.3}, {"tolerance": 1e-6},
-    {"max_iterations": 0}, {"max_iterations": 1}, {"max_iterations": 7},
+    {}, {"options": FitOptions(tolerance=0.3)}, {"options": FitOptions(tolerance=1e-6)},
+    {"options": FitOptions(max_iterations=0)}, {"options": FitOptions(max_iterations=1)},
+    {"options": FitOptions(max_iterations=7)},
     {"prior_rows": 20.0}, {"total": 123.4},
 ])  # fmt: skip
 def test_the_optimum_lies_between_the_objective_and_the_objective_less_the_gap(problems, measure, options):
@@ -83,7 +84,7 @@ def test_the_optimum_lies_between_the_objective_and_the_objective_less_the_gap(p
 def test_the_gap_closes_as_the_tolerance_does(problems, measure):
     for p in solvable(problems)[:30]:
         ms = measure(p, 300)
-        loose, tight = (estimate(p.domain, ms, tolerance=t).gap for t in (1e-2, 1e-9))
+        loose, tight = (estimate(p.domain, ms, FitOptions(tolerance=t)).gap for t in (1e-2, 1e-9))
         assert tight <= loose + 1e-9, p.name
         assert tight <= 1e-2, (p.name, tight)
 
@@ -129,7 +130,7 @@ def test_among_equal_explanations_the_model_has_most_entropy():
     domain = Domain({"a": 2, "b": 3})
     a = Measurement(("a",), np.array([30, 10]), "gaussian", 1.0)
     b = Measurement(("b",), np.array([20, 10, 10]), "gaussian", 1.0)
-    model = estimate(domain, [a, b], total=40.0, tolerance=1e-12).model
+    model = estimate(domain, [a, b], FitOptions(tolerance=1e-12), total=40.0).model
     np.testing.assert_allclose(model.marginal(("a", "b")), np.outer([30, 10], [20, 10, 10]) / 40, rtol=1e-5)
 
 
@@ -141,7 +142,7 @@ def test_exact_marginals_of_a_chain_are_reproduced():
         Measurement(("a", "b"), joint.sum(axis=2), "gaussian", 1.0),
         Measurement(("c", "b"), joint.sum(axis=0).T, "gaussian", 1.0),
     ]
-    model = estimate(domain, ms, tolerance=1e-12, max_iterations=20_000).model
+    model = estimate(domain, ms, FitOptions(tolerance=1e-12, max_iterations=20_000)).model
     np.testing.assert_allclose(model.marginal(("a", "b")), joint.sum(axis=2), atol=1e-3)
     expected = joint.sum(axis=2)[:, :, None] * joint.sum(axis=0) / joint.sum(axis=(0, 2))[:, None]
     np.testing.assert_allclose(model.marginal(("a", "b", "c")), expected, atol=1e-3)
@@ -191,7 +192,9 @@ def test_without_measurements_the_model_is_uniform():
 def test_progress_counts_each_step_once_and_no_step_is_taken_beyond_the_limit(problems, measure):
     p = problems[0]
     steps = []
-    fit = estimate(p.domain, measure(p, 300), tolerance=0.0, max_iterations=17, progress=steps.append)
+    fit = estimate(
+        p.domain, measure(p, 300), FitOptions(tolerance=0.0, max_iterations=17, progress=steps.append)
+    )
     assert steps == list(range(1, 18)) and fit.iterations == 17
 
 
@@ -200,8 +203,8 @@ def test_disconnected_parts_are_independent_and_fitted_each_by_itself():
     domain = Domain({"a": 3, "b": 2, "c": 4, "d": 2})
     ab = Measurement(("a", "b"), rng.integers(0, 50, (3, 2)), "gaussian", 4.0)
     cd = Measurement(("c", "d"), rng.integers(-9, 50, (4, 2)), "gaussian", 6.0)
-    both = estimate(domain, [ab, cd], total=170.0, tolerance=1e-10)
-    alone = [estimate(domain, [m], total=170.0, tolerance=1e-10) for m in (ab, cd)]
+    both = estimate(domain, [ab, cd], FitOptions(tolerance=1e-10), total=170.0)
+    alone = [estimate(domain, [m], FitOptions(tolerance=1e-10), total=170.0) for m in (ab, cd)]
     assert both.objective == pytest.approx(sum(f.objective for f in alone), rel=1e-6)
     joint = both.model.marginal(("a", "b", "c", "d"))
     expected = np.multiply.outer(both.model.marginal(("a", "b")), both.model.marginal(("c", "d"))) / 170
@@ -222,7 +225,7 @@ def test_noise_may_be_tiny_or_huge_for_the_table(problems, rows, scale):
             counts = sum_to(table, p.domain.columns, clique)
             noisy = np.rint(counts + rng.normal(0, scale, counts.shape)).astype(np.int64)
             ms.append(Measurement(clique, noisy, "gaussian", scale))
-        fit = estimate(p.domain, ms, tolerance=1e-6)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-6))
         low, high = bounds(p, ms)
         # So many rows a unit of noise leave the reference itself fewer digits.
         room = 1e-4 * max(1.0, high) + (high - low)
@@ -232,7 +235,7 @@ def test_noise_may_be_tiny_or_huge_for_the_table(problems, rows, scale):
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_a_model_is_valid_after_any_number_of_steps(problems, measure, steps):
     for p in problems:
-        fit = estimate(p.domain, measure(p, 300), max_iterations=steps)
+        fit = estimate(p.domain, measure(p, 300), FitOptions(max_iterations=steps))
         assert fit.iterations <= steps
         for belief in fit.model.beliefs:
             assert np.isfinite(belief).all() and belief.min() >= 0, p.name
@@ -249,7 +252,7 @@ def test_single_precision_reaches_nearly_the_same_objective(problems, measure):
     for p in solvable(problems)[:60]:
         ms = measure(p, 300)
         double = estimate(p.domain, ms)
-        single = estimate(p.domain, ms, precision="float32")
+        single = estimate(p.domain, ms, FitOptions(precision="float32"))
         assert all(b.dtype == np.float32 for b in single.model.beliefs)
         assert single.objective == pytest.approx(double.objective, rel=1e-3, abs=1e-3), p.name
         # The certificate holds up to single precision's own digits of the rows.
@@ -259,7 +262,7 @@ def test_single_precision_reaches_nearly_the_same_objective(problems, measure):
 def test_a_tree_too_large_is_refused_before_anything_is_computed(monkeypatch):
     domain = Domain({"a": 4, "b": 5, "c": 6})
     ms = [Measurement(p, np.ones(domain.shape(p), int), "gaussian", 1.0) for p in pairwise("abca")]
-    assert estimate(domain, ms, max_cells=120).model.tree.cells == 120
+    assert estimate(domain, ms, FitOptions(max_cells=120)).model.tree.cells == 120
 
     def never(*_):
         raise AssertionError("computed before the size was checked")
@@ -267,9 +270,9 @@ def test_a_tree_too_large_is_refused_before_anything_is_computed(monkeypatch):
     for name in ("targets", "estimated_total", "Likelihood", "one_way_logarithms"):
         monkeypatch.setattr(f"dpsynth.model.estimation.{name}", never)
     with pytest.raises(ModelTooLarge):
-        estimate(domain, ms, max_cells=119)
+        estimate(domain, ms, FitOptions(max_cells=119))
     with pytest.raises(ModelTooLarge):
-        estimate(domain, [], zeros={("a", "b", "c"): np.zeros((4, 5, 6), bool)}, max_cells=119)
+        estimate(domain, [], FitOptions(max_cells=119), zeros={("a", "b", "c"): np.zeros((4, 5, 6), bool)})
 
 
 def test_a_total_alone_or_single_values_leave_a_uniform_model():
@@ -296,8 +299,8 @@ def test_a_wrong_noise_variance_or_a_lost_measurement_would_be_noticed(problems,
         rows = estimated_total(ms)
         with monkeypatch.context() as m:
             m.setattr(measurement, "noise_variance", lambda n, s: right(n, s) * (2 if n == "laplace" else 1))
-            faulty = estimate(p.domain, ms, tolerance=1e-9, total=rows)
+            faulty = estimate(p.domain, ms, FitOptions(tolerance=1e-9), total=rows)
         wrong += faulty.objective != pytest.approx(best, rel=1e-6, abs=1e-6)
-        less = estimate(p.domain, ms[1:-2], tolerance=1e-9, total=rows)
+        less = estimate(p.domain, ms[1:-2], FitOptions(tolerance=1e-9), total=rows)
         lost += less.objective != pytest.approx(best, rel=1e-6, abs=1e-6)
     assert tried > 25 and wrong > tried / 2 and lost > tried / 2, (tried, wrong, lost)

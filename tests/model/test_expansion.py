@@ -8,7 +8,7 @@ import pytest
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import Expansion, LeastSquares, estimate, load, refits, sample, save
+from dpsynth.model import Expansion, FitOptions, LeastSquares, estimate, load, refits, sample, save
 from dpsynth.model.smoothing import smoothed
 from dpsynth.model.targets import on_simplex
 from tests.model.least_loss import least_loss
@@ -91,8 +91,8 @@ def test_sums_weigh_in_the_fit_as_the_answers_on_values_do():
     rng, table = np.random.default_rng(3), truth(3) + 40
     singles = tuple(counted(table, (c,), rng) for c in DOMAIN.columns)
     expansion = Expansion(DOMAIN, GROUPING, singles)
-    fine = estimate(DOMAIN, singles, total=11_200.0, tolerance=1e-9)
-    coarse = estimate(expansion.coarse, expansion.sums, total=11_200.0, tolerance=1e-9)
+    fine = estimate(DOMAIN, singles, FitOptions(tolerance=1e-9), total=11_200.0)
+    coarse = estimate(expansion.coarse, expansion.sums, FitOptions(tolerance=1e-9), total=11_200.0)
     for column in DOMAIN.columns:
         values = fine.model.marginal((column,))
         groups = GROUPING.groups.get(column, np.arange(values.size))
@@ -100,7 +100,7 @@ def test_sums_weigh_in_the_fit_as_the_answers_on_values_do():
         np.testing.assert_allclose(found, np.bincount(groups, weights=values), atol=0.5)
     # With the groups' noise taken for that of one count each, groups of many values come out wrong.
     faulty = [replace(m, summed=None) for m in expansion.sums]
-    wrong = estimate(expansion.coarse, faulty, total=11_200.0, tolerance=1e-9).model
+    wrong = estimate(expansion.coarse, faulty, FitOptions(tolerance=1e-9), total=11_200.0).model
     assert np.abs(wrong.marginal(("age",)) - coarse.model.marginal(("age",))).max() > 3
 
 
@@ -130,7 +130,7 @@ def test_no_joint_table_explains_sums_and_answers_better():
     for seed in range(4):
         expansion, answers = problem(seed)
         ms = [m for m in (*expansion.sums, *answers) if m.clique]
-        fit = estimate(expansion.coarse, ms, total=ROWS, tolerance=1e-9)
+        fit = estimate(expansion.coarse, ms, FitOptions(tolerance=1e-9), total=ROWS)
         low, high = least_loss(expansion.coarse, [scaled(m) for m in ms], ROWS)
         assert fit.objective == pytest.approx(high, rel=1e-5) and high - low < 1e-6 * high
         assert fit.objective - fit.gap <= high * (1 + 1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import estimate
+from dpsynth.model import FitOptions, estimate
 from tests.model.least_loss import codes, design, least_loss
 
 ROWS = 250.0
@@ -55,7 +55,7 @@ def asked(problem, kind):
 def test_no_joint_table_explains_answers_to_queries_better(problems, kind):
     for p in solvable(problems)[:30]:
         ms = asked(p, kind)
-        fit = estimate(p.domain, ms, total=ROWS, tolerance=1e-9)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9), total=ROWS)
         low, high = least_loss(p.domain, ms, ROWS)
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
         assert fit.objective - fit.gap <= high + 1e-9 * max(1, high), p.name
@@ -85,7 +85,9 @@ def test_asking_for_each_cell_is_measuring_the_marginal(problems, measure):
             as_queries.append(replace(m, values=m.values.reshape(-1), query=eye))
         if len({frozenset(m.clique) for m in plain}) < len(plain):
             continue
-        one, other = (estimate(p.domain, ms, total=300.0, tolerance=1e-9) for ms in (plain, as_queries))
+        one, other = (
+            estimate(p.domain, ms, FitOptions(tolerance=1e-9), total=300.0) for ms in (plain, as_queries)
+        )
         assert other.objective == pytest.approx(one.objective, rel=1e-6, abs=1e-6), p.name
         for m in plain:
             found, expected = other.model.marginal(m.clique), one.model.marginal(m.clique)

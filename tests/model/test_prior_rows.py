@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import estimate
+from dpsynth.model import FitOptions, estimate
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
 from tests.model.least_loss import combined_alone, design, penalised
 
@@ -38,7 +38,7 @@ def test_no_joint_distribution_has_a_lower_penalised_loss(problems, measure, pri
         rows = estimated_total(ms)
         centre = independent(p.domain, ms, rows)
         _, least = penalised(p.domain, ms, rows, prior_rows, centre)
-        fit = estimate(p.domain, ms, prior_rows=prior_rows, tolerance=1e-10)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-10), prior_rows=prior_rows)
         found = fit.model.marginal(p.domain.columns).ravel() / rows
         assert fit.prior_rows == prior_rows and fit.path <= rows / prior_rows * (1 + 1e-12)
         value = fit.objective + prior_rows * divergence(found, centre)
@@ -55,7 +55,7 @@ def test_more_rows_of_the_prior_move_the_model_towards_independence(problems, me
         centre = independent(p.domain, ms, rows)
         apart, losses = [], []
         for prior_rows in (1.0, 10.0, 100.0, 1e3, 1e5, 1e8):
-            fit = estimate(p.domain, ms, prior_rows=prior_rows, tolerance=1e-9)
+            fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9), prior_rows=prior_rows)
             apart.append(divergence(fit.model.marginal(p.domain.columns).ravel() / rows, centre))
             losses.append(fit.objective)
         assert all(b <= a + 1e-8 for a, b in pairwise(apart)), (p.name, apart)
@@ -78,6 +78,8 @@ def test_columns_never_measured_together_stay_independent_with_and_without_a_pri
         Measurement(("b",), np.array([25, 75]), "gaussian", 2.0),
     ]
     for prior_rows in (0.0, 3.0):
-        joint = estimate(domain, ms, prior_rows=prior_rows, tolerance=1e-9).model.marginal(("a", "b"))
+        joint = estimate(domain, ms, FitOptions(tolerance=1e-9), prior_rows=prior_rows).model.marginal(
+            ("a", "b")
+        )
         expected = np.outer(joint.sum(axis=1), joint.sum(axis=0)) / 100
         np.testing.assert_allclose(joint, expected, atol=1e-9)

@@ -266,7 +266,7 @@ def test_evidence_is_exact_when_it_is_worked_on_piece_by_piece(monkeypatch):
 
 
 def test_forward_sampling_that_ignores_evidence_from_below_is_caught(monkeypatch):
-    monkeypatch.setattr(sampling.Completion, "felt", lambda *_: [])
+    monkeypatch.setattr(sampling.Completion, "incoming", lambda *_: [])
     with pytest.raises(AssertionError):
         test_rows_are_completed_by_the_exact_conditional_of_values_fixed_far_apart("rounding")
 

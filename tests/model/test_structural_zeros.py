@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import estimate, refits
+from dpsynth.model import FitOptions, estimate, refits
 from dpsynth.model.factor import sum_to
 from dpsynth.model.sampling import sample
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
@@ -36,7 +36,13 @@ def forbidden(problem, measured_too=True):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"prior_rows": 9.0}, {"max_iterations": 0}, {"precision": "float32"}]
+    "options",
+    [
+        {},
+        {"prior_rows": 9.0},
+        {"options": FitOptions(max_iterations=0)},
+        {"options": FitOptions(precision="float32")},
+    ],
 )
 def test_impossible_cells_have_probability_zero_in_every_marginal(problems, measure, options):
     shut = 0
@@ -58,7 +64,7 @@ def test_no_possible_table_explains_the_measurements_better(problems, measure, m
     harder = 0
     for p in solvable(problems)[:50]:
         ms, zeros = measure(p, 300), forbidden(p, measured_too)
-        fit = estimate(p.domain, ms, zeros=zeros, tolerance=1e-9)
+        fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9), zeros=zeros)
         low, high = least_loss(p.domain, ms, estimated_total(ms), zeros)
         assert high - low <= 1e-6 * max(high, 1), p.name
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
@@ -90,7 +96,7 @@ def test_with_a_prior_the_penalised_loss_over_possible_rows_is_least(problems, m
         for c in p.domain.columns:
             centre = np.multiply.outer(centre, np.exp(guesses[c,]))
         expected, _ = penalised(p.domain, ms, rows, 15.0, centre, zeros)
-        model = estimate(p.domain, ms, zeros=zeros, prior_rows=15.0, tolerance=1e-10).model
+        model = estimate(p.domain, ms, FitOptions(tolerance=1e-10), zeros=zeros, prior_rows=15.0).model
         found = model.marginal(p.domain.columns).ravel() / rows
         np.testing.assert_allclose(found, expected, atol=2e-5, err_msg=p.name)
 
@@ -113,7 +119,7 @@ def test_no_possible_row_is_refused():
     together = {("a",): np.array([True, False]), ("a", "b"): np.array([[False, False], [True, True]])}
     for precision in ("float64", "float32"):
         with pytest.raises(ValueError, match="no row"):
-            estimate(domain, [m], zeros=together, precision=precision)
+            estimate(domain, [m], FitOptions(precision=precision), zeros=together)
 
 
 def test_the_same_clique_may_be_closed_under_two_orders():

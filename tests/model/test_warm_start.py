@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpsynth.model import estimate
+from dpsynth.model import FitOptions, estimate
 from dpsynth.model.targets import estimated_total
 from tests.model.least_loss import least_loss
 
@@ -20,8 +20,8 @@ def test_a_clique_measured_later_is_fitted_from_the_earlier_fit_in_fewer_steps(p
             continue
         before = estimate(p.domain, earlier)
         for tolerance in (1e-3, 1e-9):
-            cold = estimate(p.domain, ms, tolerance=tolerance)
-            warm = estimate(p.domain, ms, tolerance=tolerance, start=before)
+            cold = estimate(p.domain, ms, FitOptions(tolerance=tolerance))
+            warm = estimate(p.domain, ms, FitOptions(tolerance=tolerance), start=before)
             near = 1e-6 if tolerance < 1e-6 else 0.02
             assert warm.objective == pytest.approx(cold.objective, rel=near, abs=near), p.name
         tried += 1
@@ -38,7 +38,7 @@ def test_a_start_of_which_cliques_are_no_longer_measured_is_no_hindrance(problem
         before = estimate(p.domain, ms)
         for later in (ms[:1], ms[1:3], []):
             rows = estimated_total(ms)
-            warm = estimate(p.domain, later, start=before, total=rows, tolerance=1e-9)
+            warm = estimate(p.domain, later, FitOptions(tolerance=1e-9), start=before, total=rows)
             _, best = least_loss(p.domain, later, rows)
             assert warm.objective == pytest.approx(best, rel=1e-6, abs=1e-6), p.name
 

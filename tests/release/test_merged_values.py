@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dpsynth.config.methods import METHODS
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.lifecycle.result import Release
 from dpsynth.model import load
-from dpsynth.structure import STRATEGIES
 from dpsynth.structure.compression import rare_groups
 from tests.release import evidence
 from tests.release.place import Place, people, release
@@ -116,8 +116,7 @@ def test_nothing_is_merged_where_that_is_off_or_has_no_use(
     assert manifest["structure"]["merged_values"]["why"] == "No values were merged."  # type: ignore[index]
 
 
-METHODS = [*sorted(STRATEGIES), "fixed"]
-PAIRS = [(m, n) for m in METHODS for n in ("gaussian", "laplace") if (m, n) != ("aim_gdp", "laplace")]
+PAIRS = [(m, noise) for m in sorted(METHODS) for noise in METHODS[m].noise]
 
 
 @pytest.mark.parametrize(("method", "noise"), PAIRS)

@@ -163,7 +163,9 @@ def test_a_check_that_passes_everything_is_caught(monkeypatch):
     order = ("<=", ("column", "from"), ("column", "to"))
     layout = compiled(spec_of(plain.COLUMNS, [plain.written(order)])).layout
     assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) == 0
-    monkeypatch.setattr(Checks, "bad_values", lambda self, codes, summed: np.zeros(len(codes["to"]), bool))
+    monkeypatch.setattr(
+        Checks, "violating_values", lambda self, codes, summed: np.zeros(len(codes["to"]), bool)
+    )
     assert plain.violations(order, texts_of(layout, [plain.written(order)], 300)) > 0
 
 

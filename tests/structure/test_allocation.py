@@ -9,7 +9,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.structure import strategy_of
-from dpsynth.structure.allocation import burden, importance, parts_of
+from dpsynth.structure.allocation import burden, cost_weights, importance
 from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 7, "d": 20})
@@ -30,7 +30,7 @@ def test_no_shift_of_budget_between_two_cliques_lowers_the_expected_weighted_err
     # A budget so small that discrete noise is as good as continuous.
     door = door_on(measure, noise, Fraction(1, 10_000))
     problem = problem_of(door, one_way=door.budget / 4, structure=Fraction(0), workload=workload)
-    parts = parts_of(problem, measure, CLIQUES)
+    parts = cost_weights(problem, measure, CLIQUES)
     prices = [float(p / sum(parts) * door.remaining) for p in parts]
 
     def error(prices):
@@ -88,7 +88,7 @@ def test_fixed_measures_the_listed_cliques_and_the_wanted_pairs_once_and_nothing
     assert found.cliques == (("a", "b"), ("b", "d"), ("a", "b", "c"), ("c", "d"))
     assert [c for _, (c,), _ in door.asked[before:]] == list(found.cliques)
     assert door.exhausted
-    parts = parts_of(problem, ZCDP, found.cliques)
+    parts = cost_weights(problem, ZCDP, found.cliques)
     prices = [price for _, _, price in door.asked[before:]]
     assert prices == [p / sum(parts) * Fraction(3, 4) for p in parts]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpsynth.domain.domain import Domain
 from dpsynth.model import Triangulation
 from dpsynth.structure import blocks as search
-from dpsynth.structure.blocks import MOST_CELLS, blocks, handed_over
+from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from tests.examples import examples
 
 
@@ -51,7 +51,7 @@ def test_blocks_add_no_cell_to_the_junction_tree_of_the_pairs(graph):
     domain, pairs = graph
     tree = Triangulation.of(domain, pairs)
     found = blocks(domain, pairs)
-    kept, _ = handed_over(pairs, [1.0] * len(pairs), found)
+    kept, _ = with_blocks(pairs, [1.0] * len(pairs), found)
     assert Triangulation.of(domain, kept).cells == tree.cells
     assert all(any(set(b) <= set(c) for c in tree.cliques) for b in found)
 
@@ -62,7 +62,7 @@ def test_pairs_hand_over_what_they_cost_and_pairs_in_no_block_keep_it(graph, dat
     domain, pairs = graph
     costs = [data.draw(st.floats(1e-6, 1e3)) for _ in pairs]
     found = blocks(domain, pairs)
-    kept, shares = handed_over(pairs, costs, found)
+    kept, shares = with_blocks(pairs, costs, found)
     assert sum(shares) == pytest.approx(sum(costs), rel=1e-12)
     assert len(kept) == len(shares) and all(s > 0 for s in shares)
     assert kept[len(kept) - len(found) :] == list(found)
@@ -76,7 +76,7 @@ def test_pairs_hand_over_what_they_cost_and_pairs_in_no_block_keep_it(graph, dat
 
 
 def test_a_pair_in_several_blocks_leaves_an_even_part_to_each():
-    kept, shares = handed_over(
+    kept, shares = with_blocks(
         [("a", "b"), ("a", "c"), ("x", "y")], [6.0, 1.0, 2.0], [("a", "b", "c"), ("a", "b", "d")]
     )
     assert kept == [("x", "y"), ("a", "b", "c"), ("a", "b", "d")]
@@ -105,7 +105,7 @@ def test_sixty_binary_columns_of_which_all_pairs_were_chosen_are_covered_within_
     pairs = list(combinations(domain.columns, 2))
     found = blocks(domain, pairs)
     assert triples(found) == triples([domain.columns])
-    kept, shares = handed_over(pairs, [1.0] * len(pairs), found)
+    kept, shares = with_blocks(pairs, [1.0] * len(pairs), found)
     assert kept == list(found) and sum(shares) == pytest.approx(len(pairs))
 
 
@@ -114,7 +114,7 @@ def test_where_the_search_is_cut_short_every_chosen_pair_is_still_measured(monke
     monkeypatch.setattr(search, "_MOST_BLOCKS", most)
     domain = Domain({f"c{i}": 2 for i in range(8)})
     pairs = list(combinations(domain.columns, 2))
-    kept, shares = handed_over(pairs, [1.0] * len(pairs), blocks(domain, pairs))
+    kept, shares = with_blocks(pairs, [1.0] * len(pairs), blocks(domain, pairs))
     assert {p for c in kept for p in combinations(c, 2)} == set(pairs)
     assert sum(shares) == pytest.approx(len(pairs))
 

@@ -12,7 +12,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure.candidates import closure, most_cells, overlap, penalty, whole_weights
-from dpsynth.structure.capacity import Room
+from dpsynth.structure.capacity import Capacity
 from tests.examples import examples
 
 WORKLOADS = [
@@ -93,23 +93,23 @@ def test_room_is_never_exceeded_and_a_clique_without_room_is_refused():
         given_ = [("c0", "c1")] if trial % 2 else []
         bound = int(rng.integers(20, 500))
         most = max(bound, Triangulation.of(domain, given_).cells)
-        room = Room(domain, given_, bound)
+        capacity = Capacity(domain, given_, bound)
         cliques = [c for k in (2, 3) for c in combinations(domain.columns, k)]
         for at in rng.permutation(len(cliques)):
             clique = cliques[at]
-            seen, before = room.fits(clique), room.cliques
-            if room.add(clique):
-                assert room.cliques == (*before, clique)
+            seen, before = capacity.fits(clique), capacity.cliques
+            if capacity.add(clique):
+                assert capacity.cliques == (*before, clique)
             else:
                 refused += 1
                 foreseen += not seen
-                assert room.cliques == before and not room.fits(clique)
-            assert Triangulation.of(domain, room.cliques).cells <= most
+                assert capacity.cliques == before and not capacity.fits(clique)
+            assert Triangulation.of(domain, capacity.cliques).cells <= most
     assert refused > 200 and foreseen > 0.9 * refused
 
 
 def test_what_lies_within_the_tree_always_has_room():
     domain = Domain(dict.fromkeys("abcd", 3))
-    room = Room(domain, [("a", "b", "c")], 1)
-    assert all(room.fits(p) and room.add(p) for p in combinations("abc", 2))
-    assert not any(room.fits((x, "d")) or room.add((x, "d")) for (x,) in product("abc"))
+    capacity = Capacity(domain, [("a", "b", "c")], 1)
+    assert all(capacity.fits(p) and capacity.add(p) for p in combinations("abc", 2))
+    assert not any(capacity.fits((x, "d")) or capacity.add((x, "d")) for (x,) in product("abc"))

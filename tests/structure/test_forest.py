@@ -17,9 +17,9 @@ def test_the_cells_foretold_are_those_of_the_junction_tree(seed):
     names = domain.columns
     first, second = np.triu_indices(len(names), 1)
     forest, pairs = Forest(domain.shape(names)), []
-    while (at := np.flatnonzero(forest.apart(first, second))).size:
+    while (at := np.flatnonzero(forest.disconnected(first, second))).size:
         i = int(rng.choice(at))
-        foretold = int(forest.grown(first, second)[i])
+        foretold = int(forest.cells_with(first, second)[i])
         pairs.append((names[first[i]], names[second[i]]))
         forest.join(int(first[i]), int(second[i]))
         assert junction_tree(domain, pairs).cells == foretold
@@ -36,9 +36,9 @@ def test_beside_cliques_that_were_there_before_the_cells_are_those_of_the_juncti
     cliques = [tuple(domain.columns[i] for i in clique) for clique in before]
     forest = Forest(domain.shape(domain.columns), before, Triangulation.of(domain, cliques).cells)
     for a, b in combinations(range(columns), 2):
-        if forest.apart(a, b):
-            grown = int(forest.grown(a, b))
+        if forest.disconnected(a, b):
+            grown = int(forest.cells_with(a, b))
             forest.join(a, b)
             cliques.append((domain.columns[a], domain.columns[b]))
             assert grown == Triangulation.of(domain, cliques).cells
-    assert not forest.apart(0, columns - 1)
+    assert not forest.disconnected(0, columns - 1)

@@ -11,7 +11,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES
-from dpsynth.structure.one_shot import MOST_ASKED, added
+from dpsynth.structure.one_shot import MOST_ASKED, added_distance
 from tests.fake_curator import FakeCurator, problem_of
 
 ONE_SHOT = STRATEGIES["one_shot"]
@@ -86,9 +86,9 @@ def test_what_is_left_out_does_not_pay_or_does_not_fit(seed):
 
 def test_a_triple_counts_by_what_it_adds_to_its_farthest_pair():
     told = {("a", "b"): 50, ("a", "c"): 70, ("a", "b", "c"): 90, ("a", "b", "d"): 90}
-    assert added(("a", "b"), told) == 50
-    assert added(("a", "b", "c"), told) == 20
-    assert added(("a", "b", "d"), told) == 40
+    assert added_distance(("a", "b"), told) == 50
+    assert added_distance(("a", "b", "c"), told) == 20
+    assert added_distance(("a", "b", "d"), told) == 40
 
 
 @pytest.mark.parametrize("columns", [4, 26, 27])

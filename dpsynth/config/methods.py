@@ -1,0 +1,49 @@
+"""Registry of the methods that ``structure.method`` may name, one line each.
+
+The line of a method is what the configuration and a plan must know of it. Its algorithm is in the file of
+the same name in the room ``structure``. The checks on loading, the error messages, the JSON Schema and the
+registry of strategies are all made from these lines.
+
+Invariant: made of public facts; nothing here depends on a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to decide what is measured, as the configuration knows it.
+
+    Attributes:
+        name: the word in the config, and the name of the file in ``dpsynth.structure``.
+        does: the rest of a sentence that begins with the name, such as "measures a tree of pairs".
+        chooses: the structure step has questions: private choices or noisy distances.
+        measures: the marginals step has questions: columns are measured together.
+        noise: the kinds of noise with which it works.
+        lists_cliques: it needs ``structure.cliques``; all other methods refuse that key.
+    """
+
+    name: str
+    does: str
+    chooses: bool = True
+    measures: bool = True
+    noise: tuple[str, ...] = ("gaussian", "laplace")
+    lists_cliques: bool = False
+
+
+_LISTED = (
+    Method("independent", "measures single columns only", chooses=False, measures=False),
+    Method("mst", "measures a tree of pairs"),
+    Method("privbayes", "measures the families of a Bayesian network"),
+    Method("aim", "measures cliques one by one"),
+    Method("aim_gdp", "measures cliques one by one, with Gaussian noise only", noise=("gaussian",)),
+    Method("one_shot", "measures a tree of cliques at once"),
+    Method("fixed", "measures the cliques that the config lists", chooses=False, lists_cliques=True),
+    Method("auto", "measures what serves most tables best"),
+)
+
+METHODS: Mapping[str, Method] = {method.name: method for method in _LISTED}
+"""Methods by name, in the order in which messages list them."""
