@@ -39,7 +39,6 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.public_marginals import Known
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.evidence.discount import doubted
@@ -275,7 +274,7 @@ def merge_rare(
     paired = {column for clique in (*plan.wanted, *(m.clique for m in stated)) for column in clique}
     domain, earlier = domain_of(layout.columns), doubted(evidence.columns, singles)
     found = rare_groups(domain, singles, plan.merged_below, paired, earlier)
-    numbers = {c.name: len(c.places.labels) for c in layout.columns if isinstance(c.places, NumericPlaces)}
+    numbers = {c.name: len(c.codec.labels) for c in layout.columns if c.codec.continuous}
     return Expansion(domain, found, (*singles, *earlier), numbers).within(plan.max_cells // 2)
 
 
@@ -358,7 +357,7 @@ def fit(
 def sloped(layout: Layout, singles: Sequence[Measurement]) -> Layout:
     """The layout that values are drawn by: inside bins as the counts of single columns suggest."""
     counts = pooled_counts(singles)
-    return layout.sloped({column: (values, sqrt(v)) for (column,), (values, v) in counts.items()})
+    return layout.with_density({column: (values, sqrt(v)) for (column,), (values, v) in counts.items()})
 
 
 def sampled(

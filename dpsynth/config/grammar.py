@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
 from decimal import Decimal
 from hashlib import sha256
 from math import prod
@@ -17,9 +16,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES
-from dpsynth.config.columns import ColumnSpec, part_of
-from dpsynth.config.identifier_columns import IdentifierColumn
+from dpsynth.config.bins import MAX_DOMAIN_SIZE
+from dpsynth.config.columns import ColumnSpec
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Ledger, Person, Privacy
@@ -145,9 +143,9 @@ class Spec(Section):
         for name, column in columns.items():
             if column.size < 2:
                 raise refused("has one possible value only; remove the column", "columns", name)
-            values = len(column.places.labels)
-            if values > MAX_PLACES + 1:
-                words = f"has {values:,} possible values; use fewer, at most {MAX_PLACES:,}"
+            values = len(column.codec.labels)
+            if values > MAX_DOMAIN_SIZE + 1:
+                words = f"has {values:,} possible values; use fewer, at most {MAX_DOMAIN_SIZE:,}"
                 raise refused(words, "columns", name)
         return columns
 
@@ -226,7 +224,7 @@ class Spec(Section):
             if sought and getattr(self.reuse, key):
                 raise refused(
                     f"must be false while something is to be found of a column ({sought[0].name}): releases "
-                    "would not agree on its places. What an earlier release found is public, and can be "
+                    "would not agree on its cells. What an earlier release found is public, and can be "
                     "declared",
                     "reuse",
                     key,
@@ -287,7 +285,7 @@ class Spec(Section):
             )
 
     def known_marginals(self, columns: Iterable[Column]) -> Known:
-        """What is public of some columns together, as arrays over their places."""
+        """What is public of some columns together, as arrays over their cells."""
         return known_of(self.known, {column.name: column for column in columns})
 
     def workload(self) -> Workload:
@@ -306,7 +304,7 @@ class Spec(Section):
 
     def layout(self) -> Layout:
         """What the synthetic table consists of, in the order of the configuration."""
-        parts = (part_of(name, declared) for name, declared in self.columns.items())
+        parts = (declared.part(name) for name, declared in self.columns.items())
         return Layout(tuple(part for part in parts if part is not None))
 
     def rules(self) -> Rules:
@@ -332,7 +330,7 @@ class Spec(Section):
                 "number of rows, or whole rows could be published within the guarantee."
             )
         person = privacy.unit.column if isinstance(privacy.unit, Person) else ""
-        if person in self.columns and not isinstance(self.columns[person], IdentifierColumn):
+        if person in self.columns and self.columns[person].type != "identifier":
             found.append(
                 f"'{person}' says whose row it is and is also among columns, so the synthetic "
                 "table will hold values of it. It is not needed there."
@@ -367,9 +365,7 @@ class Spec(Section):
         return _digest({**self._questions(), "release": self.release, **published})
 
     def _questions(self) -> dict[str, object]:
-        columns = [
-            {**asdict(column), "kind": type(column.places).__name__} for column in self.table_columns()
-        ]
+        columns = [column.recorded for column in self.table_columns()]
         return {
             "dataset": self.ledger.dataset,
             "privacy": self.privacy.model_dump(),

@@ -24,7 +24,7 @@ from dpsynth.curator.domain_questions import Run, Seeking
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
-from dpsynth.domain.codec import Places
+from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Clique
@@ -176,9 +176,9 @@ class Curator:
         """Noisy counts of each place of each column, on a door on groups too; see ``marginals``."""
         return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
 
-    def counts_under(self, column: Column, places: Places, price: Fraction) -> tuple[Counts, float]:
-        """Noisy counts of each of some public places of a column still sought; see ``seeking.Seeking``."""
-        return self._seeking.counts_under(column, places, price)
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[Counts, float]:
+        """Noisy counts of each cell of a public partition of a sought column; see ``seeking.Seeking``."""
+        return self._seeking.counts_under(column, codec, price)
 
     def medians(
         self, column: Column, cuts: NDArray[np.float64], runs: Sequence[Run], price: Fraction

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.discovery.questions import Door
-from dpsynth.discovery.steps import Cuts, places_of
+from dpsynth.discovery.steps import Cuts, codec_of
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch
 
@@ -38,7 +38,7 @@ class Counted:
     @classmethod
     def asked(cls, door: Door, column: Column, search: NumberSearch, cuts: Cuts, price: Fraction) -> Counted:
         """Ask a door for the rows of some bins."""
-        counts, stddev = door.counts_under(column, places_of(search, cuts), price)
+        counts, stddev = door.counts_under(column, codec_of(search, cuts), price)
         variance = max(stddev**2, _LEAST_VARIANCE)
         return cls(cuts, counts.astype(np.float64), np.full(counts.size, variance))
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsynth.discovery.questions import Door
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import ValueSearch
 
@@ -23,7 +23,7 @@ KEPT_BACK = Fraction(1, 5)
 
 def values_found(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
-) -> CategoryPlaces:
+) -> CategoryCodec:
     """The values known, those found in the order of their texts, and a place for all others.
 
     Args:
@@ -35,14 +35,14 @@ def values_found(
     """
     named = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
     # A value that is called like the place of others, or of missing cells, could not be told from it.
-    taken = {*search.known, search.other, *column.labels[len(column.places.labels) :]}
+    taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
     found = sorted({value for value in named if value not in taken})
     room = max(0, search.most - len(search.known))
     if len(found) > room > 0:
-        every = CategoryPlaces((*search.known, *found), search.other)
+        every = CategoryCodec((*search.known, *found), search.other)
         counts, _ = door.counts_under(column, every, price * KEPT_BACK)
         theirs = counts[len(search.known) : len(search.known) + len(found)]
         heaviest = np.argsort(-theirs.astype(np.float64), kind="stable")[:room]
         found = [found[i] for i in sorted(heaviest.tolist())]
     values = (*search.known, *found[:room])
-    return CategoryPlaces(values or (search.other,), search.other)
+    return CategoryCodec(values or (search.other,), search.other)

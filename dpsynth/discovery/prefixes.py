@@ -17,15 +17,15 @@ import numpy as np
 from dpsynth.discovery.questions import Door
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import PrefixSearch
-from dpsynth.domain.text_codec import TextPlaces, every_prefix
+from dpsynth.domain.text_codec import TextCodec, every_prefix
 from dpsynth.domain.text_patterns import alphabets, texts_of
 
 LEAST = 4.0
 """Standard deviations of its noise that the rows of a beginning exceed, if it is told apart further."""
 
 
-def prefixes_found(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextPlaces:
-    """Places of the beginnings, in the order of the pattern's characters.
+def prefixes_found(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextCodec:
+    """Codec of the beginnings, in the order of the pattern's characters.
 
     Args:
         door: the curator's answers.
@@ -37,8 +37,8 @@ def prefixes_found(door: Door, column: Column, search: PrefixSearch, price: Frac
     first = positions[: levels[0]]
     leaves = every_prefix(first, texts_of(first))
     for still, (shorter, longer) in zip(range(len(levels) - 1, 0, -1), pairwise(levels), strict=True):
-        places, part = TextPlaces(search.pattern, leaves), price / (len(levels) - 1)
-        counts, stddev = door.counts_under(column, places, part)
+        codec, part = TextCodec(search.pattern, leaves), price / (len(levels) - 1)
+        counts, stddev = door.counts_under(column, codec, part)
         ends = every_prefix(positions[shorter:longer], texts_of(positions[shorter:longer]))
         least = max(LEAST, sqrt(len(ends))) * stddev
         heavy = [
@@ -54,4 +54,4 @@ def prefixes_found(door: Door, column: Column, search: PrefixSearch, price: Frac
         leaves = tuple(
             prefix for leaf in leaves for prefix in ([leaf + e for e in ends] if leaf in chosen else [leaf])
         )
-    return TextPlaces(search.pattern, leaves)
+    return TextCodec(search.pattern, leaves)

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import Places
+from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 
 
@@ -24,10 +24,8 @@ class Door(Protocol):
         """Noise of counts: "gaussian" or "laplace"."""
         ...
 
-    def counts_under(
-        self, column: Column, places: Places, price: Fraction
-    ) -> tuple[NDArray[np.int64], float]:
-        """Noisy rows of each of some public places int64[places], and the noise's standard deviation.
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        """Noisy rows of each cell of a public partition, int64[cells], and the noise's standard deviation.
 
         Unusable and missing cells count nowhere.
         """

@@ -14,18 +14,16 @@ from dpsynth.discovery.partitions import values_found
 from dpsynth.discovery.prefixes import prefixes_found
 from dpsynth.discovery.quantiles import quantile_cuts
 from dpsynth.discovery.questions import Door
-from dpsynth.discovery.steps import even, places_of, public_ends
+from dpsynth.discovery.steps import codec_of, even, public_ends
 from dpsynth.discovery.tree import tree_cuts
-from dpsynth.domain.codec import Places
+from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.plan.searches import PlannedSearch
 
 
-def discover(
-    door: Door, columns: Sequence[Column], searches: Sequence[PlannedSearch]
-) -> Mapping[str, Places]:
-    """The places of the columns that are sought, by name.
+def discover(door: Door, columns: Sequence[Column], searches: Sequence[PlannedSearch]) -> Mapping[str, Codec]:
+    """The codecs of the columns that are sought, by name.
 
     Args:
         door: the curator's answers.
@@ -34,7 +32,7 @@ def discover(
     """
     named = {column.name: column for column in columns}
     ends: dict[str, tuple[Ends, list[Counted]]] = {}
-    found: dict[str, Places] = {}
+    found: dict[str, Codec] = {}
     for planned in searches:
         column, search = named[planned.column], named[planned.column].search
         if isinstance(search, ValueSearch):
@@ -55,7 +53,7 @@ def _bins(
     search: NumberSearch,
     known: tuple[Ends, list[Counted]] | None,
     price: Fraction,
-) -> Places:
+) -> Codec:
     """Bins between ends that are known by now."""
     ends, answers = known or (public_ends(search), [])
     if search.edges == "equal":
@@ -64,4 +62,4 @@ def _bins(
         cuts = quantile_cuts(door, column, search, ends, price)
     else:
         cuts = tree_cuts(door, column, search, ends, answers, price)
-    return places_of(search, cuts)
+    return codec_of(search, cuts)

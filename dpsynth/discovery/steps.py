@@ -3,7 +3,7 @@
 Cuts are rising whole numbers: bin i holds the steps from cuts[i] to cuts[i + 1] - 1. So a bin for one value,
 and where a bin ends, are exact whatever the decimals.
 
-Invariant: any cuts of two or more steps make bins that ``NumericPlaces`` takes, each of them with a value.
+Invariant: any cuts of two or more steps make bins that ``NumericCodec`` takes, each of them with a value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import ceil, floor, inf, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
 
 Cuts = NDArray[np.int64]
@@ -26,7 +26,7 @@ _ROUND = [digit * 10**k for k in range(17) for digit in (1, 2, 5)]
 """Widths, and magnitudes: finer ones would hold less of a thin tail each."""
 
 
-def places_of(search: NumberSearch, cuts: Cuts) -> NumericPlaces:
+def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
     """The bins between cuts; values outside count in the first and last."""
     *starts, end = cuts.tolist()
     unit = 10**search.decimals
@@ -34,7 +34,7 @@ def places_of(search: NumberSearch, cuts: Cuts) -> NumericPlaces:
     # The last bin is closed: half a step more where its upper edge would be its lower one, or is no value.
     halves = 2 * end - (1 if search.integer or end - 1 == starts[-1] else 2)
     edges.append(max(halves / (2 * unit), nextafter(edges[-1], inf)))
-    return NumericPlaces(tuple(edges), search.decimals, search.integer, search.form)
+    return NumericCodec(tuple(edges), search.decimals, search.integer, search.form)
 
 
 def public_ends(search: NumberSearch) -> tuple[int, int]:

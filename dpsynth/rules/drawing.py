@@ -173,7 +173,7 @@ class _Drawing:
             c: pa.repeat(found.values[c], rows) if c in found.codes else column.decode(codes[c], self.rng)
             for c, column in checks.columns.items()
         }
-        values = {c: v.cast(checks.columns[c].places.arrow_type) for c, v in values.items()}
+        values = {c: v.cast(checks.columns[c].codec.arrow_type) for c, v in values.items()}
         return Batch(codes, values)
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
@@ -189,13 +189,13 @@ class _Drawing:
         return Batch(codes, values), bad
 
     def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
-        """Places with those of tied columns decided, and the rows whose place has no partner."""
+        """Codec with those of tied columns decided, and the rows whose place has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
         columns = self.checks.columns
         for tie, partner in self._ties:
             left, right = codes[tie.left], codes[tie.right]
-            both = (left < len(partner)) & (right < len(columns[tie.right].places.labels))
+            both = (left < len(partner)) & (right < len(columns[tie.right].codec.labels))
             found = partner[np.where(both, left, 0)]
             alone |= both & (found == NONE)
             codes[tie.right] = np.where(both & (found != NONE), found, right)

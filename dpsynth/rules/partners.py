@@ -56,7 +56,7 @@ def partners_of(
     rules: Rules, layout: Layout, grids: Sequence[Grid], marginal: Marginal
 ) -> tuple[tuple[Tie, Codes], ...]:
     """Each tie with the partners of its left column's places, in the order of the rules' ties."""
-    sizes = {c.name: len(c.places.labels) for c in layout.columns}
+    sizes = {c.name: len(c.codec.labels) for c in layout.columns}
     found = []
     for tie in rules.ties:
         pair = (tie.left, tie.right)

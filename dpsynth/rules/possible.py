@@ -1,11 +1,11 @@
-"""What a formula may come to in a row of which only the places are known.
+"""Possible values of a formula in a row of which only the cells are known.
 
-Every value within a place is reckoned with: numbers and moments lie between the place's ends, and arithmetic
-goes from ends to ends (Moore 1966). Where each place of all columns is one value, the formula itself is
-computed. Columns are taken to be free of each other within their places, so what comes out may be too much,
+Every value within a cell is reckoned with: numbers and moments lie between the cell's ends, and arithmetic
+goes from ends to ends (Moore 1966). Where each cell of all columns is one value, the formula itself is
+computed. Columns are taken to be free of each other within their cells, so what comes out may be too much,
 never too little.
 
-Invariant: a value that a formula takes in some row of some places is among those found for these places.
+Invariant: a value that a formula takes in some row of some cells is among those found for these cells.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.calendar_codec import CalendarPlaces
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.cell_values import Intervals, Truths
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
-from dpsynth.domain.duration_codec import DurationPlaces
 from dpsynth.domain.expression import COMPARISONS, Expression, Literal, Reference, references
 from dpsynth.domain.formula_kinds import (
     MOMENTS,
@@ -35,8 +33,6 @@ from dpsynth.domain.formula_kinds import (
 )
 from dpsynth.domain.formulas import Operand, microseconds, value_of
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_codec import NumericPlaces
-from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.rules.ranges import (
     NO,
     YES,
@@ -65,7 +61,7 @@ _FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hou
 
 
 def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possible:
-    """What a formula may come to in each cell, that is each combination of places.
+    """Possible values of a formula in each combination of the columns' cells.
 
     Args:
         formula: over modelled columns, and derived ones computed from these.
@@ -82,7 +78,7 @@ class _Cells:
         parts = {part.name: part for part in layout.parts}
         self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
         self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
-        self._single = {n for n, column in self._columns.items() if _single(column)}
+        self._single = {n for n, column in self._columns.items() if column.codec.cell_values.single}
 
     def _kind(self, formula: Expression) -> Kind:
         return kind_of(formula, self._layout.kinds)
@@ -134,7 +130,7 @@ class _Cells:
         return arithmetic(name, parts, ranges)
 
     def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
-        """The one value of each combination of columns whose places are single values."""
+        """The one value of each combination of columns whose cells are single values."""
         sizes = [self._columns[name].size for name in roots]
         rows = prod(sizes)
         grid = np.indices(sizes).reshape(len(roots), rows)
@@ -142,7 +138,7 @@ class _Cells:
         for name, codes in zip(roots, grid, strict=True):
             column = self._columns[name]
             values = column.decode(np.arange(column.size), np.random.default_rng(0))
-            texts = column.places.text(values)
+            texts = column.codec.text(values)
             spots = pa.array(codes)
             operands[name] = Operand(self._layout.kinds[name], values.take(spots), texts.take(spots))
         for derived in self._layout.in_turn():
@@ -172,38 +168,23 @@ class _Cells:
         if name in self._derived:
             return self._derived_range(self._derived[name])
         column = self._columns[name]
-        places, size = column.places, column.size
-        values = np.arange(size) < len(places.labels)
+        size, cells = column.size, len(column.codec.labels)
+        values = np.arange(size) < cells
         held = self._on_axis(name, values)
         gone = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
-        if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
-            padding = (0, size - len(places.labels))
-            low, high = (self._on_axis(name, np.pad(end, padding)) for end in places.ends)
-            return Range(low, high, held, gone)
-        if isinstance(places, BooleanPlaces):
-            codes = self._on_axis(name, np.arange(size))
-            return Truth(codes == 1, codes == 0, gone)
-        if isinstance(places, CategoryPlaces) and places.arrow_type == pa.int64():
-            numbers = self._on_axis(
-                name, np.pad(np.array(places.values, float), (0, size - len(values[values])))
-            )
-            return Range(numbers, numbers, held, gone)
-        if isinstance(places, CategoryPlaces):
-            texts = np.array([*places.labels, *[""] * (size - len(places.labels))], dtype=object)
+        found = column.codec.cell_values
+
+        def padded(of_cells: NDArray[D]) -> NDArray[D]:
+            return self._on_axis(name, np.pad(of_cells, (0, size - cells)))
+
+        if isinstance(found, Intervals):
+            return Range(padded(found.low), padded(found.high), held, gone)
+        if isinstance(found, Truths):
+            return Truth(padded(found.true), padded(~found.true), gone)
+        if found.exact is not None:
+            texts = np.array([*found.exact, *[""] * (size - cells)], dtype=object)
             return exactly(self._on_axis(name, texts), held)
-        if isinstance(places, TextPlaces):
-            return self._beginning(name, places, held, gone)
-        return any_word([Truth(held, held, gone)])
-
-    def _beginning(self, name: str, places: TextPlaces, held: Mask, gone: Mask) -> Word:
-        codes = self._on_axis(name, np.arange(self._columns[name].size))
-
-        def may(text: str) -> tuple[Mask, Mask]:
-            if text == places.other:
-                return held, held
-            return held & (codes == int(places.encode(pa.array([text]))[0])), held
-
-        return Word(may, held, gone)
+        return Word(lambda text: (held & padded(found.holding(text)), held), held, gone)
 
     def _derived_range(self, derived: Derived) -> Possible:
         found = self.of(derived.formula)
@@ -244,14 +225,6 @@ class _Cells:
         if sign == "!=" and not isinstance(a, Range):
             yes, no = no, yes
         return Truth(held & yes, held & no, gone)
-
-
-def _single(column: Column) -> bool:
-    """Whether every place of a column is one value."""
-    places = column.places
-    if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
-        return bool((places.ends[0] == places.ends[1]).all())
-    return isinstance(places, CategoryPlaces | BooleanPlaces)
 
 
 def _literal(formula: Literal) -> Possible:

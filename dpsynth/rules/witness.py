@@ -103,9 +103,9 @@ def _walk(checks: Checks) -> Witness | None:
     def drawn(name: str, where: NDArray[np.float64]) -> Codes:
         """A place for each share of the column's places that stand before it; missing now and then."""
         column = checks.columns[name]
-        codes = (where * len(column.places.labels)).astype(np.int64)
-        if name in vague and column.size > len(column.places.labels):
-            codes[rng.random(len(where)) < 1 / 3] = len(column.places.labels)
+        codes = (where * len(column.codec.labels)).astype(np.int64)
+        if name in vague and column.size > len(column.codec.labels):
+            codes[rng.random(len(where)) < 1 / 3] = len(column.codec.labels)
         return codes
 
     # In half of the rows all columns stand at about the same height, in some order: so do those of orders.

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Places
+from dpsynth.domain.codec import INVALID, Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, Search
 
 
@@ -49,19 +49,15 @@ class FakeDoor:
         assert isinstance(price, Fraction) and price > 0, (kind, price)
         self.asked.append((kind, detail, price))
 
-    def counts_under(
-        self, column: Column, places: Places, price: Fraction
-    ) -> tuple[NDArray[np.int64], float]:
-        self._pay("counts", tuple(places.facts.items()) or places.labels, price)
-        cells = len(places.labels)
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        self._pay("counts", tuple(codec.schema.items()) or codec.labels, price)
+        cells = len(codec.labels)
         stddev = 0.0 if self.exact else 1 / sqrt(2 * price)
         if self.wild is not None:
             return self.wild(cells), stddev
-        numeric = isinstance(places, NumericPlaces)
-        codes = (
-            places.places_of(self.values) if numeric else places.encode(pa.array(self.values, pa.string()))
-        )
-        counts = np.bincount(codes[codes != NOWHERE], minlength=cells)
+        numeric = isinstance(codec, NumericCodec)
+        codes = codec.codes_of(self.values) if numeric else codec.encode(pa.array(self.values, pa.string()))
+        counts = np.bincount(codes[codes != INVALID], minlength=cells)
         if self.exact:
             return counts, stddev
         if self.noise == "gaussian":
@@ -99,7 +95,7 @@ class FakeDoor:
 
 def sought(search: Search, **more) -> Column:
     """A column whose places are to be found."""
-    return Column("x", NumericPlaces((0.0, 1.0), 0, integer=False), search=search, **more)
+    return Column("x", NumericCodec((0.0, 1.0), 0, integer=False), search=search, **more)
 
 
 def number_search(edges="tree", bins=32, ends=(None, None), decimals=0, integer=None) -> NumberSearch:

@@ -14,7 +14,7 @@ from discovery.fake_door import FakeDoor, number_search, sought
 from discovery.real_columns import distance
 
 from dpsynth.discovery import discover
-from dpsynth.discovery.steps import even, places_of
+from dpsynth.discovery.steps import codec_of, even
 from dpsynth.plan.searches import planned_searches
 from dpsynth.starter.examples import write_example
 
@@ -32,8 +32,8 @@ def distances(values, decimals, edges="tree"):
         discover(FakeDoor(values, np.random.default_rng(seed)), [column], plan)["x"] for seed in range(5)
     ]
     ends = int(np.floor(values.min())) * unit, int(np.ceil(values.max())) * unit
-    declared = places_of(search, even(*ends, 32))
-    return np.mean([distance(values, places) for places in found]), distance(values, declared)
+    declared = codec_of(search, even(*ends, 32))
+    return np.mean([distance(values, codec) for codec in found]), distance(values, declared)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="DPSYNTH_DATA names no folder of real tables")

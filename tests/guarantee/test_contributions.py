@@ -14,11 +14,11 @@ from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Contributions, Curator, Terms, load_rows, load_table, noise
 from dpsynth.curator import unbounded_door as module
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 
 KEY = b"k" * 32
-COLUMNS = [Column("a", CategoryPlaces(("x", "y")))]
+COLUMNS = [Column("a", CategoryCodec(("x", "y")))]
 KINDS = [("zcdp", "gaussian"), ("zcdp", "laplace"), ("pure", "laplace"), ("gdp", "gaussian")]
 ADD, REPLACE = Neighbours("add_remove", "who", 50), Neighbours("replace_one", "who", 50)
 MOST = 3

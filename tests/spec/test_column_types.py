@@ -63,7 +63,7 @@ def encoded(column, *cells):
     ],
 )
 def test_the_places_of_each_type(load_column, declared, places, first, last):
-    labels = load_column(declared).places.labels
+    labels = load_column(declared).codec.labels
     assert (len(labels), labels[0], labels[-1]) == (places, first, last)
 
 
