@@ -34,7 +34,7 @@ class ToldApart:
 
 
 Rule = bool | tuple[str, ...] | ToldApart
-"""Whether missing has a place; or what means missing beside the empty cell."""
+"""True or false: whether missing has a code; or what means missing beside the empty cell."""
 
 
 @dataclass(frozen=True)

@@ -160,19 +160,19 @@ def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMa
 
 
 def _codes(column: Column, texts: Iterable[str]) -> list[int | None]:
-    """The place that each text names: a place's label, a value in it, or what means missing."""
+    """The code that each text names: a cell's label, a value in it, or what means missing."""
     listed = list(texts)
     labels = {label: i for i, label in enumerate(column.labels)}
     cells = pa.array(listed, pa.string())
     valued = column.values_of(cells)
-    places, codes = column.codec.encode(valued), column.encode(cells)
+    held, codes = column.codec.encode(valued), column.encode(cells)
     missing = valued.is_null().to_pylist()
     found: list[int | None] = []
-    for text, place, code, gone in zip(listed, places.tolist(), codes.tolist(), missing, strict=True):
+    for text, value, code, gone in zip(listed, held.tolist(), codes.tolist(), missing, strict=True):
         if text in labels:
             found.append(labels[text])
         else:
             found.append(
-                code if place != INVALID or (gone and column.size > len(column.codec.labels)) else None
+                code if value != INVALID or (gone and column.size > len(column.codec.labels)) else None
             )
     return found

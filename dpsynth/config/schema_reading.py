@@ -17,6 +17,8 @@ from dpsynth.config.yaml_reader import Value
 
 _HUGE = 10**20
 _SPAN = ("unit", "min", "max", "format")
+_START = "0000-01-01T00:00"
+"""What follows a year, month or hour to make a moment of it that the grammar takes."""
 
 
 def value_labels(listed: Value) -> list[str]:
@@ -29,7 +31,14 @@ def spanned(described: Described, kind: str) -> Declared | None:
     """A column of moments or durations of one kind: unit, ends and format."""
     if described.get("type") != kind:
         return None
-    return {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
+    found: Declared = {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
+    whole = {"date": len("2020-01-31"), "datetime": len("2020-01-31T13:45")}.get(kind, 0)
+    for key in ("min", "max"):
+        end = found.get(key)
+        if isinstance(end, str):
+            # A format without days or minutes has ends without them.
+            found[key] = end + _START[len(end) : whole]
+    return found
 
 
 def named_values(described: Described, kind: str) -> Declared | None:

@@ -3,7 +3,7 @@
 Values that many units have are named by partition selection. Where more are named than there may be, they
 are counted with what was kept back for that, and the heaviest stay; all others count as other.
 
-Invariant: the values known beforehand are places whatever is found, and come first.
+Invariant: the values known beforehand are cells whatever is found, and come first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT_BACK = Fraction(1, 5)
 def values_found(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
 ) -> CategoryCodec:
-    """The values known, those found in the order of their texts, and a place for all others.
+    """The values known, those found in the order of their texts, and a cell for all others.
 
     Args:
         door: the curator's answers.
@@ -34,7 +34,7 @@ def values_found(
         delta: of naming values.
     """
     named = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
-    # A value that is called like the place of others, or of missing cells, could not be told from it.
+    # A value that is called like the cell of others, or of missing cells, could not be told from it.
     taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
     found = sorted({value for value in named if value not in taken})
     room = max(0, search.most - len(search.known))

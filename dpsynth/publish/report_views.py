@@ -123,8 +123,8 @@ def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
     )
     numeric = column.codec.ordered and len(column.codec.labels) > _HISTOGRAM_FROM
     if numeric:
-        places = len(column.codec.labels)
-        return OneWayView(statistic, shared, bars[places:], bars, bars[:places])
+        cells = len(column.codec.labels)
+        return OneWayView(statistic, shared, bars[cells:], bars, bars[:cells])
     if len(bars) > _BARS_SHOWN:
         largest = sorted(bars, key=lambda bar: bar.length, reverse=True)[:_LARGEST_SHOWN]
         return OneWayView(statistic, shared, tuple(largest), bars, ())

@@ -57,7 +57,7 @@ class Checks:
         pairs = ((c, of.get(c.number)) for c in self.rules.conditions)
         return tuple((c, grid) for c, grid in pairs if grid is None or not grid.decided)
 
-    def bad_places(self, codes: Mapping[str, Codes]) -> Bad:
+    def bad_cells(self, codes: Mapping[str, Codes]) -> Bad:
         """Which rows violate a condition whatever their values."""
         bad = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         for grid in self.grids:

@@ -1,8 +1,8 @@
 """A table of which every row obeys the rules.
 
-What a rule computes is computed: a tied column's place from the place of the other, and sums from their
-parts. Rows that violate a rule by what lies within their places have those values drawn again, so that
-the model's places stay as they are; all others are drawn again as a whole, so that they follow the
+What a rule computes is computed: a tied column's cell from the cell of the other, and sums from their
+parts. Rows that violate a rule by what lies within their cells have those values drawn again, so that
+the model's cells stay as they are; all others are drawn again as a whole, so that they follow the
 model's distribution given the rules. What is left after some rounds are copies of rows that obey; and if
 there are none, of one row that was found without a model.
 
@@ -28,7 +28,7 @@ from dpsynth.rules.rule import Rules, Tie
 from dpsynth.rules.witness import Witness, witness_of
 
 VALUE_ROUNDS = 8
-"""How often values are drawn again within their places."""
+"""How often values are drawn again within their cells."""
 _HOPELESS = 0.95
 """The share of rows that are still wrong from which this is given up."""
 ROW_ROUNDS = 24
@@ -45,7 +45,7 @@ Draw = Callable[[int], dict[str, Codes]]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows: their places, and the values of every modelled column."""
+    """Rows: their cells, and the values of every modelled column."""
 
     codes: dict[str, Codes]
     values: dict[str, pa.Array]
@@ -82,11 +82,11 @@ def obeying(
 
     Args:
         rules: of the layout.
-        layout: what the table consists of; all places found.
+        layout: what the table consists of; all cells found.
         rows: how many.
         draw: draws rows from the model.
         marginal: the model's marginals, which say what tied values go together.
-        rng: decides the values within a place.
+        rng: decides the values within a cell.
 
     Raises:
         DpsynthError: no row that obeys the rules was found.
@@ -95,7 +95,7 @@ def obeying(
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
-    """A row of a table whose places were found that obeys the rules.
+    """A row of a table whose cells were found that obeys the rules.
 
     Raises:
         DpsynthError: none was found.
@@ -123,7 +123,7 @@ class _Drawing:
 
     @cached_property
     def _pins(self) -> Mapping[str, pa.Array]:
-        """The one value of each place, for columns that are tied."""
+        """The one value of each cell, for columns that are tied."""
         columns = self.checks.columns
         return {
             name: columns[name].decode(np.arange(columns[name].size), self.rng)
@@ -180,7 +180,7 @@ class _Drawing:
         """Values of rows, and which rows violate a rule for all that was done."""
         checks = self.checks
         codes, alone = self._tied(codes)
-        bad = checks.bad_places(codes) | alone
+        bad = checks.bad_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.bad_values(codes, values), unfit))
@@ -189,7 +189,7 @@ class _Drawing:
         return Batch(codes, values), bad
 
     def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
-        """Codec with those of tied columns decided, and the rows whose place has no partner."""
+        """Codes with those of tied columns decided, and the rows whose cell has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
         columns = self.checks.columns
@@ -209,7 +209,7 @@ class _Drawing:
     def _within_places(
         self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
     ) -> tuple[dict[str, pa.Array], Codes]:
-        """Values with those of rows that violate a rule drawn again within their places; rows still wrong."""
+        """Values with those of rows that violate a rule drawn again within their cells; rows still wrong."""
         checks = self.checks
         loose = [c for c in checks.loose if c not in self._pins]
         needed = (*checks.loose, *checks.rules.sums)

@@ -1,4 +1,4 @@
-"""Where rules are decided by places alone: combinations of places that no row may have.
+"""Where rules are decided by cells alone: combinations of cells that no row may have.
 
 Invariant: a combination is shut only if every row in it violates a rule, and open for good only if none does.
 """
@@ -24,7 +24,7 @@ OBEYED, VIOLATED, DEPENDS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """What a condition says of each combination of places.
+    """What a condition says of each combination of cells.
 
     Attributes:
         number: of the rule.
@@ -43,7 +43,7 @@ class Grid:
 
     @property
     def decided(self) -> bool:
-        """Whether places decide in every row."""
+        """Whether cells decide in every row."""
         return not (self.state == DEPENDS).any()
 
     def of(self, codes: Mapping[str, Codes]) -> NDArray[np.int8]:

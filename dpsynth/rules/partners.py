@@ -55,7 +55,7 @@ def partners(rows: NDArray[np.float64], shut: NDArray[np.bool_], both: bool) -> 
 def partners_of(
     rules: Rules, layout: Layout, grids: Sequence[Grid], marginal: Marginal
 ) -> tuple[tuple[Tie, Codes], ...]:
-    """Each tie with the partners of its left column's places, in the order of the rules' ties."""
+    """Each tie with the partners of its left column's cells, in the order of the rules' ties."""
     sizes = {c.name: len(c.codec.labels) for c in layout.columns}
     found = []
     for tie in rules.ties:

@@ -99,7 +99,7 @@ class Rules:
 
     @cached_property
     def pinned(self) -> frozenset[str]:
-        """Columns of which each place has one value: both of a tie that holds both ways, right of others."""
+        """Columns of which each cell has one value: both of a tie that holds both ways, right of others."""
         return frozenset(c for tie in self.ties for c in (tie.left, tie.right)[0 if tie.both else 1 :])
 
     def names(self, formula: Expression, *, into_sums: bool = True) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ _GREED = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A row that obeys, in the columns that rules are about: its places, and its values."""
+    """A row that obeys, in the columns that rules are about: its cells, and its values."""
 
     codes: Mapping[str, int]
     values: Mapping[str, pa.Scalar]
@@ -101,7 +101,7 @@ def _walk(checks: Checks) -> Witness | None:
     of = [[c for c in rules.columns(n) if c not in rules.sums] for n in range(len(rules.written))]
 
     def drawn(name: str, where: NDArray[np.float64]) -> Codes:
-        """A place for each share of the column's places that stand before it; missing now and then."""
+        """A cell for each share of the column's cells that stand before it; missing now and then."""
         column = checks.columns[name]
         codes = (where * len(column.codec.labels)).astype(np.int64)
         if name in vague and column.size > len(column.codec.labels):
@@ -149,7 +149,7 @@ def _walk(checks: Checks) -> Witness | None:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Rows on their way: their places, which rules each breaks, bool[rules, rows], and how many."""
+    """Rows on their way: their cells, which rules each breaks, bool[rules, rows], and how many."""
 
     codes: dict[str, Codes]
     broken: NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """The domain.json of mbi (private-pgm): each column's number of codes, and nothing else.
 
-The tables that come with one hold codes from 0. They are read as whole numbers, one place a code.
+The tables that come with one hold codes from 0. They are read as whole numbers, one cell a code.
 """
 
 from __future__ import annotations

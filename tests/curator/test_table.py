@@ -136,5 +136,5 @@ def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
 
 
 def test_a_grouping_of_another_table_is_refused():
-    with pytest.raises(ValueError, match="other places"):
+    with pytest.raises(ValueError, match="other cells"):
         random_table(8, 5).recoded(Grouping({"wide": np.zeros(299, dtype=int)}))
