@@ -184,7 +184,7 @@ class _Drawing:
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.bad_values(codes, values), unfit))
-        values, still = self._within_places(codes, values, wrong)
+        values, still = self._within_cells(codes, values, wrong)
         bad[still] = True
         return Batch(codes, values), bad
 
@@ -206,7 +206,7 @@ class _Drawing:
             return self._pins[name].take(pa.array(codes))
         return self.checks.columns[name].decode(codes, self.rng)
 
-    def _within_places(
+    def _within_cells(
         self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
     ) -> tuple[dict[str, pa.Array], Codes]:
         """Values with those of rows that violate a rule drawn again within their cells; rows still wrong."""
