@@ -1,4 +1,4 @@
-"""A declared column becomes the bins and places that its declaration says, exactly."""
+"""A declared column becomes the bins and cells that its declaration says, exactly."""
 
 import numpy as np
 import pyarrow as pa
