@@ -6,7 +6,7 @@
 The spending columns of RAND (from the package statsmodels), and the capital gains and losses of Adult where
 its file is given. Each release has some more columns, so the budget is shared as in earnest. Bins: 32 of one
 width between public ends; 32 or 12 that grow between the same (`edges: log`); found with budget between them
-(`edges: tree`). Inside a bin values are its middle, even (`within: even`) or sloped (the default).
+(`edges: tree`). Inside a bin values are its middle, uniform (`within: uniform`) or linear (the default).
 
 Releases run in this process, by `dpsynth.release`, and the codes that are drawn in each are decoded in all
 ways. Prints for each epsilon the error of each figure in per cent of the real one, the median over the
@@ -32,14 +32,14 @@ from coded_tables import markdown
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.domain import numeric_codec as numeric_places
+from dpsynth.domain import numeric_codec
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout, Part
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 
 FIGURES = ("mean", "90 %", "99 %")
-DECODINGS = ("middle", "even", "sloped")
+DECODINGS = ("middle", "uniform", "linear")
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ def released(table: Table, unit: str, epsilon: str, bins: str, work: Path) -> ND
     made: list[pa.Table] = []
 
     def decoded(self: Layout, codes: Mapping[str, Codes], rng: np.random.Generator) -> pa.Table:
-        even = Layout(tuple(unsloped(part) for part in self.parts))
-        with patch.object(numeric_places, "drawn_between", middle):
-            made.append(decode(even, codes, rng))
-        made.append(decode(even, codes, rng))
+        flat = Layout(tuple(uniform(part) for part in self.parts))
+        with patch.object(numeric_codec, "drawn_between", middle):
+            made.append(decode(flat, codes, rng))
+        made.append(decode(flat, codes, rng))
         made.append(decode(self, codes, rng))
         return made[-1]
 
@@ -145,10 +145,10 @@ def released(table: Table, unit: str, epsilon: str, bins: str, work: Path) -> ND
     return np.array([[figures(t.column(name).to_pandas()) for name in table.skewed] for t in made])
 
 
-def unsloped(part: Part) -> Part:
-    """A column as `within: even` has it."""
-    if isinstance(part, Column) and isinstance(part.places, NumericPlaces):
-        return replace(part, places=replace(part.places, slopes=()))
+def uniform(part: Part) -> Part:
+    """A column as `within: uniform` has it."""
+    if isinstance(part, Column) and isinstance(part.codec, NumericCodec):
+        return replace(part, codec=replace(part.codec, slopes=()))
     return part
 
 

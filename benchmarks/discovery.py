@@ -156,7 +156,7 @@ def config_of(table: Table, way: str, epsilon: str, ledger: Path) -> dict[str, o
 
 
 class Grid:
-    """Places to compare two tables in, made from the real one."""
+    """Codec to compare two tables in, made from the real one."""
 
     def __init__(self, real: pd.DataFrame) -> None:
         """Cut numbers with more than 24 values into bins of about as many rows each."""

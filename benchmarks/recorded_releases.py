@@ -46,7 +46,7 @@ import pyarrow.parquet as pq
 import dpsynth
 from dpsynth.config import Spec, compiled
 
-RENAMED_YAML: Mapping[str, str] = {}
+RENAMED_YAML: Mapping[str, str] = {"within: sloped": "within: linear", "within: even": "within: uniform"}
 """Pieces of a recorded config, and what they are called now: ``{"within: sloped": "within: ..."}``."""
 RENAMED_KEYS: Mapping[str, str] = {}
 """Keys of a recorded manifest, columns of statistics and measurements, and what they are called now."""
@@ -146,8 +146,8 @@ columns:
     decimals: 2
     format: {thousands: " ", decimal: ",", suffix: " €"}
     missing: {apart: [refused, unknown], markers: ["?"]}
-  bonus: {type: number, min: -100, max: 100, bins: 4, decimals: 1, missing: false, within: even}
-  spent: {type: number, min: 0, max: 100000, edges: log, bins: 12, decimals: 2, within: sloped}
+  bonus: {type: number, min: -100, max: 100, bins: 4, decimals: 1, missing: false, within: uniform}
+  spent: {type: number, min: 0, max: 100000, edges: log, bins: 12, decimals: 2, within: linear}
   grade: {type: ordered, values: [low, mid, high], missing: n/a}
   town: {type: category, values: [Ay, Bo], other: elsewhere}
   member: {type: boolean, values: ["no", "yes"], missing: false}

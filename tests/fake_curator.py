@@ -13,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import PURE, ZCDP, Measure
-from dpsynth.domain.codec import NOWHERE, Places
+from dpsynth.domain.codec import INVALID, Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.estimates import Estimates
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
 from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, Search
 from dpsynth.domain.workload import Workload
 from dpsynth.model import estimate
@@ -219,20 +219,18 @@ class FakeCurator:
             found.append(None if lost else Measurement(clique, exact + noise, self.noise, scale))
         return found
 
-    def counts_under(
-        self, column: Column, places: Places, price: Fraction
-    ) -> tuple[NDArray[np.int64], float]:
+    def counts_under(self, column: Column, places: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
         self._pay("counts", tuple(places.facts.items()) or places.labels, price)
         cells = len(places.labels)
         scale = self.scale(price)
         stddev = 0.0 if self.exact else self._stddev(scale)
         if self.wild_answers is not None:
             return self.wild_answers(cells), stddev
-        numeric = isinstance(places, NumericPlaces)
+        numeric = isinstance(places, NumericCodec)
         codes = (
             places.places_of(self.values) if numeric else places.encode(pa.array(self.values, pa.string()))
         )
-        counts = np.bincount(codes[codes != NOWHERE], minlength=cells)
+        counts = np.bincount(codes[codes != INVALID], minlength=cells)
         return (counts if self.exact else counts + self._drawn(scale, (cells,))), stddev
 
     def medians(
@@ -288,7 +286,7 @@ def problem_of(
 
 def sought(search: Search, **more) -> Column:
     """A column whose places are to be found."""
-    return Column("x", NumericPlaces((0.0, 1.0), 0, integer=False), search=search, **more)
+    return Column("x", NumericCodec((0.0, 1.0), 0, integer=False), search=search, **more)
 
 
 def number_search(edges="tree", bins=32, ends=(None, None), decimals=0, integer=None) -> NumberSearch:

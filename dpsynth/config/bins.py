@@ -1,4 +1,4 @@
-"""How many places a column may have, and bins as people declare them.
+"""The largest domain of a column, and bins as people declare them.
 
 Invariant: bins follow from the declaration alone, by exact arithmetic.
 """
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Number, Whole
 from dpsynth.config.section import refused
 
-MAX_PLACES = 10_000
+MAX_DOMAIN_SIZE = 10_000
 ONE_A_VALUE = 128
 DEFAULT_BINS = 32
 BOUNDS_HELP = (
@@ -27,8 +27,9 @@ EDGES_HELP = (
     "otherwise equal."
 )
 WITHIN_HELP = (
-    "How values are drawn inside a bin. sloped: small ones more often where counts fall from bin to bin, "
-    "large ones where they rise; it costs nothing. even: all as often."
+    "Density of the values inside a bin. linear: it follows the counts of the bins beside it, on a straight "
+    "line through logarithms, so that small values are more frequent where counts fall from bin to bin; it "
+    "costs nothing. uniform: all values are equally frequent."
 )
 
 
@@ -43,12 +44,12 @@ class Bins(Checked):
         if value is None:
             raise refused(EMPTY)
         if not isinstance(value, list | tuple):
-            number = Whole(at_least="1", at_most=str(MAX_PLACES), advice="or a list of rising edges")
+            number = Whole(at_least="1", at_most=str(MAX_DOMAIN_SIZE), advice="or a list of rising edges")
             return number.check(value)
         if len(value) < 2:
             raise refused("must be a number of bins, or a list of at least two rising edges")
-        if len(value) > MAX_PLACES + 1:
-            raise refused(f"must have at most {MAX_PLACES:,} bins")
+        if len(value) > MAX_DOMAIN_SIZE + 1:
+            raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} bins")
         edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
         for i in range(1, len(edges)):
             if edges[i] <= edges[i - 1]:
@@ -63,5 +64,10 @@ class Bins(Checked):
 
     def json_schema(self) -> JsonSchema:
         """An integer or a list of edges."""
-        edges = {"type": "array", "items": self.edge.json_schema(), "minItems": 2, "maxItems": MAX_PLACES + 1}
-        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_PLACES}, edges]}
+        edges = {
+            "type": "array",
+            "items": self.edge.json_schema(),
+            "minItems": 2,
+            "maxItems": MAX_DOMAIN_SIZE + 1,
+        }
+        return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_DOMAIN_SIZE}, edges]}

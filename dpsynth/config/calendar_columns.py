@@ -8,16 +8,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.missing import MISSING_HELP, Missing, check_default
 from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text
+from dpsynth.config.schema_reading import spanned
 from dpsynth.config.section import Later, Section, refused
-from dpsynth.domain.calendar_codec import UNITS, CalendarPlaces, fine_enough, unit_number
+from dpsynth.domain.calendar_codec import UNITS, CalendarCodec, fine_enough, unit_number
+from dpsynth.domain.column import Column
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
 
@@ -87,20 +90,20 @@ def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.date
 
 
 def _unit(form: MomentFormat, unit: str | None, first: int, last: int, choices: tuple[str, ...]) -> str:
-    """The declared unit; or the finest of at most so many places, otherwise the coarsest."""
+    """The declared unit; or the finest of at most so many cells, otherwise the coarsest."""
     ends: Moments = np.array([first, last]).astype(f"M8[{form.grain}]")
 
-    def places(of: str) -> int:
+    def cells(of: str) -> int:
         low, high = unit_number(ends, of).tolist()
         return int(high - low + 1)
 
     able = [u for u in choices if fine_enough(form.grain, u)]
     if unit is None:
-        return next((u for u in reversed(able) if places(u) <= ONE_A_VALUE), able[0])
+        return next((u for u in reversed(able) if cells(u) <= ONE_A_VALUE), able[0])
     if unit not in able:
         raise refused(f"is finer than the format {form.pattern}; use {', '.join(able)}", "unit")
-    if places(unit) > MAX_PLACES:
-        words = f"makes {places(unit):,} places, more than {MAX_PLACES:,}; use a coarser unit"
+    if cells(unit) > MAX_DOMAIN_SIZE:
+        words = f"makes {cells(unit):,} cells, more than {MAX_DOMAIN_SIZE:,}; use a coarser unit"
         raise refused(words, "unit")
     return unit
 
@@ -115,6 +118,8 @@ _UNIT_HELP = (
 
 class DateColumn(Section):
     """Calendar dates. Days before min or after max count as min or max."""
+
+    STAND_INS: ClassVar[Declared] = {"min": "2020-01-01", "max": "2020-01-02"}
 
     type: Literal["date"] = Field(description="Kind of column.")
     min: Annotated[str, Moment("date")] | None = Field(default=None, description="First day, as YYYY-MM-DD.")
@@ -135,20 +140,31 @@ class DateColumn(Section):
     def _sound(self) -> Self:
         _check_ends("date", self.min, self.max, self.default)
         check_default(self.missing, self.default)
-        self.places()
+        self.codec()
         return self
 
-    def places(self) -> CalendarPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Unit, ends and format."""
+        return spanned(described, "date")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        return _places("date", self.format, self.min, self.max, self.unit, _DATE_UNITS)
+        return _codec("date", self.format, self.min, self.max, self.unit, _DATE_UNITS)
 
     def fallback(self) -> int:
         """The code of the default."""
-        return _fallback(self.places(), self.default)
+        return _fallback(self.codec(), self.default)
 
 
 class DatetimeColumn(Section):
     """Days with a time. Moments before min or after max count as min or max."""
+
+    STAND_INS: ClassVar[Declared] = {"min": "2020-01-01", "max": "2020-01-02"}
 
     type: Literal["datetime"] = Field(description="Kind of column.")
     min: Annotated[str, Moment("datetime")] | None = Field(
@@ -173,20 +189,31 @@ class DatetimeColumn(Section):
     def _sound(self) -> Self:
         _check_ends("datetime", self.min, self.max, self.default)
         check_default(self.missing, self.default)
-        self.places()
+        self.codec()
         return self
 
-    def places(self) -> CalendarPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Unit, ends and format."""
+        return spanned(described, "datetime")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        return _places("datetime", self.format, self.min, self.max, self.unit, UNITS)
+        return _codec("datetime", self.format, self.min, self.max, self.unit, UNITS)
 
     def fallback(self) -> int:
         """The code of the default."""
-        return _fallback(self.places(), self.default)
+        return _fallback(self.codec(), self.default)
 
 
 class TimeColumn(Section):
     """Times of day, from midnight to midnight."""
+
+    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["time"] = Field(description="Kind of column.")
     unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="What counts as one value.")
@@ -201,18 +228,27 @@ class TimeColumn(Section):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         check_default(self.missing, self.default)
-        self.places()
+        self.codec()
         return self
 
-    def places(self) -> CalendarPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Unit and format."""
+        return spanned(described, "time")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> CalendarCodec:
         """The units of a day."""
         form = _form("time", self.format)
         last = _grains(form, np.datetime64("1970-01-01T23:59:59.999999"))
-        return CalendarPlaces(form, _unit(form, self.unit, 0, last, _TIME_UNITS), 0, last)
+        return CalendarCodec(form, _unit(form, self.unit, 0, last, _TIME_UNITS), 0, last)
 
     def fallback(self) -> int:
         """The code of the default."""
-        return _fallback(self.places(), self.default)
+        return _fallback(self.codec(), self.default)
 
 
 def _check_ends(kind: MomentKind, low: str | None, high: str | None, default: str | None) -> None:
@@ -235,24 +271,24 @@ def _last(kind: MomentKind, text: str) -> np.datetime64:
     return moment
 
 
-def _places(
+def _codec(
     kind: MomentKind,
     pattern: str | None,
     low: str | None,
     high: str | None,
     unit: str | None,
     choices: tuple[str, ...],
-) -> CalendarPlaces:
+) -> CalendarCodec:
     assert low is not None and high is not None
     form = _form(kind, pattern)
     first, last = _read(kind, low), _last(kind, high)
     _short_years_suffice(form, first, last)
     ends = _grains(form, first), _grains(form, last)
-    return CalendarPlaces(form, _unit(form, unit, *ends, choices), *ends)
+    return CalendarCodec(form, _unit(form, unit, *ends, choices), *ends)
 
 
-def _fallback(places: CalendarPlaces, default: str | None) -> int:
+def _fallback(codec: CalendarCodec, default: str | None) -> int:
     if default is None:
         return 0
-    moment = _read(places.form.kind, default).astype(f"M8[{places.form.grain}]")
-    return int(places.places_of(np.array([moment]))[0])
+    moment = _read(codec.form.kind, default).astype(f"M8[{codec.form.grain}]")
+    return int(codec.codes_of(np.array([moment]))[0])

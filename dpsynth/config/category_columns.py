@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.bins import MAX_DOMAIN_SIZE
+from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.missing import (
     MISSING_HELP,
     Missing,
@@ -24,9 +25,11 @@ from dpsynth.config.missing import (
     markers_of,
 )
 from dpsynth.config.scalars import EMPTY, Checked, Flag, JsonSchema, Text, Whole
+from dpsynth.config.schema_reading import named_values, value_labels
 from dpsynth.config.section import Section, refused
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
-from dpsynth.domain.column import MISSING_LABEL, apart_label
+from dpsynth.config.yaml_reader import Value
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.domain.column import MISSING_LABEL, Column, apart_label
 from dpsynth.domain.search import ValueSearch
 
 _LARGEST_INTEGER = 10**15
@@ -45,8 +48,8 @@ class Categories(Checked):
             raise refused(EMPTY)
         if not isinstance(value, list | tuple) or not value:
             raise refused("must be a list of texts or whole numbers, such as [F, M]")
-        if len(value) > MAX_PLACES:
-            raise refused(f"must have at most {MAX_PLACES:,} categories")
+        if len(value) > MAX_DOMAIN_SIZE:
+            raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} categories")
         seen: set[str] = set()
         for i, item in enumerate(value):
             text = cell_text(item, "a category", i)
@@ -62,7 +65,13 @@ class Categories(Checked):
     def json_schema(self) -> JsonSchema:
         """A list of strings and integers."""
         items = {"type": ["string", "integer"]}
-        return {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_PLACES, "uniqueItems": True}
+        return {
+            "type": "array",
+            "items": items,
+            "minItems": 1,
+            "maxItems": MAX_DOMAIN_SIZE,
+            "uniqueItems": True,
+        }
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ class Cell(Checked):
 class CategoryColumn(Section):
     """One of a closed list of values."""
 
+    STAND_INS: ClassVar[Declared] = {}
+
     type: Literal["category"] = Field(description="Kind of column.")
     values: Annotated[tuple[str | int, ...], Categories()] | None = Field(
         default=None, description="All values, from public knowledge. Quote '?', '1.5', 'null' and 'true'."
@@ -101,7 +112,7 @@ class CategoryColumn(Section):
         description="true: find values besides those listed, with a part of the budget and of privacy.delta. "
         "Found is what many units have.",
     )
-    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_PLACES))] | None = Field(
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_DOMAIN_SIZE))] | None = Field(
         default=None,
         description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
     )
@@ -126,7 +137,7 @@ class CategoryColumn(Section):
         other = OTHER if self.other is None and self.open else self.other
         if other is not None and (other in means_missing or other == MISSING_LABEL):
             raise refused(f"must differ from what means missing; it is {other}", "other")
-        labels = self.places().labels
+        labels = self.codec().labels
         if self.default is not None and self.default not in labels:
             raise refused("must be one of the values", "default")
         return self
@@ -137,7 +148,7 @@ class CategoryColumn(Section):
                 raise refused("has no use without open: true", "most")
             return
         if self.missing is False:
-            words = "must not be false with open: true: unusable cells need a place that is known"
+            words = "must not be false with open: true: unusable cells need a code that is known"
             raise refused(words, "missing")
         if len(self.values or ()) >= self._most:
             raise refused(f"must be above {len(self.values or ())}, the number of values listed", "most")
@@ -146,15 +157,24 @@ class CategoryColumn(Section):
     def _most(self) -> int:
         return DEFAULT_MOST if self.most is None else self.most
 
-    def places(self) -> CategoryPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The labels, and that of all other values."""
+        return named_values(described, "category")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self, search=self.search())
+
+    def codec(self) -> CategoryCodec:
         """The categories in the order of the list; those to be found come after them."""
         search = self.search()
         if search is None:
             assert self.values is not None
-            return CategoryPlaces(self.values, self.other)
+            return CategoryCodec(self.values, self.other)
         taken = {*search.known, search.other}
         names = (name for i in count(1) if (name := f"(value {i})") not in taken)
-        return CategoryPlaces((*search.known, *islice(names, search.most - len(search.known))), search.other)
+        return CategoryCodec((*search.known, *islice(names, search.most - len(search.known))), search.other)
 
     def search(self) -> ValueSearch | None:
         """What is to be found, if anything is."""
@@ -164,11 +184,13 @@ class CategoryColumn(Section):
 
     def fallback(self) -> int:
         """The code of the default."""
-        return 0 if self.default is None else self.places().labels.index(self.default)
+        return 0 if self.default is None else self.codec().labels.index(self.default)
 
 
 class OrderedColumn(Section):
     """One of a closed list of values whose order means something: grades, sizes, degrees."""
+
+    STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["ordered"] = Field(description="Kind of column.")
     values: Annotated[tuple[str | int, ...], Categories()] = Field(
@@ -184,21 +206,30 @@ class OrderedColumn(Section):
     def _sound(self) -> Self:
         check_default(self.missing, self.default)
         _check_values(self.missing, self.values)
-        if self.default is not None and self.default not in self.places().labels:
+        if self.default is not None and self.default not in self.codec().labels:
             raise refused("must be one of the values", "default")
         return self
 
-    def places(self) -> CategoryPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The labels in their order."""
+        return named_values(described, "ordered")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> CategoryCodec:
         """The categories in their order."""
-        return CategoryPlaces(self.values, ordered=True)
+        return CategoryCodec(self.values, ordered=True)
 
     def fallback(self) -> int:
         """The code of the default."""
-        return 0 if self.default is None else self.places().labels.index(self.default)
+        return 0 if self.default is None else self.codec().labels.index(self.default)
 
 
 def _missing_labels(rule: Rule) -> tuple[str, ...]:
-    """Labels of the places of missing cells."""
+    """Labels of missing cells."""
     return () if rule is False else (MISSING_LABEL, *map(apart_label, apart_of(rule)))
 
 
@@ -251,6 +282,8 @@ class Truth(Checked):
 class BooleanColumn(Section):
     """False or true; the usual spellings of both are read in any case."""
 
+    STAND_INS: ClassVar[Declared] = {}
+
     type: Literal["boolean"] = Field(description="Kind of column.")
     values: Annotated[tuple[str, str], TwoTexts()] = Field(
         default=("false", "true"), description="How the table spells false and true, in this order."
@@ -268,12 +301,23 @@ class BooleanColumn(Section):
             raise refused(f"must be true, false, '{self.values[0]}' or '{self.values[1]}'", "default")
         return self
 
-    def places(self) -> BooleanPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The two labels."""
+        if described.get("type") != "boolean":
+            return None
+        return {"type": "boolean", "values": cast(Value, value_labels(described.get("labels"))[:2])}
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> BooleanCodec:
         """False and true with their texts."""
-        return BooleanPlaces(*self.values)
+        return BooleanCodec(*self.values)
 
     def fallback(self) -> int:
         """The code of the default."""
         if isinstance(self.default, str):
-            return int(self.places().encode(pa.array([self.default], pa.string()))[0])
+            return int(self.codec().encode(pa.array([self.default], pa.string()))[0])
         return int(bool(self.default))

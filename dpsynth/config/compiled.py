@@ -6,7 +6,7 @@ Invariant: public, and made of the configuration alone. No step works any of it 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
@@ -77,7 +77,7 @@ class CompiledSpec:
     @cached_property
     def _questions(self) -> dict[str, object]:
         spec = self.spec
-        columns = [{**asdict(column), "kind": type(column.places).__name__} for column in self.columns]
+        columns = [column.recorded for column in self.columns]
         return {
             "dataset": spec.ledger.dataset,
             "privacy": spec.privacy.model_dump(),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.bins import MAX_DOMAIN_SIZE
+from dpsynth.config.declaration import Declared, Described
 from dpsynth.config.missing import cell_text
 from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
@@ -61,6 +62,8 @@ class Marker(Checked):
 class DerivedColumn(Section):
     """A column computed from others of the synthetic table. It is not read from the source."""
 
+    STAND_INS: ClassVar[Declared] = {}
+
     type: Literal["derived"] = Field(description="Kind of column.")
     formula: Annotated[str, Text("a formula such as pay + bonus", longest=1000)] = Field(
         description="What it is computed from: a column, or a formula such as pay + bonus, "
@@ -92,9 +95,15 @@ class DerivedColumn(Section):
             raise refused("is only of use with map", "other")
         if self.map is not None and not self.map:
             raise refused("must not be empty", "map")
-        if self.map is not None and len(self.map) > MAX_PLACES:
-            raise refused(f"must have at most {MAX_PLACES:,} entries", "map")
+        if self.map is not None and len(self.map) > MAX_DOMAIN_SIZE:
+            raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} entries", "map")
         return self
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """None: a schema does not hold decimals and format."""
+        del described
+        return None
 
     def part(self, name: str) -> Derived:
         """The column of the synthetic table."""

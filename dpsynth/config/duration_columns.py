@@ -5,17 +5,20 @@ Invariant: the stretches follow from the declaration alone, and the format can t
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
+from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.missing import MISSING_HELP, Missing, cell_text, check_default
 from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema
+from dpsynth.config.schema_reading import spanned
 from dpsynth.config.section import Later, Section, refused
-from dpsynth.domain.duration_codec import FORMATS, UNITS, DurationPlaces, grain_of, read_durations
+from dpsynth.domain.column import Column
+from dpsynth.domain.duration_codec import FORMATS, UNITS, DurationCodec, grain_of, read_durations
 
 _LONGEST = 10**12
 
@@ -36,6 +39,8 @@ class DurationCell(Checked):
 
 class DurationColumn(Section):
     """How long something took. Durations below min or above max count as min or max."""
+
+    STAND_INS: ClassVar[Declared] = {"min": "PT0S", "max": "PT1S"}
 
     type: Literal["duration"] = Field(description="Kind of column.")
     min: Annotated[str, DurationCell()] | None = Field(
@@ -68,7 +73,7 @@ class DurationColumn(Section):
             raise refused(f"must not be above max; it is {self.min}, and max is {self.max}", "min")
         if self.default is not None and not first <= self._grains("default", self.default) <= last:
             raise refused(f"must lie between {self.min} and {self.max}", "default")
-        self.places()
+        self.codec()
         return self
 
     def _grains(self, key: str, text: str | None) -> int:
@@ -79,29 +84,38 @@ class DurationColumn(Section):
             raise refused(f"must be a duration in the column's format, {self.format}", key)
         return int(grains)
 
-    def places(self) -> DurationPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Unit, ends and format."""
+        return spanned(described, "duration")
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self)
+
+    def codec(self) -> DurationCodec:
         """The stretches from min to max."""
         first, last = self._grains("min", self.min), self._grains("max", self.max)
         grain = grain_of(self.format)
         able = [unit for unit, seconds in UNITS.items() if seconds % grain == 0]
 
-        def places(unit: str) -> int:
+        def cells(unit: str) -> int:
             width = UNITS[unit] // grain
             return last // width - first // width + 1
 
         if self.unit is None:
-            found = next((unit for unit in able if places(unit) <= ONE_A_VALUE), able[-1])
+            found = next((unit for unit in able if cells(unit) <= ONE_A_VALUE), able[-1])
         elif self.unit not in able:
             raise refused(f"is finer than the format {self.format}; use {', '.join(able)}", "unit")
         else:
             found = self.unit
-        if places(found) > MAX_PLACES:
-            words = f"makes {places(found):,} places, more than {MAX_PLACES:,}; use a coarser unit"
+        if cells(found) > MAX_DOMAIN_SIZE:
+            words = f"makes {cells(found):,} cells, more than {MAX_DOMAIN_SIZE:,}; use a coarser unit"
             raise refused(words, "unit")
-        return DurationPlaces(self.format, found, first, last)
+        return DurationCodec(self.format, found, first, last)
 
     def fallback(self) -> int:
         """The code of the default."""
         if self.default is None:
             return 0
-        return int(self.places().places_of(np.array([float(self._grains("default", self.default))]))[0])
+        return int(self.codec().codes_of(np.array([float(self._grains("default", self.default))]))[0])

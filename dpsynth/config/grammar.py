@@ -14,9 +14,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
-from dpsynth.config.identifier_columns import IdentifierColumn
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.methods import METHODS
 from dpsynth.config.period import Period, Reuse
@@ -144,9 +143,9 @@ class Spec(Section):
         for name, column in columns.items():
             if column.size < 2:
                 raise refused("has one possible value only; remove the column", "columns", name)
-            values = len(column.places.labels)
-            if values > MAX_PLACES + 1:
-                words = f"has {values:,} possible values; use fewer, at most {MAX_PLACES:,}"
+            values = len(column.codec.labels)
+            if values > MAX_DOMAIN_SIZE + 1:
+                words = f"has {values:,} possible values; use fewer, at most {MAX_DOMAIN_SIZE:,}"
                 raise refused(words, "columns", name)
         return columns
 
@@ -225,7 +224,7 @@ class Spec(Section):
             if sought and getattr(self.reuse, key):
                 raise refused(
                     f"must be false while something is to be found of a column ({sought[0].name}): releases "
-                    "would not agree on its places. What an earlier release found is public, and can be "
+                    "would not agree on its cells. What an earlier release found is public, and can be "
                     "declared",
                     "reuse",
                     key,
@@ -301,7 +300,7 @@ class Spec(Section):
                 "number of rows, or whole rows could be published within the guarantee."
             )
         person = privacy.unit.column if isinstance(privacy.unit, Person) else ""
-        if person in self.columns and not isinstance(self.columns[person], IdentifierColumn):
+        if person in self.columns and self.columns[person].type != "identifier":
             found.append(
                 f"'{person}' says whose row it is and is also among columns, so the synthetic "
                 "table will hold values of it. It is not needed there."

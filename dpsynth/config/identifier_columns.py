@@ -6,10 +6,11 @@ Invariant: they are never read from the source, which need not have them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from dpsynth.config.declaration import Declared, Described
 from dpsynth.config.missing import cell_text
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
 from dpsynth.config.section import Section, refused
@@ -41,12 +42,21 @@ class First(Checked):
 class IdentifierColumn(Section):
     """Identifiers. They are not read, and left out of the synthetic table unless made up."""
 
+    STAND_INS: ClassVar[Declared] = {}
+
     type: Literal["identifier"] = Field(description="Kind of column.")
     surrogates: Annotated[bool | str, First()] = Field(
         default=False,
         description="true: the synthetic rows are numbered from 1. Or the first identifier, such as P00001, "
         "from which the others are counted up. false: the column is left out.",
     )
+
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """The first identifier."""
+        if "made_up_from" not in described:
+            return None
+        return {"type": "identifier", "surrogates": described["made_up_from"]}
 
     def part(self, name: str) -> Surrogates | None:
         """The column of the synthetic table, if it is to have one."""

@@ -6,7 +6,6 @@ Invariant: a layout that passes can be decoded whatever is drawn.
 from __future__ import annotations
 
 from dpsynth.config.section import nearest, refused
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Reference
@@ -37,9 +36,9 @@ def check_layout(layout: Layout) -> None:
 
 def _map_suits(derived: Derived, column: Column) -> None:
     """Refuse a map that leaves out a value of a closed list, or lists one that isn't there."""
-    if not isinstance(column.places, CategoryPlaces | BooleanPlaces):
+    if not column.codec.closed:
         return
-    path, values = ("columns", derived.name, "map"), column.places.labels
+    path, values = ("columns", derived.name, "map"), column.codec.labels
     keys = [key for key, _ in derived.map]
     unknown = next((key for key in keys if key not in values), None)
     if unknown is not None:

@@ -1,6 +1,6 @@
 """What counts as missing in a column, and where unusable cells go when nothing may be missing.
 
-Invariant: whether missing is a place of a column is declared here, never read off the table.
+Invariant: whether missing is a cell of a column is declared here, never read off the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class ToldApart:
-    """Markers of missing cells, some of which have places of their own.
+    """Markers of missing cells, some of which have codes of their own.
 
     Attributes:
         apart: texts that mean missing in a way of their own, each told apart from the others.
@@ -34,7 +34,7 @@ class ToldApart:
 
 
 Rule = bool | tuple[str, ...] | ToldApart
-"""Whether missing has a place; or what means missing beside the empty cell."""
+"""True or false: whether missing has a code; or what means missing beside the empty cell."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def apart_of(rule: Rule) -> tuple[str, ...]:
 
 
 def check_default(rule: Rule, default: object) -> None:
-    """Refuse a default where missing has its own place, which takes unusable cells."""
+    """Refuse a default where missing has its own code, which takes unusable cells."""
     if default is not None and rule is not False:
         raise refused(
             "is only allowed with missing: false. Otherwise unusable cells count as missing", "default"

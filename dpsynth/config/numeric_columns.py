@@ -11,18 +11,22 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
+from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.growing_bins import growing_edges
 from dpsynth.config.missing import MISSING_HELP, Missing, Rule, check_default
 from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
 from dpsynth.config.scalars import Choice, Number, Whole
+from dpsynth.config.schema_reading import edges_of, format_of, whole_bins
 from dpsynth.config.section import Section, default_unstated, refused
-from dpsynth.domain.numeric_codec import NumericPlaces, default_decimals
+from dpsynth.config.yaml_reader import Value
+from dpsynth.domain.column import Column
+from dpsynth.domain.numeric_codec import NumericCodec, default_decimals
 from dpsynth.domain.search import Edges, NumberSearch
 
 _LARGEST_INTEGER = 10**15
@@ -36,7 +40,10 @@ _FEWEST_GROWING = 3
 _WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
 _Bound = Annotated[Decimal, Number()]
 _Bounds = Annotated[Literal["private"], Choice(("private",))]
-_Within = Annotated[Literal["sloped", "even"], Choice(("sloped", "even"))]
+_Within = Annotated[
+    Literal["linear", "uniform"],
+    Choice(("linear", "uniform"), renamed=(("sloped", "linear"), ("even", "uniform"))),
+]
 _Edges = Annotated[Literal["log"] | Edges, Choice(("equal", "log", "quantiles", "tree"))]
 
 
@@ -83,9 +90,7 @@ def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
     if isinstance(column.bins, int) and column.bins < 2:
         raise refused(f"must be at least 2 with {sought}", "bins")
     if column.missing is False:
-        raise refused(
-            f"must not be false with {sought}: unusable cells need a place that is known", "missing"
-        )
+        raise refused(f"must not be false with {sought}: unusable cells need a code that is known", "missing")
     for key in ("min", "max") if column.bounds is not None else ():
         if getattr(column, key) is not None:
             raise refused(f"has no use with {sought}; leave out one of the two", key)
@@ -101,6 +106,8 @@ def _check_default(
 
 class IntegerColumn(Section):
     """Whole numbers. Values outside min..max are clipped; fractions are cut off."""
+
+    STAND_INS: ClassVar[Declared] = {"min": 0, "max": 1}
 
     type: Literal["integer"] = Field(description="Kind of column.")
     min: _WholeBound | None = Field(
@@ -119,7 +126,7 @@ class IntegerColumn(Section):
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
     edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
-    within: _Within = Field(default="sloped", description=WITHIN_HELP)
+    within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
@@ -138,10 +145,22 @@ class IntegerColumn(Section):
             raise refused(f"must lie between -{_LARGEST_INTEGER} and {_LARGEST_INTEGER}", "bins")
         return self
 
-    def places(self) -> NumericPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Bins and format."""
+        edges = edges_of(described)
+        if edges is None or described.get("type") != "integer":
+            return None
+        return {"type": "integer", **whole_bins(edges), **format_of(described)}
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self, search=self.search(), uniform=self.within == "uniform")
+
+    def codec(self) -> NumericCodec:
         """The bins.
 
-        The last bin of NumericPlaces is closed. Its upper edge is put half a step above the
+        The last bin of NumericCodec is closed. Its upper edge is put half a step above the
         largest value, so that a bin for that value alone can exist too.
         """
         search = self.search()
@@ -158,7 +177,7 @@ class IntegerColumn(Section):
             else:
                 bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
                 starts = [self.min + i * count // bins for i in range(bins)]
-        return NumericPlaces((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
+        return NumericCodec((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
 
     def search(self) -> NumberSearch | None:
         """What is to be found, if anything is."""
@@ -166,11 +185,13 @@ class IntegerColumn(Section):
 
     def fallback(self) -> int:
         """The code of the default."""
-        return _place(self.places(), self.default)
+        return _code(self.codec(), self.default)
 
 
 class NumberColumn(Section):
     """Decimal numbers. Values outside min..max are clipped."""
+
+    STAND_INS: ClassVar[Declared] = {"min": 0, "max": 1}
 
     type: Literal["number"] = Field(description="Kind of column.")
     min: _Bound | None = Field(default=None, description="Smallest value; smaller ones count as this one.")
@@ -191,7 +212,7 @@ class NumberColumn(Section):
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
     edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
-    within: _Within = Field(default="sloped", description=WITHIN_HELP)
+    within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
@@ -254,13 +275,26 @@ class NumberColumn(Section):
             decimals -= 1
         return decimals
 
-    def places(self) -> NumericPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Bins, decimals and format."""
+        edges = edges_of(described)
+        if edges is None or described.get("type") == "integer":
+            return None
+        bins: Declared = {"bins": cast(Value, edges), "decimals": described.get("decimals")}
+        return {"type": "number", **bins, **format_of(described)}
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self, search=self.search(), uniform=self.within == "uniform")
+
+    def codec(self) -> NumericCodec:
         """The bins, their edges rounded to doubles."""
         search = self.search()
         if search is not None:
             return _stand_in(search)
         edges = tuple(float(e) for e in self._edges())
-        return NumericPlaces(edges, self._decimals(), integer=False, form=form_of(self.format))
+        return NumericCodec(edges, self._decimals(), integer=False, form=form_of(self.format))
 
     def search(self) -> NumberSearch | None:
         """What is to be found, if anything is."""
@@ -268,7 +302,7 @@ class NumberColumn(Section):
 
     def fallback(self) -> int:
         """The code of the default."""
-        return _place(self.places(), self.default)
+        return _code(self.codec(), self.default)
 
 
 def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: bool) -> NumberSearch | None:
@@ -279,13 +313,13 @@ def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: boo
     return NumberSearch(low, high, column.edges, bins, decimals, integer, form_of(column.format))
 
 
-def _stand_in(search: NumberSearch) -> NumericPlaces:
+def _stand_in(search: NumberSearch) -> NumericCodec:
     """As many bins as there may be, of no meaning."""
     *starts, last = map(float, range(search.bins + 1))
-    return NumericPlaces(
+    return NumericCodec(
         (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form
     )
 
 
-def _place(places: NumericPlaces, default: Decimal | int | None) -> int:
-    return 0 if default is None else int(places.places_of(np.array([float(default)]))[0])
+def _code(codec: NumericCodec, default: Decimal | int | None) -> int:
+    return 0 if default is None else int(codec.codes_of(np.array([float(default)]))[0])

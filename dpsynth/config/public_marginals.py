@@ -18,7 +18,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from dpsynth.config.scalars import ColumnName, Number, Text
 from dpsynth.config.section import Section, refused, unrepeated
-from dpsynth.domain.codec import NOWHERE
+from dpsynth.domain.codec import INVALID
 from dpsynth.domain.column import Column
 from dpsynth.domain.public_marginals import Contradiction, Known, KnownMarginal
 
@@ -150,9 +150,9 @@ def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMa
             raise refused("must be whole numbers: they count rows", *path)
         numbers[cell] += float(number)
     for column, found in zip(members, codes, strict=True):
-        absent = set(range(len(column.places.labels))) - set(found)
+        absent = set(range(len(column.codec.labels))) - set(found)
         if absent:
-            label = column.places.labels[min(absent)]
+            label = column.codec.labels[min(absent)]
             raise refused(f"says nothing of '{label}'; list it, with 0 if no row has it", *path)
     if not numbers.any():
         raise refused("must have a number above 0", *path)
@@ -160,19 +160,19 @@ def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMa
 
 
 def _codes(column: Column, texts: Iterable[str]) -> list[int | None]:
-    """The place that each text names: a place's label, a value in it, or what means missing."""
+    """The code that each text names: a cell's label, a value in it, or what means missing."""
     listed = list(texts)
     labels = {label: i for i, label in enumerate(column.labels)}
     cells = pa.array(listed, pa.string())
     valued = column.values_of(cells)
-    places, codes = column.places.encode(valued), column.encode(cells)
+    held, codes = column.codec.encode(valued), column.encode(cells)
     missing = valued.is_null().to_pylist()
     found: list[int | None] = []
-    for text, place, code, gone in zip(listed, places.tolist(), codes.tolist(), missing, strict=True):
+    for text, value, code, gone in zip(listed, held.tolist(), codes.tolist(), missing, strict=True):
         if text in labels:
             found.append(labels[text])
         else:
             found.append(
-                code if place != NOWHERE or (gone and column.size > len(column.places.labels)) else None
+                code if value != INVALID or (gone and column.size > len(column.codec.labels)) else None
             )
     return found

@@ -166,10 +166,17 @@ class Text(Checked):
 
 @dataclass(frozen=True)
 class Choice(Checked):
-    """One of a few words; ``later`` are known words that this version can't do."""
+    """One of a few words.
+
+    Attributes:
+        allowed: the words.
+        later: known words that this version can't do.
+        renamed: former words, and the word of today for each.
+    """
 
     allowed: tuple[str, ...]
     later: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def check(self, value: object) -> str:
         """The word."""
@@ -179,6 +186,9 @@ class Choice(Checked):
             return value
         if isinstance(value, str) and value in self.later:
             raise not_yet(value, ", ".join(self.allowed))
+        for former, word in self.renamed:
+            if value == former:
+                raise refused(f"has another word for '{former}' now: write {word}")
         guess = nearest(value, (*self.allowed, *self.later)) if isinstance(value, str) else ""
         raise refused(f"must be {one_of(self.allowed)}{guess}")
 

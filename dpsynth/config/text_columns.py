@@ -1,6 +1,6 @@
 """Columns of codes with a pattern, such as postcodes, told apart by their first characters.
 
-Invariant: the places follow from the declaration alone; each prefix begins a text of the pattern.
+Invariant: the cells follow from the declaration alone; each prefix begins a text of the pattern.
 """
 
 from __future__ import annotations
@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 import pyarrow as pa
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dpsynth.config.bins import MAX_PLACES
+from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.category_columns import Categories
+from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.missing import MISSING_HELP, Missing, apart_of, check_default, markers_of
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
+from dpsynth.config.schema_reading import value_labels
 from dpsynth.config.section import Section, refused
+from dpsynth.config.yaml_reader import Value
+from dpsynth.domain.column import Column
 from dpsynth.domain.search import PrefixSearch
-from dpsynth.domain.text_codec import TextPlaces, every_prefix
+from dpsynth.domain.text_codec import TextCodec, every_prefix
 from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of, texts_of
 
 DEFAULT_MOST = 1000
@@ -57,6 +61,8 @@ def _checked_at(rule: Whole, value: object, position: int) -> int:
 class TextColumn(Section):
     r"""Codes of a pattern. Their first characters are modelled; the others are drawn at random."""
 
+    STAND_INS: ClassVar[Declared] = {}
+
     type: Literal["text"] = Field(description="Kind of column.")
     pattern: Annotated[str, Text("a pattern such as [0-9]{5}")] | None = Field(
         default=None,
@@ -76,7 +82,7 @@ class TextColumn(Section):
         description="In place of keep and prefixes: how many first characters may be told apart, such as "
         "[1, 3, 5]; with a part of the budget it is found where there are rows enough for more of them.",
     )
-    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_PLACES))] | None = Field(
+    most: Annotated[int, Whole(at_least="2", at_most=str(MAX_DOMAIN_SIZE))] | None = Field(
         default=None,
         description=f"With levels, how many beginnings there may be at most. Left out: {DEFAULT_MOST}.",
     )
@@ -124,9 +130,9 @@ class TextColumn(Section):
     def _keep_is_small(self, positions: Alphabets, keep: int) -> None:
         if keep > len(positions):
             raise refused(f"must be at most {len(positions)}, the length of the pattern's texts", "keep")
-        if texts_of(positions[:keep]) > MAX_PLACES:
-            words = f"allows {texts_of(positions[:keep]):,} beginnings, more than {MAX_PLACES:,}; keep fewer "
-            raise refused(words + "characters, or list those in use as prefixes", "keep")
+        if texts_of(positions[:keep]) > MAX_DOMAIN_SIZE:
+            many = f"allows {texts_of(positions[:keep]):,} beginnings, more than {MAX_DOMAIN_SIZE:,}"
+            raise refused(f"{many}; keep fewer characters, or list those in use as prefixes", "keep")
 
     def _levels_fit(self, positions: Alphabets, levels: tuple[int, ...]) -> None:
         if levels[-1] > len(positions):
@@ -140,7 +146,7 @@ class TextColumn(Section):
                 0,
             )
         if self.missing is False:
-            words = "must not be false with levels: unusable cells need a place that is known"
+            words = "must not be false with levels: unusable cells need a code that is known"
             raise refused(words, "missing")
 
     @property
@@ -176,23 +182,41 @@ class TextColumn(Section):
             raise refused("must differ from what means missing", "other")
         if self.other.startswith(self._listed()) and re.fullmatch(regex_of(positions), self.other):
             raise refused("must not be a text with one of the prefixes", "other")
-        if self.other in self.places().labels[:-1]:
+        if self.other in self.codec().labels[:-1]:
             raise refused("must differ from the labels of the prefixes", "other")
 
     def _listed(self) -> tuple[str, ...]:
         return tuple(map(str, self.prefixes or ()))
 
     def _encoded(self, text: str) -> int:
-        return int(self.places().encode(pa.array([text], pa.string()))[0])
+        return int(self.codec().encode(pa.array([text], pa.string()))[0])
 
-    def places(self) -> TextPlaces:
+    @classmethod
+    def from_schema(cls, described: Described) -> Declared | None:
+        """Pattern, prefixes, and the label of all others."""
+        if "pattern" not in described:
+            return None
+        prefixes, labels = (value_labels(described.get(key)) for key in ("prefixes", "labels"))
+        other = labels[len(prefixes) : len(prefixes) + 1]
+        declared: Declared = {
+            "type": "text",
+            "pattern": described["pattern"],
+            "prefixes": cast(Value, prefixes),
+        }
+        return declared | ({"other": other[0]} if other else {})
+
+    def part(self, name: str) -> Column:
+        """The column, read from the table and modelled."""
+        return column_of(name, self, search=self.search())
+
+    def codec(self) -> TextCodec:
         """The prefixes."""
         assert self.pattern is not None
         if self.levels is not None:
-            return TextPlaces(self.pattern, every_prefix(self._positions()[: self.levels[-1]], self._most))
+            return TextCodec(self.pattern, every_prefix(self._positions()[: self.levels[-1]], self._most))
         if self.keep is None:
-            return TextPlaces(self.pattern, self._listed(), self.other)
-        return TextPlaces(self.pattern, every_prefix(self._positions()[: self.keep], MAX_PLACES))
+            return TextCodec(self.pattern, self._listed(), self.other)
+        return TextCodec(self.pattern, every_prefix(self._positions()[: self.keep], MAX_DOMAIN_SIZE))
 
     def fallback(self) -> int:
         """The code of the default."""

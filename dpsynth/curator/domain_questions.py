@@ -1,8 +1,8 @@
-"""Domain discovery: questions about the texts of a column whose places are still to be found.
+"""Domain discovery: questions about the texts of a column whose domain is still to be found.
 
 Invariant: a question, its charge and the form of its answer depend on public arguments alone, never on
 which texts there are: unknown values come out by partition selection only, and everything else
-is counted in places, or ranked among cuts, that are public.
+is counted in cells, or ranked among cuts, that are public.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dpsynth.curator import noise, partition_selection
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
 from dpsynth.curator.table import PrivateTable, Texts
-from dpsynth.domain.codec import NOWHERE, Places
+from dpsynth.domain.codec import INVALID, Codec, recorded_name
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import NumberFormat
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
 from dpsynth.errors import BudgetRefused
 
@@ -46,35 +46,35 @@ class DomainQuestions(PrivacyFilter):
     _table: PrivateTable
     _numbers_read: dict[tuple[str, NumberFormat], Numbers]
 
-    def counts_under(self, column: Column, places: Places, price: Fraction) -> tuple[Counts, float]:
-        """Noisy numbers of rows in each of some public places.
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[Counts, float]:
+        """Noisy numbers of rows in each cell of a public partition.
 
         A cell that is missing or unusable is counted nowhere.
 
-        Sensitivity: that of a marginal, as a row stands in one place at most: ``neighbours.l1`` in L1 and
+        Sensitivity: that of a marginal, as a row stands in one cell at most: ``neighbours.l1`` in L1 and
         ``neighbours.l2_squared`` in squared L2.
-        Distribution: discrete Gaussian or discrete Laplace noise, independently a place.
+        Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         Args:
             column: keeps its texts.
-            places: public; they may follow from earlier answers.
+            codec: of public cells; they may follow from earlier answers.
             price: the most that the answer may cost.
 
         Returns:
-            int64[places], and the standard deviation of the noise in rows.
+            int64[cells], and the standard deviation of the noise in rows.
 
         Raises:
             BudgetRefused: nothing is left to pay with.
             ValueError: the column keeps no texts.
         """
         texts = self._texts(column)
-        question = {"ask": "counts", "column": column.name, "places": _digest_of(places)}
+        question = {"ask": "counts", "column": column.name, "places": _digest_of(codec)}
 
         def exact() -> Counts:
-            found = self._places_of(column, texts, places)
-            counts = np.zeros(len(places.labels), dtype=np.int64)
-            np.add.at(counts, found[found != NOWHERE], texts.rows[found != NOWHERE])
+            found = self._codes_of(column, texts, codec)
+            counts = np.zeros(len(codec.labels), dtype=np.int64)
+            np.add.at(counts, found[found != INVALID], texts.rows[found != INVALID])
             return counts
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
@@ -202,10 +202,11 @@ class DomainQuestions(PrivacyFilter):
             self._numbers_read[key] = texts.each(lambda cells: form.read(column.values_of(cells)))
         return self._numbers_read[key]
 
-    def _places_of(self, column: Column, texts: Texts, places: Places) -> Counts:
-        if isinstance(places, NumericPlaces):
-            return places.places_of(self._numbers(column, texts, places.form))
-        return texts.each(lambda cells: places.encode(column.values_of(cells)))
+    def _codes_of(self, column: Column, texts: Texts, codec: Codec) -> Counts:
+        if isinstance(codec, NumericCodec):
+            # Its texts are read as numbers once, for all questions.
+            return codec.codes_of(self._numbers(column, texts, codec.form))
+        return texts.each(lambda cells: codec.encode(column.values_of(cells)))
 
     def _held(self, column: Column, texts: Texts, known: Iterable[str]) -> dict[str, int]:
         """Number of units of each value that some unit holds and that may be selected. Private."""
@@ -261,8 +262,8 @@ def _number_format(column: Column) -> NumberFormat:
     return column.search.form
 
 
-def _digest_of(places: Places) -> str:
-    return _digest([type(places).__name__, list(places.labels), dict(places.facts)])
+def _digest_of(codec: Codec) -> str:
+    return _digest([recorded_name(codec), list(codec.labels), dict(codec.schema)])
 
 
 def _digest(public: object) -> str:

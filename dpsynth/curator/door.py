@@ -68,7 +68,7 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         return super()._ask(question, event, exact, draw)
 
     def coded(self, columns: Sequence[Column]) -> Curator:
-        """A curator of the same rows once all places are known, with the same journal and budget.
+        """A curator of the same rows once all domains are known, with the same journal and budget.
 
         Sensitivity: a row's code follows from the row's own cell by a public rule, as if it had been
         coded on loading.
@@ -77,7 +77,7 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
             columns: all columns of this curator, in the order to come.
 
         Raises:
-            ValueError: the places of a column are still to be found, or this curator's domain is compressed.
+            ValueError: the domain of a column is still to be found, or this curator's domain is compressed.
         """
         if self._grouping is not None:
             raise ValueError("columns are coded before they are grouped")

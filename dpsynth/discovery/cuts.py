@@ -3,7 +3,7 @@
 Numbers are whole steps of a column's last decimal. Cuts are rising whole numbers: bin i holds the steps from
 cuts[i] to cuts[i + 1] - 1. So a bin for one value, and the end of a bin, are exact whatever the decimals.
 
-Invariant: any cuts of two or more steps make bins that ``NumericPlaces`` takes, each of them with a value.
+Invariant: any cuts of two or more steps make bins that ``NumericCodec`` takes, each of them with a value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
 from dpsynth.plan.questions import Door
 
@@ -33,7 +33,7 @@ _LEAST_VARIANCE = 1e-6
 """Of a count, in rows squared: weights by inverse variance need one."""
 
 
-def places_of(search: NumberSearch, cuts: Cuts) -> NumericPlaces:
+def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
     """The bins between cuts; values outside count in the first and last."""
     *starts, end = cuts.tolist()
     unit = 10**search.decimals
@@ -41,7 +41,7 @@ def places_of(search: NumberSearch, cuts: Cuts) -> NumericPlaces:
     # The last bin is closed: half a step more where its upper edge would be its lower one, or is no value.
     halves = 2 * end - (1 if search.integer or end - 1 == starts[-1] else 2)
     edges.append(max(halves / (2 * unit), nextafter(edges[-1], inf)))
-    return NumericPlaces(tuple(edges), search.decimals, search.integer, search.form)
+    return NumericCodec(tuple(edges), search.decimals, search.integer, search.form)
 
 
 def public_ends(search: NumberSearch) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class NoisyHistogram:
         cls, door: Door, column: Column, search: NumberSearch, cuts: Cuts, price: Fraction
     ) -> NoisyHistogram:
         """The answer to a question for the rows of some bins."""
-        counts, stddev = door.counts_under(column, places_of(search, cuts), price)
+        counts, stddev = door.counts_under(column, codec_of(search, cuts), price)
         variance = max(stddev**2, _LEAST_VARIANCE)
         return cls(cuts, counts.astype(np.float64), np.full(counts.size, variance))
 

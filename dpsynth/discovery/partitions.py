@@ -6,7 +6,7 @@ counted with a part of the price that was kept back, and the heaviest stay; all 
 Prefixes of the first length are all counted, then those of the next length in place of the prefixes whose
 rows outweigh the noise of all their continuations, the heaviest first.
 
-Invariant: the values known beforehand are places whatever is found, and come first; each text of a pattern
+Invariant: the values known beforehand are cells whatever is found, and come first; each text of a pattern
 has exactly one of the prefixes found.
 """
 
@@ -18,10 +18,10 @@ from math import sqrt
 
 import numpy as np
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import PrefixSearch, ValueSearch
-from dpsynth.domain.text_codec import TextPlaces, every_prefix
+from dpsynth.domain.text_codec import TextCodec, every_prefix
 from dpsynth.domain.text_patterns import alphabets, texts_of
 from dpsynth.plan.questions import Door
 
@@ -33,7 +33,7 @@ LEAST = 4.0
 
 def private_values(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
-) -> CategoryPlaces:
+) -> CategoryCodec:
     """The values known, those found in the order of their texts, and a place for all others.
 
     Args:
@@ -45,21 +45,21 @@ def private_values(
     """
     selected = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
     # A value with the label of the place of others, or of missing cells, would be mistaken for it.
-    taken = {*search.known, search.other, *column.labels[len(column.places.labels) :]}
+    taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
     found = sorted({value for value in selected if value not in taken})
     room = max(0, search.most - len(search.known))
     if len(found) > room > 0:
-        every = CategoryPlaces((*search.known, *found), search.other)
+        every = CategoryCodec((*search.known, *found), search.other)
         counts, _ = door.counts_under(column, every, price * KEPT_BACK)
         theirs = counts[len(search.known) : len(search.known) + len(found)]
         heaviest = np.argsort(-theirs.astype(np.float64), kind="stable")[:room]
         found = [found[i] for i in sorted(heaviest.tolist())]
     values = (*search.known, *found[:room])
-    return CategoryPlaces(values or (search.other,), search.other)
+    return CategoryCodec(values or (search.other,), search.other)
 
 
-def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextPlaces:
-    """Places of the prefixes, in the order of the pattern's characters.
+def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fraction) -> TextCodec:
+    """Codec of the prefixes, in the order of the pattern's characters.
 
     Args:
         door: the curator's answers.
@@ -71,8 +71,8 @@ def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fr
     first = positions[: levels[0]]
     leaves = every_prefix(first, texts_of(first))
     for still, (shorter, longer) in zip(range(len(levels) - 1, 0, -1), pairwise(levels), strict=True):
-        places, part = TextPlaces(search.pattern, leaves), price / (len(levels) - 1)
-        counts, stddev = door.counts_under(column, places, part)
+        codec, part = TextCodec(search.pattern, leaves), price / (len(levels) - 1)
+        counts, stddev = door.counts_under(column, codec, part)
         ends = every_prefix(positions[shorter:longer], texts_of(positions[shorter:longer]))
         least = max(LEAST, sqrt(len(ends))) * stddev
         heavy = [
@@ -88,4 +88,4 @@ def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fr
         leaves = tuple(
             prefix for leaf in leaves for prefix in ([leaf + e for e in ends] if leaf in chosen else [leaf])
         )
-    return TextPlaces(search.pattern, leaves)
+    return TextCodec(search.pattern, leaves)

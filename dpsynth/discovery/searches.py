@@ -10,19 +10,17 @@ from fractions import Fraction
 
 from dpsynth.discovery.bins import quantile_cuts, tree_cuts
 from dpsynth.discovery.bounds import Ends, private_bounds
-from dpsynth.discovery.cuts import NoisyHistogram, equal_widths, places_of, public_ends
+from dpsynth.discovery.cuts import NoisyHistogram, codec_of, equal_widths, public_ends
 from dpsynth.discovery.partitions import private_prefixes, private_values
-from dpsynth.domain.codec import Places
+from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.plan.questions import Door
 from dpsynth.plan.searches import PlannedSearch
 
 
-def discover(
-    door: Door, columns: Sequence[Column], searches: Sequence[PlannedSearch]
-) -> Mapping[str, Places]:
-    """The places found for the columns with a search, by name.
+def discover(door: Door, columns: Sequence[Column], searches: Sequence[PlannedSearch]) -> Mapping[str, Codec]:
+    """The codecs found for the columns with a search, by name.
 
     Args:
         door: the curator's answers.
@@ -31,7 +29,7 @@ def discover(
     """
     named = {column.name: column for column in columns}
     ends: dict[str, tuple[Ends, list[NoisyHistogram]]] = {}
-    found: dict[str, Places] = {}
+    found: dict[str, Codec] = {}
     for planned in searches:
         column, search = named[planned.column], named[planned.column].search
         if isinstance(search, ValueSearch):
@@ -52,7 +50,7 @@ def _bins(
     search: NumberSearch,
     known: tuple[Ends, list[NoisyHistogram]] | None,
     price: Fraction,
-) -> Places:
+) -> Codec:
     """Bins between ends that are public, or were found before."""
     ends, answers = known or (public_ends(search), [])
     if search.edges == "equal":
@@ -61,4 +59,4 @@ def _bins(
         cuts = quantile_cuts(door, column, search, ends, price)
     else:
         cuts = tree_cuts(door, column, search, ends, answers, price)
-    return places_of(search, cuts)
+    return codec_of(search, cuts)

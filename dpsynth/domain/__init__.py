@@ -1,1 +1,1 @@
-"""Columns, their places and codes, and noisy counts of them: public facts only."""
+"""Columns, their cells and codes, and noisy counts of them: public facts only."""

@@ -1,10 +1,9 @@
-"""How likely the values inside a bin are, told from the counts of the bins beside it.
+"""Density of the values inside a bin, told from the counts of the bins beside it.
 
 Bins that are wide for what lies in them hold more small values than large ones, or the other way round;
-money above all. How the density goes from bin to bin says how it goes on inside one: here as a power of
-the value, x^slope, so that a straight line through the densities of neighbours, both axes logarithmic,
-is followed. A bin whose neighbours fall on either side, or rise on both, is even, and so is one on both
-sides of zero.
+money above all. The density inside a bin goes on as it goes from bin to bin. It is linear where both axes
+are logarithmic: a straight line through the densities of neighbours, so a power of the value, x^slope. A bin
+whose neighbours both hold less, or both more, has a uniform density, and so has one on both sides of zero.
 
 Bins are stated as runs of whole steps, a step being the last decimal of the column.
 
@@ -29,11 +28,11 @@ _APART = 256
 """Steps from a bin's end after which a density hardly changes within a step."""
 _FLATTEST = 1e-6
 _NARROWEST = 1e-3
-"""Bins narrower than this part of their distance from zero are even: powers hardly tell their ends apart."""
+"""Bins narrower than this part of their distance from zero are uniform: powers hardly tell the ends apart."""
 
 
 def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
-    """The exponent of each bin's density, float64[bins]; 0 is even.
+    """The exponent of each bin's density, float64[bins]; 0 is uniform.
 
     In a bin with a neighbour on either side it is the harmonic mean of the slopes to both, 0 if they
     differ in sign (the limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at
@@ -106,7 +105,7 @@ def _shares(at: Numbers, first: Numbers, end: Numbers, slope: Numbers) -> Number
 
 
 def _moments(at: Numbers, first: Numbers, end: Numbers, slope: Numbers) -> Numbers:
-    """The sum of the distances of all rows below some, over the number of rows, likewise."""
+    """The sum of the distances of all rows below some, over the number of rows; float64[bins, distances]."""
     power, ratio = _power(first, end, slope)
     further, beyond = _power(first, end, slope + 1)
     scale = end * power / further / (1 - ratio)

@@ -1,4 +1,4 @@
-"""Places of dates, datetimes and times of day: the days, weeks, months, hours ... between two ends.
+"""Codec of dates, datetimes and times of day: the days, weeks, months, hours ... between two ends.
 
 Invariant: a decoded moment lies in its unit and between the ends, at the resolution of the
 format, and its text is read back into the same unit.
@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Codes, drawn_between
+from dpsynth.domain.cell_values import Intervals
+from dpsynth.domain.codec import INVALID, Codes, drawn_between
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
-"""What a place may be, from coarse to fine; a week begins on Monday."""
+"""Units that a cell may be, from coarse to fine; a week begins on Monday."""
 
 _NUMPY = {"year": "Y", "quarter": "M", "month": "M", "week": "D", "day": "D", "hour": "h", "minute": "m"}
 # 1970-01-01 was a Thursday.
@@ -49,7 +51,7 @@ def _unit_start(numbers: NDArray[np.int64], unit: str, grain: str) -> Moments:
 
 
 @dataclass(frozen=True)
-class CalendarPlaces:
+class CalendarCodec:
     """Units of the calendar or the clock, the first and the last one perhaps cut short.
 
     Moments before the first are taken as the first, and those after the last as the last. A
@@ -59,10 +61,10 @@ class CalendarPlaces:
         form: how cells are written.
         unit: one of UNITS, no finer than the format's grain.
         first: the first moment, in grains since 1970-01-01.
-        last: the last moment, likewise.
+        last: the last moment, in grains since 1970-01-01.
 
     >>> days = MomentFormat("date", "%d/%m/%Y")
-    >>> p = CalendarPlaces(days, "month", first=0, last=40)
+    >>> p = CalendarCodec(days, "month", first=0, last=40)
     >>> p.labels
     ('1970-01', '1970-02')
     >>> p.encode(pa.array(["31/01/1970", "01/02/1970", "05/08/2021", "29/02/1970"])).tolist()
@@ -100,6 +102,11 @@ class CalendarPlaces:
         return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
 
     @property
+    def kind(self) -> Kind:
+        """Dates, datetimes or times."""
+        return Kind(self._kind)
+
+    @property
     def arrow_type(self) -> pa.DataType:
         """date32; or timestamp or time of day in microseconds, which Parquet stores as they are."""
         return {"date": pa.date32(), "datetime": pa.timestamp("us"), "time": pa.time64("us")}[self._kind]
@@ -115,7 +122,17 @@ class CalendarPlaces:
         return True
 
     @property
-    def facts(self) -> dict[str, object]:
+    def closed(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def continuous(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def schema(self) -> dict[str, object]:
         """Unit, ends and format."""
         ends = [str(end) for end in self._moments(np.array([self.first, self.last]))]
         bounds = {} if self._kind == "time" else {"min": ends[0], "max": ends[1]}
@@ -135,25 +152,25 @@ class CalendarPlaces:
 
     @property
     def half_widths(self) -> None:
-        """None likewise."""
+        """None: moments are no numbers."""
         return None
 
     @property
-    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The first and the last moment of each unit, in microseconds since 1970-01-01 or midnight."""
+    def cell_values(self) -> Intervals:
+        """From the first to the last moment of each unit, in microseconds since 1970-01-01 or midnight."""
         first, last = (self._moments(g).astype("M8[us]").astype(np.float64) for g in self._grid)
-        return first, last
+        return Intervals(first, last)
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """Unit of each moment; clipped to the first and last."""
-        return self.places_of(self.form.read(texts))
+        return self.codes_of(self.form.read(texts))
 
-    def places_of(self, moments: Moments) -> Codes:
-        """Unit of each moment, NOWHERE for NaT."""
+    def codes_of(self, moments: Moments) -> Codes:
+        """Unit of each moment, INVALID for NaT."""
         none = np.isnat(moments)
         first, last = self._moments(np.array([self.first, self.last]))
         bounded = np.clip(np.where(none, first, moments), first, last)
-        return np.where(none, NOWHERE, unit_number(bounded, self.unit) - self._ends[0])
+        return np.where(none, INVALID, unit_number(bounded, self.unit) - self._ends[0])
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the moments of each unit."""
@@ -168,6 +185,11 @@ class CalendarPlaces:
         counted = np.asarray(pc.fill_null(pc.cast(values, whole), 0), dtype=np.int64)
         texts = self.form.write(counted.astype(f"M8[{unit}]"))
         return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
+
+    def with_density(self, counts: NDArray[np.float64], least: float) -> CalendarCodec:
+        """The same: moments of a unit are equally likely."""
+        del counts, least
+        return self
 
 
 def _label(start: np.datetime64, unit: str, kind: MomentKind) -> str:

@@ -1,4 +1,4 @@
-"""Places of named values: categories from a closed list, ordered or not, and booleans.
+"""Codecs of named values: categories from a closed list, ordered or not, and booleans.
 
 Invariant: each value is written as it was declared, and that text is read as this value.
 """
@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Codes
+from dpsynth.domain.cell_values import Intervals, Texts, Truths, exact_texts
+from dpsynth.domain.codec import INVALID, Codes
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import parse_numbers
 
 _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
@@ -21,8 +23,8 @@ _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
 
 
 @dataclass(frozen=True)
-class CategoryPlaces:
-    """A closed list of categories, with an optional place for all others.
+class CategoryCodec:
+    """A closed list of categories, with an optional cell for all others.
 
     Values given as integers also match cells such as "3.0" and decode to integers. Ordered
     texts decode to an Arrow dictionary that keeps their order.
@@ -43,6 +45,11 @@ class CategoryPlaces:
         return all(isinstance(v, int) for v in self.values)
 
     @property
+    def kind(self) -> Kind:
+        """Whole numbers where every category is an integer, otherwise texts."""
+        return Kind("number" if self.arrow_type == pa.int64() else "text")
+
+    @property
     def arrow_type(self) -> pa.DataType:
         """int64 where every category is an integer, otherwise string, or an ordered dictionary of them."""
         if self._whole_numbers and self.other is None:
@@ -50,8 +57,18 @@ class CategoryPlaces:
         return pa.dictionary(pa.int32(), pa.string(), ordered=True) if self.ordered else pa.string()
 
     @property
-    def facts(self) -> dict[str, object]:
-        """Whether the order means something, and the label of all other values if there is one."""
+    def closed(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def continuous(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """The order, if it means something, and the label of all other values if there is one."""
         return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
     @property
@@ -66,19 +83,24 @@ class CategoryPlaces:
         """Zeros where the categories are integers, otherwise None."""
         return None if self.centres is None else np.zeros(len(self.values))
 
+    @property
+    def cell_values(self) -> Intervals | Texts:
+        """The categories, as numbers where all are integers."""
+        return exact_texts(self.labels) if self.centres is None else Intervals(self.centres, self.centres)
+
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Position of each text in the list; unknown texts to ``other`` or NOWHERE."""
+        """Position of each text in the list; unknown texts to ``other`` or INVALID."""
         found = pc.index_in(texts, pa.array(self.labels, pa.string()))
-        codes = found.fill_null(NOWHERE).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = found.fill_null(INVALID).to_numpy(zero_copy_only=False).astype(np.int64)
         if self._whole_numbers:
             numbers = parse_numbers(texts)
             order = np.argsort(np.array(self.values, dtype=np.float64), kind="stable")
             ranked = np.array(self.values, dtype=np.float64)[order]
             spot = np.minimum(np.searchsorted(ranked, numbers), len(ranked) - 1)
-            codes = np.where((codes == NOWHERE) & (ranked[spot] == numbers), order[spot], codes)
+            codes = np.where((codes == INVALID) & (ranked[spot] == numbers), order[spot], codes)
         if self.other is not None:
             present = ~np.asarray(texts.is_null())
-            codes = np.where((codes == NOWHERE) & present, self.labels.index(self.other), codes)
+            codes = np.where((codes == INVALID) & present, self.labels.index(self.other), codes)
         return np.asarray(codes, dtype=np.int64)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
@@ -95,13 +117,23 @@ class CategoryPlaces:
         """The category as text."""
         return pc.cast(values, pa.string())
 
+    def with_density(self, counts: NDArray[np.float64], least: float) -> CategoryCodec:
+        """The same: each cell has one value."""
+        del counts, least
+        return self
+
 
 @dataclass(frozen=True)
-class BooleanPlaces:
+class BooleanCodec:
     """False and true, written as two declared texts; usual spellings of both are read."""
 
     false: str = "false"
     true: str = "true"
+
+    @property
+    def kind(self) -> Kind:
+        """Truth values."""
+        return Kind("truth")
 
     @property
     def ordered(self) -> bool:
@@ -109,7 +141,17 @@ class BooleanPlaces:
         return False
 
     @property
-    def facts(self) -> dict[str, object]:
+    def closed(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def continuous(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def schema(self) -> dict[str, object]:
         """None beside the labels."""
         return {}
 
@@ -133,6 +175,11 @@ class BooleanPlaces:
         """Zeros."""
         return np.zeros(2)
 
+    @property
+    def cell_values(self) -> Truths:
+        """False and true."""
+        return Truths(np.array([False, True]))
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """0 or 1; the declared texts first, then the usual spellings in any case."""
         # Arrow and Python lower some letters differently, so one of them lowers both sides.
@@ -140,7 +187,7 @@ class BooleanPlaces:
         spellings = _TRUTHS | {false: 0, true: 1}
         lower = pc.utf8_lower(texts)
         found = pc.index_in(lower, pa.array(list(spellings), pa.string()))
-        truth = np.array([*spellings.values(), NOWHERE], dtype=np.int64)
+        truth = np.array([*spellings.values(), INVALID], dtype=np.int64)
         spelt = found.fill_null(len(spellings)).to_numpy(zero_copy_only=False)
         return np.asarray(truth[spelt], dtype=np.int64)
 
@@ -152,3 +199,8 @@ class BooleanPlaces:
     def text(self, values: pa.Array) -> pa.StringArray:
         """The declared texts."""
         return pc.if_else(values, self.true, self.false)
+
+    def with_density(self, counts: NDArray[np.float64], least: float) -> BooleanCodec:
+        """The same: each cell has one value."""
+        del counts, least
+        return self

@@ -1,10 +1,11 @@
-"""What the values of a column may be, as numbered places.
+"""Codecs: how the values of a column are partitioned into cells, and cells are coded and decoded.
 
-Each kind of column has a file of its own: ``numeric_places``, ``category_places``,
-``calendar_places``, ``duration_places``, ``text_places``.
+Each kind of column has a file of its own: ``numeric_codec``, ``category_codec``,
+``calendar_codec``, ``duration_codec``, ``text_codec``. Other rooms learn what they need of a kind
+from the properties of ``Codec``, so that a new kind changes none of them.
 
-Invariant: places are declared or were paid for, never read off the table, and every text has
-an answer: a place, or NOWHERE. Encoding never raises on a value.
+Invariant: cells are declared or were paid for, never read off the table, and every text has
+an answer: a cell, or INVALID. Encoding never raises on a value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-NOWHERE = -1
+from dpsynth.domain.cell_values import CellValues
+from dpsynth.domain.formula_kinds import Kind
+
+INVALID = -1
 """Code of a text that is no value of the column: empty, malformed or unknown."""
 
 Codes = NDArray[np.int64]
@@ -28,8 +32,8 @@ def drawn_between(
     """A uniform whole number from each code's first to its last, int64[codes].
 
     Args:
-        low: int64[places], the first number of each place.
-        high: int64[places], the last.
+        low: int64[cells], the first number of each cell.
+        high: int64[cells], the last.
         codes: none negative.
         rng: of post-processing.
     """
@@ -37,12 +41,17 @@ def drawn_between(
     return rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
 
 
-class Places(Protocol):
-    """The places of one kind of column."""
+class Codec(Protocol):
+    """The partition of one kind of column: its cells, what they hold, and their coding."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One public name a place, for people and for tables of statistics."""
+        """One public name a cell, for people and for tables of statistics."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the values in formulas, with the decimals of numbers."""
         ...
 
     @property
@@ -52,26 +61,48 @@ class Places(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the places means something."""
+        """True if the order of the cells means something."""
         ...
 
     @property
-    def facts(self) -> Mapping[str, object]:
-        """What the public schema says of the values beside their type and labels, as JSON values."""
+    def closed(self) -> bool:
+        """True if the labels are the values: each cell holds one text, known by name."""
+        ...
+
+    @property
+    def continuous(self) -> bool:
+        """True if each number from the first cell's low end to the last cell's high end is a value.
+
+        Numbers are those with the decimals of ``kind``. Counts of neighbouring cells then say something
+        of each other, and a sum of other columns may stand in the column.
+        """
+        ...
+
+    @property
+    def schema(self) -> Mapping[str, object]:
+        """Facts of the public schema beside type and labels, as JSON values.
+
+        Journals and measurement files hold digests of them: what is there once never changes.
+        """
+        ...
+
+    @property
+    def cell_values(self) -> CellValues:
+        """The values of each cell, for rules."""
         ...
 
     @property
     def centres(self) -> NDArray[np.float64] | None:
-        """Expected decoded value of each place, or None where values are not numbers."""
+        """Expected decoded value of each cell, or None where values are not numbers."""
         ...
 
     @property
     def half_widths(self) -> NDArray[np.float64] | None:
-        """How far a value of a place can lie from its centre, or None likewise."""
+        """Largest distance of a cell's values from its centre, or None where values are not numbers."""
         ...
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Place of each stripped text, NOWHERE where there is none."""
+        """Cell of each stripped text, INVALID where there is none."""
         ...
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
@@ -81,3 +112,22 @@ class Places(Protocol):
     def text(self, values: pa.Array) -> pa.StringArray:
         """Decoded values as they are written in a CSV file; null stays null."""
         ...
+
+    def with_density(self, counts: NDArray[np.float64], least: float) -> Codec:
+        """The same cells, with the density inside each that the counts of all of them suggest.
+
+        Args:
+            counts: float64[cells], noisy counts of rows.
+            least: rows that a cell is taken to have at least, above 0.
+        """
+        ...
+
+
+def recorded_name(codec: Codec) -> str:
+    """Name of a kind of codec in digests. Journals and ledgers hold it, so it never changes.
+
+    >>> from dpsynth.domain.category_codec import BooleanCodec
+    >>> recorded_name(BooleanCodec())
+    'BooleanPlaces'
+    """
+    return type(codec).__name__.removesuffix("Codec") + "Places"

@@ -1,4 +1,4 @@
-"""A column: its name, its places, and where missing and unusable cells go.
+"""A column: its name, its codec, and where missing and unusable cells go.
 
 Invariant: every cell has a code, whatever it holds; which codes exist depends on the
 config alone, so a first missing or malformed cell changes no schema.
@@ -6,8 +6,8 @@ config alone, so a first missing or malformed cell changes no schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Codes, Places
+from dpsynth.domain.codec import INVALID, Codec, Codes, recorded_name
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.search import Search
 
@@ -29,25 +29,25 @@ class Column:
 
     Attributes:
         name: as in the header of the source.
-        places: what its values may be.
-        missing: whether missing is a place of its own, the first code after those of the
+        codec: of its values.
+        missing: whether missing is a cell of its own, the first code after those of the
             values. It then also takes malformed and unknown cells.
         markers: texts that mean missing, besides the empty one. The first is written back.
         fallback: code that takes unusable cells where ``missing`` is False.
         apart: texts that mean missing in a way of their own: a code each, after the others.
-        search: how its places are to be found, where ``places`` only stand in for them; nothing is coded
-            by such a column.
-        even: whether all values of a bin of numbers are as likely, whatever the bins beside it hold.
+        search: how its cells are to be found, where those of ``codec`` only stand in for them; nothing is
+            coded by such a column.
+        uniform: whether all values of a bin of numbers are equally likely, whatever its neighbours hold.
     """
 
     name: str
-    places: Places
+    codec: Codec
     missing: bool = True
     markers: tuple[str, ...] = ()
     fallback: int = 0
     apart: tuple[str, ...] = ()
     search: Search | None = None
-    even: bool = False
+    uniform: bool = False
 
     @property
     def kept_as_text(self) -> bool:
@@ -57,23 +57,33 @@ class Column:
     @property
     def size(self) -> int:
         """Number of codes."""
-        return len(self.places.labels) + self.missing + len(self.apart)
+        return len(self.codec.labels) + self.missing + len(self.apart)
+
+    @property
+    def recorded(self) -> Mapping[str, object]:
+        """The column as digests state it. Journals and ledgers hold these, so its keys never change."""
+        stated = asdict(self)
+        return stated | {
+            "places": stated.pop("codec"),
+            "even": stated.pop("uniform"),
+            "kind": recorded_name(self.codec),
+        }
 
     @property
     def labels(self) -> tuple[str, ...]:
         """One public name a code."""
         missing = (MISSING_LABEL,) if self.missing else ()
-        return (*self.places.labels, *missing, *map(apart_label, self.apart))
+        return (*self.codec.labels, *missing, *map(apart_label, self.apart))
 
     @property
     def unusable(self) -> int:
         """The code of unusable cells."""
-        return len(self.places.labels) if self.missing else self.fallback
+        return len(self.codec.labels) if self.missing else self.fallback
 
     @property
     def centres(self) -> NDArray[np.float64] | None:
         """Expected value of each code that is not missing, or None if not numeric."""
-        return self.places.centres
+        return self.codec.centres
 
     def values_of(self, texts: pa.StringArray) -> pa.StringArray:
         """The cells' texts without blanks around them, null where they mean missing."""
@@ -85,49 +95,49 @@ class Column:
         """Codes in 0..size-1 of the cells' texts; null means missing.
 
         Raises:
-            ValueError: the places are still to be found.
+            ValueError: the cells are still to be found.
         """
         if self.search is not None:
-            raise ValueError(f"the places of column {self.name} are still to be found")
+            raise ValueError(f"the cells of column {self.name} are still to be found")
         stripped = pc.utf8_trim_whitespace(texts)
-        codes = self.places.encode(self.values_of(texts))
-        codes = np.where(codes == NOWHERE, self.unusable, codes)
+        codes = self.codec.encode(self.values_of(texts))
+        codes = np.where(codes == INVALID, self.unusable, codes)
         if not self.apart:
             return codes
-        told = pc.index_in(stripped, pa.array(self.apart, pa.string())).fill_null(NOWHERE)
-        place = told.to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.where(place == NOWHERE, codes, len(self.places.labels) + self.missing + place)
+        told = pc.index_in(stripped, pa.array(self.apart, pa.string())).fill_null(INVALID)
+        marker = told.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.where(marker == INVALID, codes, len(self.codec.labels) + self.missing + marker)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A typed value for each code, null for missing.
 
         A value whose text would be read as missing is drawn again, and is missing where its
-        place has no other: a column of ages may say that 99 means missing.
+        cell has no other: a column of ages may say that 99 means missing.
         """
-        gone = codes >= len(self.places.labels)
-        values = self.places.decode(np.where(gone, 0, codes), rng)
+        gone = codes >= len(self.codec.labels)
+        values = self.codec.decode(np.where(gone, 0, codes), rng)
         if self.markers_may_be_drawn:
             values, gone = self._without_markers(values, codes, gone, rng)
         return _nulled(values, gone)
 
     @cached_property
     def markers_may_be_drawn(self) -> bool:
-        """Whether a value of some place would be read as missing."""
+        """Whether a value of some cell would be read as missing."""
         marks = (*self.markers, *self.apart)
-        return bool(marks) and bool((self.places.encode(pa.array(marks, pa.string())) != NOWHERE).any())
+        return bool(marks) and bool((self.codec.encode(pa.array(marks, pa.string())) != INVALID).any())
 
     def _without_markers(
         self, values: pa.Array, codes: Codes, gone: NDArray[np.bool_], rng: np.random.Generator
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
         marks = pa.array([*self.markers, *self.apart], pa.string())
         for _ in range(_REDRAWS):
-            hit = np.flatnonzero(~gone & np.asarray(pc.is_in(self.places.text(values), marks)))
+            hit = np.flatnonzero(~gone & np.asarray(pc.is_in(self.codec.text(values), marks)))
             if not hit.size:
                 return values, gone
             spots = np.arange(len(codes))
             spots[hit] = len(codes) + np.arange(hit.size)
-            values = pa.concat_arrays([values, self.places.decode(codes[hit], rng)]).take(pa.array(spots))
-        return values, gone | np.asarray(pc.is_in(self.places.text(values), marks))
+            values = pa.concat_arrays([values, self.codec.decode(codes[hit], rng)]).take(pa.array(spots))
+        return values, gone | np.asarray(pc.is_in(self.codec.text(values), marks))
 
     def apart_texts(self, codes: Codes) -> pa.StringArray:
         """The marker of each code that is missing in a way of its own, null for all others."""
@@ -143,13 +153,13 @@ class Column:
             apart: what ``apart_texts`` gave for the same codes; nulls elsewhere are written
                 as the first of ``markers``, or empty without any.
         """
-        texts = self.places.text(values)
+        texts = self.codec.text(values)
         told = texts if apart is None else pc.coalesce(texts, apart)
         return pc.fill_null(told, self.markers[0] if self.markers else "")
 
 
 def apart_label(marker: str) -> str:
-    """Public name of a place of its own for one marker of missing cells.
+    """Public name of a cell of its own for one marker of missing cells.
 
     >>> apart_label("refused")
     '(missing: refused)'

@@ -21,11 +21,11 @@ from dpsynth.domain.domain import Domain
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Which group each place of a column belongs to.
+    """Which group each cell of a column belongs to.
 
     Attributes:
-        groups: column to integers[places], the group of each place, numbered from 0 without a
-            gap; only columns that have merged places.
+        groups: column to integers[cells], the group of each cell, numbered from 0 without a
+            gap; only columns that have merged cells.
 
     Raises:
         ValueError: a column's groups are not numbered from 0 without a gap.
@@ -45,14 +45,14 @@ class Grouping:
                 raise ValueError(f"the groups of column {column} must be numbered from 0 without a gap")
 
     def coarse(self, domain: Domain) -> Domain:
-        """The domain with groups for places: the same columns in the same order.
+        """The domain with groups for cells: the same columns in the same order.
 
         Raises:
-            ValueError: the domain lacks a grouped column, or it has another number of places.
+            ValueError: the domain lacks a grouped column, or it has another number of cells.
         """
         for column, groups in self.groups.items():
             if domain.sizes.get(column) != groups.size:
-                raise ValueError(f"column {column} has other places than its grouping")
+                raise ValueError(f"column {column} has other cells than its grouping")
         sizes = {c: int(self.groups[c].max()) + 1 for c in self.groups}
         return Domain({c: sizes.get(c, size) for c, size in domain.sizes.items()})
 

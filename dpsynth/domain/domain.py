@@ -1,4 +1,4 @@
-"""Discrete domains: how many places each column of a table has.
+"""Discrete domains: the number of codes of each column of a table.
 
 Invariant: a domain is a public fact. It comes from the config or from a private
 answer that was paid for, never from looking at the table.

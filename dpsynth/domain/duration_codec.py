@@ -1,7 +1,7 @@
-"""Places of durations: how long something took, in seconds, minutes, hours, days or weeks.
+"""Codec of durations: how long something took, in seconds, minutes, hours, days or weeks.
 
-Invariant: a decoded duration lies in its place and between the ends, at the resolution of the
-format, and its text is read back into the same place.
+Invariant: a decoded duration lies in its cell and between the ends, at the resolution of the
+format, and its text is read back into the same cell.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Codes, drawn_between
+from dpsynth.domain.cell_values import Intervals
+from dpsynth.domain.codec import INVALID, Codes, drawn_between
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import parse_numbers
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-"""What a place may be, in seconds."""
+"""Lengths that a cell may have, in seconds."""
 
 _NUMBERS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _CLOCKS = {
@@ -38,20 +40,20 @@ FORMATS = ("iso", *_CLOCKS, *_NUMBERS)
 
 
 @dataclass(frozen=True)
-class DurationPlaces:
+class DurationCodec:
     """Stretches of time of equal length, the first and the last one perhaps cut short.
 
     Durations below the first are taken as the first, and those above the last as the last. A
-    duration decodes to a uniform draw from those of its place that the format can write.
+    duration decodes to a uniform draw from those of its cell that the format can write.
     Fractions of a grain are cut off.
 
     Attributes:
         form: one of FORMATS.
         unit: one of UNITS, a whole number of grains.
         first: the shortest duration, in grains: seconds, or what the format counts.
-        last: the longest, likewise.
+        last: the longest, in grains.
 
-    >>> p = DurationPlaces("HH:MM", "hour", first=30, last=150)
+    >>> p = DurationCodec("HH:MM", "hour", first=30, last=150)
     >>> p.labels
     ('00:30 to 00:59', '01:00 to 01:59', '02:00 to 02:30')
     >>> p.encode(pa.array(["0:45", "01:00", "99:00", "1:75"])).tolist()
@@ -75,10 +77,15 @@ class DurationPlaces:
 
     @cached_property
     def _grid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last grain of each place."""
+        """First and last grain of each cell."""
         width = UNITS[self.unit] // self.grain
         starts = np.arange(self.first // width, self.last // width + 2) * width
         return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
+
+    @property
+    def kind(self) -> Kind:
+        """Durations."""
+        return Kind("duration")
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -91,7 +98,17 @@ class DurationPlaces:
         return True
 
     @property
-    def facts(self) -> dict[str, object]:
+    def closed(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def continuous(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def schema(self) -> dict[str, object]:
         """Unit, ends, format, and what means are in."""
         first, last = (_written(self.form, end) for end in (self.first, self.last))
         means = self.form if self.form in _NUMBERS else "seconds"
@@ -99,7 +116,7 @@ class DurationPlaces:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The shortest and the longest duration of each place."""
+        """The shortest and the longest duration of each cell."""
         ends = zip(*(end.tolist() for end in self._grid), strict=True)
         texts = ((_written(self.form, a), _written(self.form, b)) for a, b in ends)
         return tuple(a if a == b else f"{a} to {b}" for a, b in texts)
@@ -110,34 +127,34 @@ class DurationPlaces:
 
     @property
     def centres(self) -> NDArray[np.float64]:
-        """Mean of the durations of each place: in the unit that the format counts, otherwise in seconds."""
+        """Mean of the durations of each cell: in the unit that the format counts, otherwise in seconds."""
         low, high = self._grid
         return np.asarray((low + high) / 2.0 * self._scale)
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """Half of the range of each place, likewise."""
+        """Half of the range of each cell, in the unit of the centres."""
         low, high = self._grid
         return np.asarray((high - low) / 2.0 * self._scale)
 
     @property
-    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The shortest and the longest duration of each place, in microseconds."""
+    def cell_values(self) -> Intervals:
+        """From the shortest to the longest duration of each cell, in microseconds."""
         shortest, longest = (grains.astype(np.float64) * (self.grain * 1e6) for grains in self._grid)
-        return shortest, longest
+        return Intervals(shortest, longest)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Place of each duration; clipped to the first and last."""
-        return self.places_of(read_durations(self.form, texts))
+        """Cell of each duration; clipped to the first and last."""
+        return self.codes_of(read_durations(self.form, texts))
 
-    def places_of(self, grains: NDArray[np.float64]) -> Codes:
-        """Place of each number of grains, NOWHERE for NaN."""
+    def codes_of(self, grains: NDArray[np.float64]) -> Codes:
+        """Cell of each number of grains, INVALID for NaN."""
         width = UNITS[self.unit] // self.grain
         whole = np.floor(np.clip(np.nan_to_num(grains, nan=0.0), self.first, self.last)).astype(np.int64)
-        return np.where(np.isnan(grains), NOWHERE, whole // width - self.first // width)
+        return np.where(np.isnan(grains), INVALID, whole // width - self.first // width)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
-        """A uniform draw from the durations of each place."""
+        """A uniform draw from the durations of each cell."""
         grains = drawn_between(*self._grid, codes, rng)
         return pc.cast(pa.array(grains * self.grain, pa.int64()), self.arrow_type)
 
@@ -147,6 +164,11 @@ class DurationPlaces:
         found = distinct.dictionary.to_pylist()
         texts = [_written(self.form, seconds // self.grain) for seconds in found]
         return pa.array(texts, pa.string()).take(distinct.indices)
+
+    def with_density(self, counts: NDArray[np.float64], least: float) -> DurationCodec:
+        """The same: durations of a cell are equally likely."""
+        del counts, least
+        return self
 
 
 def grain_of(form: str) -> int:

@@ -47,21 +47,6 @@ class Kind:
     decimals: int = 0
 
 
-def kind_of_type(arrow_type: pa.DataType, decimals: int = 0) -> Kind:
-    """The kind of a column of an Arrow type."""
-    if arrow_type == pa.int64() or arrow_type == pa.float64():
-        return Kind("number", decimals)
-    if arrow_type == pa.bool_():
-        return Kind("truth")
-    if arrow_type == pa.date32():
-        return Kind("date")
-    if pa.types.is_timestamp(arrow_type):
-        return Kind("datetime")
-    if pa.types.is_time(arrow_type):
-        return Kind("time")
-    return Kind("duration" if pa.types.is_duration(arrow_type) else "text")
-
-
 def kind_of(formula: Expression, kinds: Mapping[str, Kind]) -> Kind:
     """What a formula comes to.
 

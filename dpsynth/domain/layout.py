@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import Codes, Places
+from dpsynth.domain.codec import Codec, Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import references
-from dpsynth.domain.formula_kinds import Kind, kind_of_type
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.formulas import Operand
-from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.domain.surrogates import Surrogates
 
 Part = Column | Surrogates | Derived
@@ -43,24 +42,24 @@ class Layout:
         """Those that are read from the private table and drawn from the model."""
         return tuple(part for part in self.parts if isinstance(part, Column))
 
-    def found(self, places: Mapping[str, Places]) -> Layout:
-        """The same table with the places of some columns in place of those that stood in for them."""
+    def found(self, codecs: Mapping[str, Codec]) -> Layout:
+        """The same table with the codecs of some columns in place of those that stood in for them."""
         return Layout(
             tuple(
-                replace(part, places=places[part.name], search=None)
-                if isinstance(part, Column) and part.name in places
+                replace(part, codec=codecs[part.name], search=None)
+                if isinstance(part, Column) and part.name in codecs
                 else part
                 for part in self.parts
             )
         )
 
-    def sloped(self, counts: Mapping[str, tuple[NDArray[np.float64], float]]) -> Layout:
-        """The same table, the values inside bins of numbers as likely as the bins beside them suggest.
+    def with_density(self, counts: Mapping[str, tuple[NDArray[np.float64], float]]) -> Layout:
+        """The same table, with densities inside bins of numbers that follow the counts of neighbours.
 
         Args:
             counts: noisy counts of the codes of columns, and their standard deviation, above 0.
         """
-        return Layout(tuple(_sloped(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
+        return Layout(tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
@@ -72,9 +71,9 @@ class Layout:
         found: dict[str, Kind] = {}
         for part in self.parts:
             if isinstance(part, Column):
-                found[part.name] = kind_of_type(part.places.arrow_type, getattr(part.places, "decimals", 0))
+                found[part.name] = part.codec.kind
             elif isinstance(part, Surrogates):
-                found[part.name] = kind_of_type(part.arrow_type)
+                found[part.name] = part.kind
         for derived in self.in_turn():
             try:
                 found[derived.name] = derived.kind(found)
@@ -115,7 +114,7 @@ class Layout:
 
         Args:
             codes: int64[rows] for each of ``columns``.
-            rng: decides the values within a place.
+            rng: decides the values within a cell.
         """
         return self.whole(codes, {c.name: c.decode(codes[c.name], rng) for c in self.columns})
 
@@ -152,7 +151,7 @@ class Layout:
         for part in self.parts:
             if part.name in named and not isinstance(part, Derived):
                 values = arrays[part.name]
-                texts = part.places.text(values) if isinstance(part, Column) else part.text(values)
+                texts = part.codec.text(values) if isinstance(part, Column) else part.text(values)
                 operands[part.name] = Operand(self.kinds[part.name], values, texts)
         for derived in self.in_turn():
             operands[derived.name] = derived.operand(operands, rows)
@@ -173,11 +172,11 @@ class Layout:
         return found
 
 
-def _sloped(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
+def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
     """With half a standard deviation at least in each bin, empty ones make no cliff."""
-    if not isinstance(part, Column) or part.even or not isinstance(part.places, NumericPlaces):
+    if not isinstance(part, Column) or part.uniform:
         return part
-    return replace(part, places=part.places.sloped(counts[: len(part.places.labels)], stddev / 2))
+    return replace(part, codec=part.codec.with_density(counts[: len(part.codec.labels)], stddev / 2))
 
 
 class FormulaRefused(ValueError):

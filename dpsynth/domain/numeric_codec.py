@@ -1,4 +1,4 @@
-"""Places of numbers: bins with declared edges, and how likely the values inside each are.
+"""Codec of numbers: bins with declared edges, and how likely the values inside each are.
 
 Invariant: a decoded value lies in its bin, on the grid of the column's decimals, and is read
 back into the same bin.
@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.bin_density import drawn, means, slopes
-from dpsynth.domain.codec import NOWHERE, Codes, drawn_between
+from dpsynth.domain.cell_values import Intervals
+from dpsynth.domain.codec import INVALID, Codes, drawn_between
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
 
 
 @dataclass(frozen=True)
-class NumericPlaces:
+class NumericCodec:
     """Bins of a numeric column: [e0, e1), [e1, e2), … , the last one closed.
 
     Values outside are clipped to the first and last bin. A value decodes to a draw from the
@@ -36,9 +38,9 @@ class NumericPlaces:
         decimals: of the values.
         integer: whether they are whole numbers.
         form: how they are spelt.
-        slopes: of the density of each bin (``domain.slopes``); none where all are even.
+        slopes: of the density of each bin (``bin_density``); none where all are uniform.
 
-    >>> p = NumericPlaces((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
+    >>> p = NumericCodec((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
     >>> p.labels
     ('0', '1', '2 to 5')
     >>> p.encode(pa.array(["-7", "1", "4", "99", "many"])).tolist()
@@ -68,6 +70,11 @@ class NumericPlaces:
         return low, np.maximum(np.array(highs, dtype=np.int64), low)
 
     @property
+    def kind(self) -> Kind:
+        """Numbers of so many decimals."""
+        return Kind("number", self.decimals)
+
+    @property
     def arrow_type(self) -> pa.DataType:
         """int64 or float64."""
         return pa.int64() if self.integer else pa.float64()
@@ -78,7 +85,17 @@ class NumericPlaces:
         return True
 
     @property
-    def facts(self) -> dict[str, object]:
+    def closed(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def continuous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def schema(self) -> dict[str, object]:
         """Edges, decimals, and the format where it is not plain."""
         found: dict[str, object] = {"edges": list(self.edges), "decimals": self.decimals}
         return found | ({"format": self.form.facts} if self.form.facts else {})
@@ -101,8 +118,8 @@ class NumericPlaces:
     def _format(self, step: int) -> str:
         return f"{step / 10.0**self.decimals:.{self.decimals}f}"
 
-    def sloped(self, counts: NDArray[np.float64], least: float) -> NumericPlaces:
-        """The same bins, the density inside each going on as it goes from bin to bin.
+    def with_density(self, counts: NDArray[np.float64], least: float) -> NumericCodec:
+        """The same bins, with a density inside each that follows the counts of its neighbours.
 
         Args:
             counts: float64[bins], noisy counts of rows.
@@ -112,7 +129,7 @@ class NumericPlaces:
 
     @cached_property
     def _sloping(self) -> NDArray[np.intp]:
-        """The bins that are not even."""
+        """The bins whose density is not uniform."""
         return np.flatnonzero(self.slopes)
 
     @cached_property
@@ -132,19 +149,19 @@ class NumericPlaces:
         return np.where(low == high, 0.0, wide)
 
     @property
-    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lowest and the highest value that each bin decodes to."""
+    def cell_values(self) -> Intervals:
+        """From the lowest to the highest value that each bin decodes to."""
         low, high = (steps / 10.0**self.decimals for steps in self._grid)
-        return low, high
+        return Intervals(low, high)
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """Bin of each number; clipped to the first and last."""
-        return self.places_of(self.form.read(texts))
+        return self.codes_of(self.form.read(texts))
 
-    def places_of(self, numbers: NDArray[np.float64]) -> Codes:
-        """Bin of each number, NOWHERE for NaN."""
+    def codes_of(self, numbers: NDArray[np.float64]) -> Codes:
+        """Bin of each number, INVALID for NaN."""
         bins = np.searchsorted(np.array(self.edges[1:-1]), numbers, side="right")
-        return np.where(np.isnan(numbers), NOWHERE, bins).astype(np.int64)
+        return np.where(np.isnan(numbers), INVALID, bins).astype(np.int64)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A draw from the grid of each bin."""

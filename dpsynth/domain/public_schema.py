@@ -21,7 +21,7 @@ def type_name(part: Part, kind: Kind) -> str:
     """
     if isinstance(part, Derived):
         return "integer" if kind == Kind("number") else _KINDS[kind.word]
-    arrow_type = part.arrow_type if isinstance(part, Surrogates) else part.places.arrow_type
+    arrow_type = part.arrow_type if isinstance(part, Surrogates) else part.codec.arrow_type
     return _TYPES.get(arrow_type, kind.word)
 
 
@@ -42,7 +42,7 @@ def _described(part: Part, kind: Kind) -> dict[str, object]:
     if isinstance(part, Derived):
         looked_up = {"map": dict(part.map), "other": part.other} if part.map else {}
         return described | {"computed_from": part.written, **looked_up, "missing_is_written": part.marker}
-    return described | {**part.places.facts, "labels": list(part.labels), "missing": _missing(part)}
+    return described | {**part.codec.schema, "labels": list(part.labels), "missing": _missing(part)}
 
 
 def _missing(column: Column) -> dict[str, object]:

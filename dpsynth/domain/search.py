@@ -1,6 +1,6 @@
 """What is still to be found of a column before it can be counted: its ends, bins, values or beginnings.
 
-Until then a column has places that stand in for those to come: as many as there can be at most, so that a
+Until then a column has cells that stand in for those to come: as many as there can be at most, so that a
 plan made with them is never exceeded.
 
 Invariant: a search is public. It comes from the config alone.
@@ -55,9 +55,9 @@ class ValueSearch:
     """Categories that are found, by partition selection.
 
     Attributes:
-        known: values that are public; they are places whatever is found.
+        known: values that are public; they are cells whatever is found.
         most: how many values there may be, those known included.
-        other: label of the place of all other values.
+        other: label of the cell of all other values.
     """
 
     known: tuple[str, ...]

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.domain.formula_kinds import Kind
+
 _ENDING = re.compile(r"(?s)(.*?)([0-9]{1,15})")
 
 
@@ -43,6 +45,11 @@ class Surrogates:
         found = _ENDING.fullmatch(self.first)
         assert found is not None
         return found[1], found[2]
+
+    @property
+    def kind(self) -> Kind:
+        """Numbers or texts."""
+        return Kind("number" if self.arrow_type == pa.int64() else "text")
 
     @property
     def arrow_type(self) -> pa.DataType:

@@ -1,6 +1,6 @@
-r"""Places of codes with a hierarchy, such as postcodes: their first characters.
+r"""Codec of codes with a hierarchy, such as postcodes: their first characters.
 
-Invariant: a decoded text matches the pattern and begins as its place says, and every text that
+Invariant: a decoded text matches the pattern and begins as its cell says, and every text that
 does so is as likely as any other.
 """
 
@@ -14,22 +14,25 @@ from itertools import islice, product
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from dpsynth.domain.codec import NOWHERE, Codes
+from dpsynth.domain.cell_values import Texts
+from dpsynth.domain.codec import INVALID, Codes
+from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of
 
 
 @dataclass(frozen=True)
-class TextPlaces:
+class TextCodec:
     r"""Prefixes of the texts of a pattern, none of them the beginning of another.
 
     Attributes:
         pattern: see ``text_patterns``.
-        prefixes: one a place; each begins a text of the pattern.
-        other: a text that stands for those of the pattern with another prefix, in a place of its
-            own. None: they are nowhere.
+        prefixes: one a cell; each begins a text of the pattern.
+        other: a text that stands for those of the pattern with another prefix, in a cell of its
+            own. None: they are invalid.
 
-    >>> p = TextPlaces(r"\d{5}", ("75", "69", "130"))
+    >>> p = TextCodec(r"\d{5}", ("75", "69", "130"))
     >>> p.labels
     ('75***', '69***', '130**')
     >>> p.encode(pa.array(["75011", "13055", "13100", "7501", "75 011"])).tolist()
@@ -45,6 +48,11 @@ class TextPlaces:
         return alphabets(self.pattern)
 
     @property
+    def kind(self) -> Kind:
+        """Texts."""
+        return Kind("text")
+
+    @property
     def arrow_type(self) -> pa.DataType:
         """string."""
         return pa.string()
@@ -55,7 +63,17 @@ class TextPlaces:
         return False
 
     @property
-    def facts(self) -> dict[str, object]:
+    def closed(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def continuous(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def schema(self) -> dict[str, object]:
         """Pattern and prefixes."""
         return {"pattern": self.pattern, "prefixes": list(self.prefixes)}
 
@@ -75,24 +93,35 @@ class TextPlaces:
 
     @property
     def half_widths(self) -> None:
-        """None likewise."""
+        """None: texts are no numbers."""
         return None
 
+    @property
+    def cell_values(self) -> Texts:
+        """The texts with each prefix; the text of ``other`` is reckoned with everywhere."""
+
+        def holding(text: str) -> NDArray[np.bool_]:
+            if text == self.other:
+                return np.ones(len(self.labels), dtype=np.bool_)
+            return np.arange(len(self.labels)) == self.encode(pa.array([text], pa.string()))[0]
+
+        return Texts(holding)
+
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Place of the prefix of each text that matches the pattern."""
-        codes = np.full(len(texts), NOWHERE, dtype=np.int64)
+        """Cell of the prefix of each text that matches the pattern."""
+        codes = np.full(len(texts), INVALID, dtype=np.int64)
         for length in sorted({len(prefix) for prefix in self.prefixes}):
-            places = [i for i, prefix in enumerate(self.prefixes) if len(prefix) == length]
-            known = pa.array([self.prefixes[i] for i in places], pa.string())
+            cells = [i for i, prefix in enumerate(self.prefixes) if len(prefix) == length]
+            known = pa.array([self.prefixes[i] for i in cells], pa.string())
             found = pc.index_in(pc.utf8_slice_codeunits(texts, 0, length), known)
-            spot = found.fill_null(len(places)).to_numpy(zero_copy_only=False)
-            here = np.array([*places, NOWHERE])[spot]
-            codes = np.where(here == NOWHERE, codes, here)
+            spot = found.fill_null(len(cells)).to_numpy(zero_copy_only=False)
+            here = np.array([*cells, INVALID])[spot]
+            codes = np.where(here == INVALID, codes, here)
         matches = np.asarray(pc.fill_null(pc.match_substring_regex(texts, regex_of(self._positions)), False))
         if self.other is None:
-            return np.where(matches, codes, NOWHERE)
-        other = np.asarray(pc.fill_null(pc.equal(texts, self.other), False)) | (matches & (codes == NOWHERE))
-        return np.where(other, len(self.prefixes), np.where(matches, codes, NOWHERE))
+            return np.where(matches, codes, INVALID)
+        other = np.asarray(pc.fill_null(pc.equal(texts, self.other), False)) | (matches & (codes == INVALID))
+        return np.where(other, len(self.prefixes), np.where(matches, codes, INVALID))
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The prefix, and a uniform draw for each position after it."""
@@ -109,6 +138,11 @@ class TextPlaces:
     def text(self, values: pa.Array) -> pa.StringArray:
         """The texts themselves."""
         return values
+
+    def with_density(self, counts: NDArray[np.float64], least: float) -> TextCodec:
+        """The same: texts of a prefix are equally likely."""
+        del counts, least
+        return self
 
 
 def every_prefix(positions: Alphabets, most: int) -> tuple[str, ...]:

@@ -83,8 +83,8 @@ class PublicTable:
 
     def _usable(self, column: Column) -> bool:
         """Whether any cell is a value of the column."""
-        places = len(column.places.labels)
-        found = (column.places.encode(column.values_of(t.dictionary)) for t in self.texts[column.name])
+        places = len(column.codec.labels)
+        found = (column.codec.encode(column.values_of(t.dictionary)) for t in self.texts[column.name])
         return any(((codes >= 0) & (codes < places)).any() for codes in found)
 
     def _codes(self, column: Column) -> NDArray[np.int64]:

@@ -178,7 +178,7 @@ def _levels(top: float) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Places of days and of shares."""
+    """Codec of days and of shares."""
 
     opened: date
     until: date

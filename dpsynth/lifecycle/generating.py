@@ -81,7 +81,9 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
 def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that a model of groups stands for."""
     counts = pooled_counts(measured.answers.own)
-    layout = stage.layout.sloped({column: (values, sqrt(v)) for (column,), (values, v) in counts.items()})
+    layout = stage.layout.with_density(
+        {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    )
     model = agreeing(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
     return FittedModel(measured, layout, fit, model)
 

@@ -18,7 +18,6 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, OwnAnswer
-from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import doubted
 from dpsynth.evidence.earlier_releases import answers_of, weighed
@@ -190,7 +189,7 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     earlier = doubted(answers.evidence.columns, answers.one_way)
     found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier)
-    numbers = {c.name: len(c.places.labels) for c in columns if isinstance(c.places, NumericPlaces)}
+    numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers)
     return whole.within(plan.max_cells // 2)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.domain.codec import Places
+from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.estimates import Estimates
@@ -115,10 +115,8 @@ class Door(Protocol):
         """
         ...
 
-    def counts_under(
-        self, column: Column, places: Places, price: Fraction
-    ) -> tuple[NDArray[np.int64], float]:
-        """Noisy rows of each of some public places int64[places], and the noise's standard deviation.
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        """Noisy rows of each cell of a public partition, int64[cells], and the noise's standard deviation.
 
         Unusable and missing cells count nowhere.
         """

@@ -95,10 +95,10 @@ class Means:
     """Estimated mean of a column in each group; NaN where a figure is undefined.
 
     Attributes:
-        mean: mean of the centres of the values' places.
+        mean: mean of the centres of the values' cells.
         error: its standard error.
         rows: estimated number of rows with a known value.
-        grouping: mean distance that a value may have from the centre of its place.
+        grouping: mean distance that a value may have from the centre of its cell.
     """
 
     mean: Numbers
@@ -120,7 +120,7 @@ class Source(Protocol):
         Args:
             clique: the column of the groups, if any, and the column averaged.
             centres: one a code that is not missing.
-            half_widths: how far a value may lie from its centre, likewise.
+            half_widths: how far a value may lie from its centre, one a code that is not missing.
         """
         ...
 

@@ -54,7 +54,7 @@ def markdown_text(text: str) -> str:
 
 def values_in_words(column: Column) -> str:
     """A column's values: all of a short list, the first and the last of a long one."""
-    labels = column.places.labels
+    labels = column.codec.labels
     if len(labels) <= _LABELS_SHOWN:
         return ", ".join(labels)
     return f"{labels[0]} … {labels[-1]} ({len(labels)} values)"

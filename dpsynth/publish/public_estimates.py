@@ -40,7 +40,7 @@ class Stated:
         return Counts(shares * rows, shares * error, shares, np.zeros(shares.shape))
 
     def means(self, clique: Clique, centres: Numbers, half_widths: Numbers) -> Means:
-        """Means, without error but for the width of the values' places."""
+        """Means, without error but for the width of the values' cells."""
         rows, _ = self._rows()
         cells = np.atleast_2d(self._shares(clique))[:, : len(centres)]
         among = cells.sum(axis=1)

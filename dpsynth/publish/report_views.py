@@ -121,10 +121,10 @@ def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
     bars = tuple(
         _bar(_label(statistic, row), row, margin, most) for row, margin in zip(rows, margins, strict=True)
     )
-    numeric = column.places.ordered and len(column.places.labels) > _HISTOGRAM_FROM
+    numeric = column.codec.ordered and len(column.codec.labels) > _HISTOGRAM_FROM
     if numeric:
-        places = len(column.places.labels)
-        return OneWayView(statistic, shared, bars[places:], bars, bars[:places])
+        cells = len(column.codec.labels)
+        return OneWayView(statistic, shared, bars[cells:], bars, bars[:cells])
     if len(bars) > _BARS_SHOWN:
         largest = sorted(bars, key=lambda bar: bar.length, reverse=True)[:_LARGEST_SHOWN]
         return OneWayView(statistic, shared, tuple(largest), bars, ())

@@ -185,7 +185,7 @@ class _Tables:
     def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
         clique = (of,) if by is None else (by, of)
         *groups, column = self.checked(clique)
-        centres, half_widths = column.centres, column.places.half_widths
+        centres, half_widths = column.centres, column.codec.half_widths
         if centres is None or half_widths is None:
             raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
         source = self.source(clique)

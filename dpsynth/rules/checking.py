@@ -1,4 +1,4 @@
-"""Checks of the rules on rows: by places if these decide, otherwise by values.
+"""Checks of the rules on rows: by cells if these decide, otherwise by values.
 
 Invariant: a row that passes both checks violates no rule in the published files.
 """
@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived, rounded
 from dpsynth.domain.expression import Call, Expression, Reference, references
 from dpsynth.domain.formulas import Operand, value_of
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
 from dpsynth.rules.rule import Condition, Rules
 
@@ -42,7 +42,7 @@ class Checks:
 
     @cached_property
     def grids(self) -> tuple[Grid, ...]:
-        """Grids of the conditions: their states by combinations of places."""
+        """Grids of the conditions: their states by combinations of cells."""
         return grids_of(self.rules, self.layout)
 
     @cached_property
@@ -52,13 +52,13 @@ class Checks:
 
     @cached_property
     def by_value(self) -> tuple[tuple[Condition, Grid | None], ...]:
-        """Conditions that places do not decide in every row, with their grids."""
+        """Conditions that cells do not decide in every row, with their grids."""
         of = {grid.number: grid for grid in self.grids}
         pairs = ((c, of.get(c.number)) for c in self.rules.conditions)
         return tuple((c, grid) for c, grid in pairs if grid is None or not grid.decided)
 
-    def violating_places(self, codes: Mapping[str, Codes]) -> Bad:
-        """Rows whose places violate a condition for all values, bool[rows]."""
+    def violating_cells(self, codes: Mapping[str, Codes]) -> Bad:
+        """Rows whose cells violate a condition for all values, bool[rows]."""
         bad = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         for grid in self.grids:
             if grid.zeros.any():
@@ -67,7 +67,7 @@ class Checks:
 
     @cached_property
     def undecided(self) -> tuple[str, ...]:
-        """Columns whose values within a place decide if a rule is obeyed."""
+        """Columns whose values within a cell decide if a rule is obeyed."""
         found: dict[str, None] = {}
         for condition, _ in self.by_value:
             found |= dict.fromkeys(self.rules.names(condition.formula))
@@ -90,8 +90,8 @@ class Checks:
                     operands[turn.name] = turn.operand(operands, self._rows(drawn))
                 continue
             column, old = self.columns[turn.target], arrays[turn.target]
-            assert isinstance(column.places, NumericPlaces)
-            value = rounded(value_of(turn.formula, operands, self._rows(drawn)), column.places.decimals)
+            decimals = column.codec.kind.decimals
+            value = rounded(value_of(turn.formula, operands, self._rows(drawn)), decimals)
             value = value.cast(old.type)
             parts = np.logical_and.reduce([operands[n].values.is_valid() for n in references(turn.formula)])
             new = pc.if_else(pc.and_(value.is_valid(), old.is_valid()), value, old)
@@ -102,7 +102,7 @@ class Checks:
         return arrays, bad
 
     def violating_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
-        """Rows that violate a condition, bool[rows]; those in which places decide may be left out."""
+        """Rows that violate a condition, bool[rows]; those in which cells decide may be left out."""
         bad = np.zeros(self._rows(summed), dtype=np.bool_)
         whole: list[Condition] = []
         for condition, grid in self.by_value:
@@ -140,13 +140,14 @@ class Checks:
 
     def _fits(self, column: Column, values: pa.Array) -> Bad:
         """Valid values of a column, bool[rows]: missing, or between its ends and not written like missing."""
-        assert isinstance(column.places, NumericPlaces)
-        low, high = column.places.ends
-        within = pc.and_(pc.greater_equal(values, low[0].item()), pc.less_equal(values, high[-1].item()))
+        numbers = column.codec.cell_values
+        assert isinstance(numbers, Intervals), "the column of a sum is continuous"
+        low, high = numbers.low[0].item(), numbers.high[-1].item()
+        within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
         fits = np.asarray(pc.fill_null(within, True))
         if column.markers_may_be_drawn:
             marks = pa.array([*column.markers, *column.apart], pa.string())
-            fits = fits & ~np.asarray(pc.is_in(column.places.text(values), marks))
+            fits = fits & ~np.asarray(pc.is_in(column.codec.text(values), marks))
         return fits
 
     def _operands(self, values: Arrays, wanted: set[str]) -> dict[str, Operand]:
@@ -168,9 +169,9 @@ class Checks:
         return self._derived(parts)
 
     def _operand(self, name: str, values: pa.Array) -> Operand:
-        kind, places = self.layout.kinds[name], self.columns[name].places
+        kind, codec = self.layout.kinds[name], self.columns[name].codec
         read = kind.word == "text" or name in self._spelt
-        return Operand(kind, values, places.text(values) if read else pa.nulls(len(values), pa.string()))
+        return Operand(kind, values, codec.text(values) if read else pa.nulls(len(values), pa.string()))
 
     @cached_property
     def _spelt(self) -> frozenset[str]:

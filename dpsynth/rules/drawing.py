@@ -1,8 +1,8 @@
 """A synthetic table of which every row obeys the rules.
 
-Values that a rule determines are computed: the place of a tied column from the place of the other column,
-and sums from their parts. If a row violates a rule only by its values within its places, these values are
-drawn again, so that the model's places do not change. All other violating rows are drawn again as a whole, so
+Values that a rule determines are computed: the cell of a tied column from the cell of the other column,
+and sums from their parts. If a row violates a rule only by its values within its cells, these values are
+drawn again, so that the model's cells do not change. All other violating rows are drawn again as a whole, so
 that they follow the model's distribution given the rules. Rows that still lack after some rounds are copies
 of rows that obey; if there are none, of one row that was found without a model.
 
@@ -28,7 +28,7 @@ from dpsynth.rules.rule import Rules, Tie
 from dpsynth.rules.witness import Witness, witness_of
 
 VALUE_ROUNDS = 8
-"""Number of rounds that draw values again within their places."""
+"""Number of rounds that draw values again within their cells."""
 _HOPELESS = 0.95
 """Share of violating rows above which these rounds end."""
 ROW_ROUNDS = 24
@@ -45,7 +45,7 @@ Draw = Callable[[int], dict[str, Codes]]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows, with the places and the values of every modelled column."""
+    """Rows, with the cells and the values of every modelled column."""
 
     codes: dict[str, Codes]
     values: dict[str, pa.Array]
@@ -82,11 +82,11 @@ def obeying(
 
     Args:
         rules: the rules of the layout.
-        layout: the layout of the table, with all places found.
+        layout: the layout of the table, with all cells found.
         rows: number of rows.
         draw: draws rows from the model.
         marginal: the model's marginals, which decide the partners of tied values.
-        rng: decides the values within a place.
+        rng: decides the values within a cell.
 
     Raises:
         DpsynthError: no row that obeys the rules was found.
@@ -95,7 +95,7 @@ def obeying(
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
-    """A row that obeys the rules, for a table whose places were found.
+    """A row that obeys the rules, for a table whose cells were found.
 
     Raises:
         DpsynthError: none was found.
@@ -125,7 +125,7 @@ class _Drawing:
 
     @cached_property
     def _pins(self) -> Mapping[str, pa.Array]:
-        """The one value of each place, for columns that are tied."""
+        """The one value of each cell, for columns that are tied."""
         columns = self.checks.columns
         return {
             name: columns[name].decode(np.arange(columns[name].size), self.rng)
@@ -176,29 +176,29 @@ class _Drawing:
             c: pa.repeat(found.values[c], rows) if c in found.codes else column.decode(codes[c], self.rng)
             for c, column in checks.columns.items()
         }
-        values = {c: v.cast(checks.columns[c].places.arrow_type) for c, v in values.items()}
+        values = {c: v.cast(checks.columns[c].codec.arrow_type) for c, v in values.items()}
         return Batch(codes, values)
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
         """Rows with their values, and the rows that still violate a rule, bool[rows]."""
         checks = self.checks
         codes, alone = self._tied(codes)
-        bad = checks.violating_places(codes) | alone
+        bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
-        values, still = self._within_places(codes, values, wrong)
+        values, still = self._within_cells(codes, values, wrong)
         bad[still] = True
         return Batch(codes, values), bad
 
     def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
-        """Places after tied columns are decided, and the rows whose place has no partner."""
+        """Cells after tied columns are decided, and the rows whose cell has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
         columns = self.checks.columns
         for tie, partner in self._ties:
             left, right = codes[tie.left], codes[tie.right]
-            both = (left < len(partner)) & (right < len(columns[tie.right].places.labels))
+            both = (left < len(partner)) & (right < len(columns[tie.right].codec.labels))
             found = partner[np.where(both, left, 0)]
             alone |= both & (found == NONE)
             codes[tie.right] = np.where(both & (found != NONE), found, right)
@@ -209,10 +209,10 @@ class _Drawing:
             return self._pins[name].take(pa.array(codes))
         return self.checks.columns[name].decode(codes, self.rng)
 
-    def _within_places(
+    def _within_cells(
         self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
     ) -> tuple[dict[str, pa.Array], Codes]:
-        """Values, drawn again within their places for violating rows, and the rows still violating."""
+        """Values, drawn again within their cells for violating rows, and the rows still violating."""
         checks = self.checks
         redrawn = [c for c in checks.undecided if c not in self._pins]
         needed = (*checks.undecided, *checks.rules.sums)

@@ -1,4 +1,4 @@
-"""Grids: the states of rules by combinations of places, and the structural zeros among these.
+"""Grids: the states of rules by combinations of cells, and the structural zeros among these.
 
 Invariant: a combination is a structural zero only if every row in it violates a rule, and is marked as obeyed
 only if no row in it does.
@@ -25,7 +25,7 @@ OBEYED, VIOLATED, DEPENDS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """State of a condition in each combination of places.
+    """State of a condition in each combination of cells.
 
     Attributes:
         number: number of the rule.
@@ -44,7 +44,7 @@ class Grid:
 
     @property
     def decided(self) -> bool:
-        """True if places decide the rule in every row."""
+        """True if cells decide the rule in every row."""
         return not (self.state == DEPENDS).any()
 
     def of(self, codes: Mapping[str, Codes]) -> NDArray[np.int8]:

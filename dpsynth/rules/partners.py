@@ -55,8 +55,8 @@ def partners(rows: NDArray[np.float64], zeros: NDArray[np.bool_], both: bool) ->
 def partners_of(
     rules: Rules, layout: Layout, grids: Sequence[Grid], marginal: Marginal
 ) -> tuple[tuple[Tie, Codes], ...]:
-    """Ties with the partners of their left columns' places, in the order of the rules' ties."""
-    sizes = {c.name: len(c.places.labels) for c in layout.columns}
+    """Ties with the partners of their left columns' cells, in the order of the rules' ties."""
+    sizes = {c.name: len(c.codec.labels) for c in layout.columns}
     found = []
     for tie in rules.ties:
         pair = (tie.left, tie.right)

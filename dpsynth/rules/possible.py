@@ -1,11 +1,11 @@
-"""Possible values of a formula in a row of which only the places are known.
+"""Possible values of a formula in a row of which only the cells are known.
 
-Every value within a place is taken into account: numbers and moments lie between the place's ends, and
-arithmetic is interval arithmetic on these ends (Moore 1966). If each place of all columns is one value, the
-formula itself is computed. Columns are assumed to be independent of each other within their places, so the
+Every value within a cell is taken into account: numbers and moments lie between the cell's ends, and
+arithmetic is interval arithmetic on these ends (Moore 1966). If each cell of all columns is one value, the
+formula itself is computed. Columns are assumed to be independent of each other within their cells, so the
 result may hold too many values, never too few.
 
-Invariant: each value that a formula takes in some row is among the values found for the row's places.
+Invariant: each value that a formula takes in some row is among the values found for the row's cells.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.calendar_codec import CalendarPlaces
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.cell_values import Intervals, Truths
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
-from dpsynth.domain.duration_codec import DurationPlaces
 from dpsynth.domain.expression import COMPARISONS, Expression, Literal, Reference, references
 from dpsynth.domain.formula_kinds import (
     MOMENTS,
@@ -35,8 +33,6 @@ from dpsynth.domain.formula_kinds import (
 )
 from dpsynth.domain.formulas import Operand, microseconds, value_of
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_codec import NumericPlaces
-from dpsynth.domain.text_codec import TextPlaces
 from dpsynth.rules.ranges import (
     NO,
     YES,
@@ -65,7 +61,7 @@ _FIELDS = {"month": (1.0, 12.0), "day": (1.0, 31.0), "weekday": (1.0, 7.0), "hou
 
 
 def possible(formula: Expression, layout: Layout, names: Sequence[str]) -> Possible:
-    """Possible values of a formula in each cell, that is in each combination of places.
+    """Possible values of a formula in each cell, that is in each combination of cells.
 
     Args:
         formula: a formula over modelled columns, and derived ones computed from these.
@@ -84,7 +80,7 @@ class _Cells:
         parts = {part.name: part for part in layout.parts}
         self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
         self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
-        self._single = {n for n, column in self._columns.items() if _single(column)}
+        self._single = {n for n, column in self._columns.items() if column.codec.cell_values.single}
 
     def _kind(self, formula: Expression) -> Kind:
         return kind_of(formula, self._layout.kinds)
@@ -137,7 +133,7 @@ class _Cells:
         return arithmetic(name, parts, ranges)
 
     def _computed(self, formula: Expression, roots: tuple[str, ...]) -> Possible:
-        """Values of a formula over columns whose places are single values."""
+        """Values of a formula over columns whose cells are single values."""
         sizes = [self._columns[name].size for name in roots]
         rows = prod(sizes)
         grid = np.indices(sizes).reshape(len(roots), rows)
@@ -145,7 +141,7 @@ class _Cells:
         for name, codes in zip(roots, grid, strict=True):
             column = self._columns[name]
             values = column.decode(np.arange(column.size), np.random.default_rng(0))
-            texts = column.places.text(values)
+            texts = column.codec.text(values)
             spots = pa.array(codes)
             operands[name] = Operand(self._layout.kinds[name], values.take(spots), texts.take(spots))
         for derived in self._layout.in_turn():
@@ -175,38 +171,23 @@ class _Cells:
         if name in self._derived:
             return self._derived_range(self._derived[name])
         column = self._columns[name]
-        places, size = column.places, column.size
-        values = np.arange(size) < len(places.labels)
+        size, cells = column.size, len(column.codec.labels)
+        values = np.arange(size) < cells
         present = self._on_axis(name, values)
         missing = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
-        if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
-            padding = (0, size - len(places.labels))
-            low, high = (self._on_axis(name, np.pad(end, padding)) for end in places.ends)
-            return Range(low, high, present, missing)
-        if isinstance(places, BooleanPlaces):
-            codes = self._on_axis(name, np.arange(size))
-            return Truth(codes == 1, codes == 0, missing)
-        if isinstance(places, CategoryPlaces) and places.arrow_type == pa.int64():
-            numbers = self._on_axis(
-                name, np.pad(np.array(places.values, float), (0, size - len(values[values])))
-            )
-            return Range(numbers, numbers, present, missing)
-        if isinstance(places, CategoryPlaces):
-            texts = np.array([*places.labels, *[""] * (size - len(places.labels))], dtype=object)
+        found = column.codec.cell_values
+
+        def padded(of_cells: NDArray[D]) -> NDArray[D]:
+            return self._on_axis(name, np.pad(of_cells, (0, size - cells)))
+
+        if isinstance(found, Intervals):
+            return Range(padded(found.low), padded(found.high), present, missing)
+        if isinstance(found, Truths):
+            return Truth(padded(found.true), padded(~found.true), missing)
+        if found.exact is not None:
+            texts = np.array([*found.exact, *[""] * (size - cells)], dtype=object)
             return exactly(self._on_axis(name, texts), present)
-        if isinstance(places, TextPlaces):
-            return self._beginning(name, places, present, missing)
-        return any_word([Truth(present, present, missing)])
-
-    def _beginning(self, name: str, places: TextPlaces, present: Mask, missing: Mask) -> Word:
-        codes = self._on_axis(name, np.arange(self._columns[name].size))
-
-        def may(text: str) -> tuple[Mask, Mask]:
-            if text == places.other:
-                return present, present
-            return present & (codes == int(places.encode(pa.array([text]))[0])), present
-
-        return Word(may, present, missing)
+        return Word(lambda text: (present & padded(found.holding(text)), present), present, missing)
 
     def _derived_range(self, derived: Derived) -> Possible:
         found = self.of(derived.formula)
@@ -247,14 +228,6 @@ class _Cells:
         if sign == "!=" and not isinstance(a, Range):
             yes, no = no, yes
         return Truth(present & yes, present & no, missing)
-
-
-def _single(column: Column) -> bool:
-    """True if every place of a column is one value."""
-    places = column.places
-    if isinstance(places, NumericPlaces | CalendarPlaces | DurationPlaces):
-        return bool((places.ends[0] == places.ends[1]).all())
-    return isinstance(places, CategoryPlaces | BooleanPlaces)
 
 
 def _literal(formula: Literal) -> Possible:

@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dpsynth.domain.category_codec import CategoryPlaces
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Call, Expression, Literal, Reference, parse, references
 from dpsynth.domain.formula_kinds import MOST_DECIMALS, Kind, kind_of, whole_literal
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_codec import NumericPlaces
 from dpsynth.rules.rule import Condition, RuleRefused, Rules, Sum, Tie
 
 _NAME = r"(?:`([^`]+)`|([^\W\d]\w*))"
@@ -103,14 +101,14 @@ def _values_declared(number: int, formula: Expression, parts: Mapping[str, objec
         if (
             isinstance(column, Column)
             and column.search is None
-            and isinstance(column.places, CategoryPlaces)
+            and column.codec.closed
             and isinstance(other, Literal)
             and isinstance(other.value, str)
             and formula.operation in ("==", "!=")
-            and other.value not in column.places.labels
+            and other.value not in column.codec.labels
         ):
             words = f"compares '{column.name}' with '{other.value}', which is none of its values"
-            raise RuleRefused(number, words, other.value, column.places.labels)
+            raise RuleRefused(number, words, other.value, column.codec.labels)
     for operand in formula.operands:
         _values_declared(number, operand, parts)
 
@@ -129,17 +127,17 @@ def _sum_of(
         column = parts.get(target.column) if isinstance(target, Reference) else None
         if (
             not isinstance(column, Column)
-            or not isinstance(column.places, NumericPlaces)
+            or not column.codec.continuous
             or not any(True for _ in references(value))
         ):
             continue
-        decimals = _decimals(value, kinds)
-        if decimals is None or decimals > column.places.decimals:
+        decimals, able = _decimals(value, kinds), column.codec.kind.decimals
+        if decimals is None or decimals > able:
             many = "any number of" if decimals is None else f"up to {decimals}"
             raise RuleRefused(
                 number,
-                f"comes to a number of {many} decimals, and '{column.name}' has {column.places.decimals}; "
-                f"write {column.name} == round(..., {column.places.decimals})",
+                f"comes to a number of {many} decimals, and '{column.name}' has {able}; "
+                f"write {column.name} == round(..., {able})",
             )
         return Sum(number, column.name, value)
     return None

@@ -37,7 +37,7 @@ _GREED = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A row that obeys all rules: its places and values in the columns that rules name."""
+    """A row that obeys all rules: its cells and values in the columns that rules name."""
 
     codes: Mapping[str, int]
     values: Mapping[str, pa.Scalar]
@@ -102,11 +102,11 @@ def _walk(checks: Checks) -> Witness | None:
     of = [[c for c in rules.columns(n) if c not in rules.sums] for n in range(len(rules.written))]
 
     def drawn(name: str, where: NDArray[np.float64]) -> Codes:
-        """Places of a column at relative positions in [0, 1); missing in a third of the rows if allowed."""
+        """Cells of a column at relative positions in [0, 1); missing in a third of the rows if allowed."""
         column = checks.columns[name]
-        codes = (where * len(column.places.labels)).astype(np.int64)
-        if name in vague and column.size > len(column.places.labels):
-            codes[rng.random(len(where)) < 1 / 3] = len(column.places.labels)
+        codes = (where * len(column.codec.labels)).astype(np.int64)
+        if name in vague and column.size > len(column.codec.labels):
+            codes[rng.random(len(where)) < 1 / 3] = len(column.codec.labels)
         return codes
 
     # In half of the rows all columns stand at about the same height, in some order: so do those of orders.
@@ -150,7 +150,7 @@ def _walk(checks: Checks) -> Witness | None:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Rows of the walk: their places, the broken rules, bool[rules, rows], and the number of these."""
+    """Rows of the walk: their cells, the broken rules, bool[rules, rows], and the number of these."""
 
     codes: dict[str, Codes]
     broken: NDArray[np.bool_]

@@ -12,22 +12,14 @@ from typing import cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from dpsynth.config.columns import ColumnSpec, part_of
-from dpsynth.config.yaml_reader import Value
+from dpsynth.config.columns import KINDS, ColumnSpec
+from dpsynth.config.declaration import Declared
 from dpsynth.domain.column import Column
-from dpsynth.starter.sketch import STUB, Declared, Sketch
+from dpsynth.starter.sketch import STUB, Sketch
 
 _GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
 _LONGEST_NAME = 200
 _PROBLEMS = 12
-
-_FILLERS: dict[str, tuple[Value, Value]] = {
-    "integer": (0, 1),
-    "number": (0, 1),
-    "date": ("2020-01-01", "2020-01-02"),
-    "datetime": ("2020-01-01", "2020-01-02"),
-}
-"""Ends of a column that stand in for gaps while the rest of its declaration is checked."""
 
 
 def first_fit(name: str, *candidates: Declared) -> Sketch:
@@ -60,7 +52,7 @@ def fitted(sketch: Sketch) -> Sketch:
             declared[key] = None
             notes.append(f"Not taken over: {key} {words}.")
     done = replace(sketch, declared=declared, notes=tuple(notes), guessed=sketch.guessed & declared.keys())
-    if not done.gaps and _places(declared) < 2:
+    if not done.gaps and _domain_size(declared) < 2:
         return replace(done, declared=None).noted("Left out: it has one possible value only.")
     return done
 
@@ -87,9 +79,7 @@ def _filled(declared: Declared) -> dict[str, object]:
         filled["values"] = ["a value that is still to be given", "another such value"]
     gaps = [end for end in ("min", "max") if end in declared and declared[end] is None]
     if len(gaps) == 2:
-        filled |= zip(("min", "max"), _FILLERS.get(str(kind), ("PT0S", "PT1S")), strict=True)
-        if kind == "duration":
-            filled.pop("format", None)
+        filled |= KINDS[str(kind)].STAND_INS if str(kind) in KINDS else {}
     elif gaps:
         known = declared["max" if gaps == ["min"] else "min"]
         step = (-1 if gaps == ["min"] else 1) if isinstance(known, int | Decimal) else 0
@@ -97,6 +87,6 @@ def _filled(declared: Declared) -> dict[str, object]:
     return filled
 
 
-def _places(declared: Declared) -> int:
-    part = part_of("", _GRAMMAR.validate_python(cast(dict[str, object], declared)))
+def _domain_size(declared: Declared) -> int:
+    part = _GRAMMAR.validate_python(cast(dict[str, object], declared)).part("")
     return part.size if isinstance(part, Column) else 2

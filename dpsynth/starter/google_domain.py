@@ -6,10 +6,11 @@ that only one kind has: possible_values, min_value, max_tokens, default_value.
 
 from __future__ import annotations
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.starter.documents import Mapping, mapping
 from dpsynth.starter.fitting import first_fit, fitted
-from dpsynth.starter.sketch import Declared, Draft, Sketch
+from dpsynth.starter.sketch import Draft, Sketch
 from dpsynth.starter.values import about, cells, named_values, number, with_missing
 
 FORMAT = "google-dpsynth"

@@ -15,12 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.config.source import SEPARATORS
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
 from dpsynth.starter.fitting import fitted
-from dpsynth.starter.sketch import STUB, Declared, Draft, Sketch
+from dpsynth.starter.sketch import STUB, Draft, Sketch
 
 FORMATS = ("csv", "parquet")
 _LONGEST_LINE = 1 << 20

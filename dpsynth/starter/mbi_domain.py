@@ -1,15 +1,16 @@
 """The domain.json of mbi (private-pgm): each column's number of codes, and nothing else.
 
-The tables that come with one hold codes from 0. They are read as whole numbers, one place a code.
+The tables that come with one hold codes from 0. They are read as whole numbers, one cell a code.
 """
 
 from __future__ import annotations
 
-from dpsynth.config.bins import MAX_PLACES, ONE_A_VALUE
+from dpsynth.config.bins import MAX_DOMAIN_SIZE, ONE_A_VALUE
+from dpsynth.config.declaration import Declared
 from dpsynth.errors import ConfigError
 from dpsynth.starter.documents import Mapping, shown
 from dpsynth.starter.fitting import fitted
-from dpsynth.starter.sketch import Declared, Draft, Sketch
+from dpsynth.starter.sketch import Draft, Sketch
 
 FORMAT = "mbi"
 NAME = "mbi domain.json"
@@ -33,7 +34,7 @@ def read_domain(document: Mapping, file: str) -> Draft:
                 f"{file}: '{shown(name)}' must have a whole number of at least 1, the size of its domain."
             )
         declared: Declared = {"type": "integer", "min": 0, "max": size - 1}
-        if ONE_A_VALUE < size <= MAX_PLACES:
+        if ONE_A_VALUE < size <= MAX_DOMAIN_SIZE:
             declared["bins"] = size
         columns.append(fitted(Sketch(name, {**declared, "missing": False})))
     origin = f"{file} is a domain.json of mbi: the columns' numbers of codes. Codes count from 0."

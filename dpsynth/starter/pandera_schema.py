@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.starter.documents import Mapping, mapping, shown
 from dpsynth.starter.fitting import fitted
-from dpsynth.starter.sketch import STUB, Declared, Draft, Sketch
+from dpsynth.starter.sketch import STUB, Draft, Sketch
 from dpsynth.starter.values import about, coded, inside, moment, named_values, with_missing
 
 FORMAT = "pandera"

@@ -6,12 +6,13 @@ personal (names, addresses, numbers of cards) and keys become identifiers, which
 
 from __future__ import annotations
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.moment_formats import ISO
 from dpsynth.errors import ConfigError
 from dpsynth.starter.documents import Mapping, mapping, picked, shown
 from dpsynth.starter.fitting import first_fit, fitted
-from dpsynth.starter.sketch import STUB, Declared, Draft, Sketch
+from dpsynth.starter.sketch import STUB, Draft, Sketch
 from dpsynth.starter.values import cells, has_clock
 
 FORMAT = "sdv"

@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
-
-Declared = dict[str, Value]
-"""Keys of one column's declaration, in the order in which they are written."""
 
 LOOKED = (
     "Some of what stands here was guessed from the private table itself: minimum, maximum, values, formats. "

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import cast
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.source import SEPARATORS
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.moment_formats import ISO, MomentKind
 from dpsynth.errors import ConfigError
 from dpsynth.starter.documents import Mapping, mapping, picked, sequence, shown
 from dpsynth.starter.fitting import first_fit, fitted
-from dpsynth.starter.sketch import STUB, Declared, Draft, Sketch
+from dpsynth.starter.sketch import STUB, Draft, Sketch
 from dpsynth.starter.values import about, coded, inside, moment, named_values, with_missing
 
 FORMAT = "table-schema"

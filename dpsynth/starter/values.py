@@ -10,11 +10,11 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
 from dpsynth.domain.text_patterns import alphabets, texts_of
 from dpsynth.starter.documents import shown
-from dpsynth.starter.sketch import Declared
 
 _LARGEST = 10**15
 _BEGINNINGS = 1_000

@@ -13,10 +13,11 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import cast
 
+from dpsynth.config.declaration import Declared
 from dpsynth.config.source import SEPARATORS
 from dpsynth.config.yaml_reader import Value
 from dpsynth.starter.documents import shown
-from dpsynth.starter.sketch import Declared, Draft, Sketch
+from dpsynth.starter.sketch import Draft, Sketch
 
 _WIDTH = 110
 _ASIDE = 40

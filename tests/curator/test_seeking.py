@@ -28,14 +28,14 @@ from dpsynth.curator import (
 )
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
-from dpsynth.domain.codec import NOWHERE
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
+from dpsynth.domain.codec import INVALID
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.number_texts import NumberFormat
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_codec import TextPlaces
+from dpsynth.domain.text_codec import TextCodec
 from dpsynth.errors import BudgetRefused
 from tests.examples import examples
 
@@ -43,21 +43,21 @@ KEY = b"k" * 32
 ROWS, PEOPLE = Neighbours("add_remove"), Neighbours("add_remove", "who", 2)
 DOLLARS = NumberFormat(thousands=",", prefix="$")
 SEARCH = NumberSearch(None, None, "tree", 3, 1, False, DOLLARS)
-PAY = Column("pay", NumericPlaces((0.0, 1.0), 1, False, DOLLARS), markers=("none",), search=SEARCH)
+PAY = Column("pay", NumericCodec((0.0, 1.0), 1, False, DOLLARS), markers=("none",), search=SEARCH)
 CITY = Column(
     "city",
-    CategoryPlaces(("A",), "else"),
+    CategoryCodec(("A",), "else"),
     markers=("NA",),
     apart=("refused",),
     search=ValueSearch((), 9, "else"),
 )
-ZIP = Column("zip", TextPlaces(r"\d{3}", ("1",)), False, search=PrefixSearch(r"\d{3}", (1, 2), 9))
-WELL = Column("well", BooleanPlaces())
+ZIP = Column("zip", TextCodec(r"\d{3}", ("1",)), False, search=PrefixSearch(r"\d{3}", (1, 2), 9))
+WELL = Column("well", BooleanCodec())
 FOUND = [
-    Column("zip", TextPlaces(r"\d{3}", ("1", "20", "21")), False, fallback=1),
+    Column("zip", TextCodec(r"\d{3}", ("1", "20", "21")), False, fallback=1),
     WELL,
-    Column("pay", NumericPlaces((-5.0, 0.0, 2.5, 900.0), 1, False, DOLLARS), markers=("none",)),
-    Column("city", CategoryPlaces(("A", "B", "3"), "else"), markers=("NA",), apart=("refused",)),
+    Column("pay", NumericCodec((-5.0, 0.0, 2.5, 900.0), 1, False, DOLLARS), markers=("none",)),
+    Column("city", CategoryCodec(("A", "B", "3"), "else"), markers=("NA",), apart=("refused",)),
 ]
 CELLS = {
     "pay": ["$1,234.5", "7", " -3.5", "", "none", "$0", "1e999", "99", None, "x" * 500, "0"],
@@ -142,9 +142,9 @@ def test_counts_under_places_are_those_of_a_table_coded_that_way(quiet, near):
     coded = door.coded(FOUND)
     for column in (FOUND[0], FOUND[2], FOUND[3]):
         searched = {"pay": PAY, "city": CITY, "zip": ZIP}[column.name]
-        counts, stddev = door.counts_under(searched, column.places, Fraction(1))
+        counts, stddev = door.counts_under(searched, column.codec, Fraction(1))
         (marginal,) = coded.marginals([(column.name,)], Fraction(1))
-        usable = marginal.values[: len(column.places.labels)]
+        usable = marginal.values[: len(column.codec.labels)]
         assert notes.entries[-2].event == notes.entries[-1].event and stddev > 0
         # A column without a place for missing cells puts the unusable ones elsewhere.
         assert counts.tolist() == usable.tolist() or (not column.missing and counts.sum() < usable.sum())
@@ -152,12 +152,12 @@ def test_counts_under_places_are_those_of_a_table_coded_that_way(quiet, near):
 
 def test_counts_under_other_places_are_another_question():
     door, notes = one("zip", ["123", "205"])
-    for places in (
-        TextPlaces(r"\d{3}", ("1",)),
-        TextPlaces(r"\d{3}", ("2",)),
-        TextPlaces(r"\d{3}", ("1",), "o"),
+    for codec in (
+        TextCodec(r"\d{3}", ("1",)),
+        TextCodec(r"\d{3}", ("2",)),
+        TextCodec(r"\d{3}", ("1",), "o"),
     ):
-        door.counts_under(ZIP, places, Fraction(1))
+        door.counts_under(ZIP, codec, Fraction(1))
     questions = [entry.question for entry in notes.entries]
     assert len({str(q) for q in questions}) == 3 and all(q["column"] == "zip" for q in questions)
 
@@ -170,7 +170,7 @@ def test_each_distinct_number_is_read_once(monkeypatch, quiet):
     )
     door, _ = one("pay", ["1", "2", "3", "1", " 1", "$2"] * 50)
     for edges in ((0.0, 2.0, 9.0), (1.0, 5.0)):
-        door.counts_under(PAY, NumericPlaces(edges, 1, False, DOLLARS), Fraction(1))
+        door.counts_under(PAY, NumericCodec(edges, 1, False, DOLLARS), Fraction(1))
     door.medians(PAY, np.array([0.0, 1.0, 2.0]), [(0, 3)], Fraction(1))
     assert sum(seen) == 4
 
@@ -309,7 +309,7 @@ def test_interruptions_that_use_up_the_delta_end_the_asking():
 
 def test_counts_and_medians_lost_are_asked_for_again_until_the_budget_is_used_up(quiet):
     door, notes = one("pay", ["1", "2"], losses=2, budget=Fraction(2))
-    assert door.counts_under(PAY, NumericPlaces((0.0, 2.0, 9.0), 1, False), Fraction(3, 4))[0].tolist() == [
+    assert door.counts_under(PAY, NumericCodec((0.0, 2.0, 9.0), 1, False), Fraction(3, 4))[0].tolist() == [
         1,
         1,
     ]
@@ -371,12 +371,12 @@ def test_columns_are_asked_about_as_long_as_their_texts_are_kept():
 
 def test_a_coded_door_goes_on_with_the_budget_and_leaves_the_first_as_it_was(quiet):
     door, notes = opened(batches(6), budget=Fraction(2))
-    door.counts_under(PAY, NumericPlaces((0.0, 2.0, 9.0), 1, False), Fraction(1))
+    door.counts_under(PAY, NumericCodec((0.0, 2.0, 9.0), 1, False), Fraction(1))
     coded = door.coded(FOUND)
     assert coded.remaining == door.remaining == 2 - PURE.cost(notes.entries[0].event)
     coded.marginals([("city", "well")], Fraction(1, 2))
     assert door.remaining == coded.remaining and len(notes.entries) == 2
-    assert NOWHERE not in coded._table.codes["pay"]
+    assert INVALID not in coded._table.codes["pay"]
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])

@@ -11,12 +11,12 @@ from pyarrow import parquet
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import load_table, loading, read_batches
 from dpsynth.curator.loading import in_slice, rows_within
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.slices import Slice, span_of
 
 KEY = b"k" * 32
-COLUMNS = (Column("sex", CategoryPlaces(("F", "M"))), Column("drug", CategoryPlaces(("a", "b", "c"))))
+COLUMNS = (Column("sex", CategoryCodec(("F", "M"))), Column("drug", CategoryCodec(("a", "b", "c"))))
 MAX_ROWS = 2
 ROWS, PERSONS = Neighbours("add_remove"), Neighbours("add_remove", "who", MAX_ROWS)
 NAMES = ["sex", "drug", "who", "visited"]

@@ -10,17 +10,17 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import load_table
 from dpsynth.curator import table as table_module
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.domain import Domain
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 
 KEY = b"k" * 32
 COLUMNS = (
-    Column("age", NumericPlaces((0.0, 10.0, 20.0, 30.5), 0, True)),
-    Column("sex", CategoryPlaces(("F", "M"))),
-    Column("in", BooleanPlaces(), missing=False),
+    Column("age", NumericCodec((0.0, 10.0, 20.0, 30.5), 0, True)),
+    Column("sex", CategoryCodec(("F", "M"))),
+    Column("in", BooleanCodec(), missing=False),
 )
 ROWS = Neighbours("add_remove")
 
@@ -114,7 +114,7 @@ def test_the_table_shows_nothing_of_itself_when_printed():
 
 
 def test_codes_of_wide_domains_are_not_cut_to_a_byte():
-    wide = Column("n", NumericPlaces((*map(float, range(256)), 255.5), 0, True))
+    wide = Column("n", NumericCodec((*map(float, range(256)), 255.5), 0, True))
     table = load_table([batch(n=[str(n) for n in range(256)] + [""])], [wide], ROWS, KEY)
     assert wide.size == 257 and table.counts(("n",)).tolist() == [1] * 257
 
@@ -136,5 +136,5 @@ def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
 
 
 def test_a_grouping_of_another_table_is_refused():
-    with pytest.raises(ValueError, match="other places"):
+    with pytest.raises(ValueError, match="other cells"):
         random_table(8, 5).recoded(Grouping({"wide": np.zeros(299, dtype=int)}))

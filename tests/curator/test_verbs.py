@@ -18,10 +18,10 @@ import pytest
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, noise
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import PLAIN
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, ValueSearch
 from dpsynth.plan.questions import Door
 from tests.fake_curator import FakeCurator
@@ -36,11 +36,11 @@ PRICE = Fraction(1, 8)
 
 AGE = Column(
     "age",
-    NumericPlaces((0.0, 1.0), 0, integer=True),
+    NumericCodec((0.0, 1.0), 0, integer=True),
     search=NumberSearch(None, None, "tree", 4, 0, True, PLAIN),
 )
-CITY = Column("city", CategoryPlaces(("A",), "else"), search=ValueSearch((), 9, "else"))
-WELL = Column("well", BooleanPlaces())
+CITY = Column("city", CategoryCodec(("A",), "else"), search=ValueSearch((), 9, "else"))
+WELL = Column("well", BooleanCodec())
 CELLS = {"age": ["3", "40", "5", "61"] * 9, "city": ["A", "B", "B", "B"] * 9, "well": ["yes", "no"] * 18}
 PEOPLE = Neighbours("add_remove", "who", 2)
 WELLS = [("well",), ()]
@@ -63,7 +63,7 @@ EXAMPLES = {
     "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
-    "counts_under": lambda c: c.counts_under(CITY, CategoryPlaces(("A", "B"), "else"), PRICE),
+    "counts_under": lambda c: c.counts_under(CITY, CategoryCodec(("A", "B"), "else"), PRICE),
     "medians": lambda c: c.medians(AGE, np.array([0.0, 9.0, 50.0]), [(0, 3)], PRICE),
     "values_of": lambda c: c.values_of(CITY, PRICE, Fraction(1, 100)),
     "rows_per_unit": lambda c: c.rows_per_unit(3, PRICE),

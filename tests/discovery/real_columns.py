@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 
 ROWS = 40_000
 
@@ -42,10 +42,10 @@ COLUMNS = {"gains": gains, "spending": spending, "hours": hours, "years": years,
 DECIMALS = {"spending": 2}
 
 
-def distance(values: NDArray[np.float64], places: NumericPlaces) -> float:
+def distance(values: NDArray[np.float64], codec: NumericCodec) -> float:
     """Kolmogorov-Smirnov distance of a column and what its bins, counted exactly, decode to."""
-    codes = np.sort(places.places_of(values))
-    drawn = np.sort(np.asarray(places.decode(codes, np.random.default_rng(0)), dtype=np.float64))
+    codes = np.sort(codec.codes_of(values))
+    drawn = np.sort(np.asarray(codec.decode(codes, np.random.default_rng(0)), dtype=np.float64))
     at = np.unique(values)
     return max(
         float(np.abs(np.searchsorted(np.sort(values), at, side=s) - np.searchsorted(drawn, at, side=s)).max())

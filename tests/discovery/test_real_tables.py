@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dpsynth.discovery import discover
-from dpsynth.discovery.cuts import equal_widths, places_of
+from dpsynth.discovery.cuts import codec_of, equal_widths
 from dpsynth.plan.searches import planned_searches
 from dpsynth.starter.examples import write_example
 from tests.discovery.real_columns import distance
@@ -33,8 +33,8 @@ def distances(values, decimals, edges="tree"):
         for seed in range(5)
     ]
     ends = int(np.floor(values.min())) * unit, int(np.ceil(values.max())) * unit
-    declared = places_of(search, equal_widths(*ends, 32))
-    return np.mean([distance(values, places) for places in found]), distance(values, declared)
+    declared = codec_of(search, equal_widths(*ends, 32))
+    return np.mean([distance(values, codec) for codec in found]), distance(values, declared)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="DPSYNTH_DATA names no folder of real tables")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpsynth.discovery import discover
 from dpsynth.discovery import searches as searches_module
-from dpsynth.domain.codec import NOWHERE
+from dpsynth.domain.codec import INVALID
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_patterns import alphabets, texts_of
 from dpsynth.plan.searches import planned_searches
@@ -98,41 +98,41 @@ def ran(search, kind="small", seed=0, named=(), make=FakeCurator.of_column, **mo
 @examples(200)
 @given(SEARCHES, st.sampled_from(KINDS), st.booleans(), TEXTS, st.integers(0, 99))
 def test_no_answer_breaks_a_search_and_its_places_take_every_value(search, kind, exact, named, seed):
-    places, _, column = ran(search, kind, seed, named, exact=exact)
-    labels = (*places.labels, *column.labels[len(column.places.labels) :])
+    codec, _, column = ran(search, kind, seed, named, exact=exact)
+    labels = (*codec.labels, *column.labels[len(column.codec.labels) :])
     assert len(set(labels)) == len(labels) > 0
     rng = np.random.default_rng(0)
-    codes = np.arange(len(places.labels))
-    back = places.encode(places.text(places.decode(codes, rng)))
+    codes = np.arange(len(codec.labels))
+    back = codec.encode(codec.text(codec.decode(codes, rng)))
     assert back.tolist() == codes.tolist()
     if isinstance(search, NumberSearch):
         texts = ["0", "-1", "1e15", "-1e300", "1e300", "1e400", "0.005", "3", "-0", "99999999999999.5"]
-        assert (places.encode(pa.array(texts)) != NOWHERE).all()
-        assert places.encode(pa.array(["-1e300", "1e300"])).tolist() == [0, len(codes) - 1]
+        assert (codec.encode(pa.array(texts)) != INVALID).all()
+        assert codec.encode(pa.array(["-1e300", "1e300"])).tolist() == [0, len(codes) - 1]
         assert len(codes) <= search.bins
         if search.low is None:
-            assert places.edges[-1] - places.edges[0] >= 1
+            assert codec.edges[-1] - codec.edges[0] >= 1
         else:
-            assert search.low == places.edges[0] and search.high <= places.edges[-1] <= search.high + 0.5
+            assert search.low == codec.edges[0] and search.high <= codec.edges[-1] <= search.high + 0.5
     elif isinstance(search, ValueSearch):
-        assert places.labels[: len(search.known)] == search.known
-        assert len(places.values) <= max(search.most, 1) and places.other == search.other
-        assert (places.encode(pa.array(["zzz", *search.known])) != NOWHERE).all()
+        assert codec.labels[: len(search.known)] == search.known
+        assert len(codec.values) <= max(search.most, 1) and codec.other == search.other
+        assert (codec.encode(pa.array(["zzz", *search.known])) != INVALID).all()
     else:
-        assert len(places.prefixes) <= search.most
-        every = [p for p in places.prefixes for q in places.prefixes if p != q and q.startswith(p)]
+        assert len(codec.prefixes) <= search.most
+        every = [p for p in codec.prefixes for q in codec.prefixes if p != q and q.startswith(p)]
         assert not every, "one beginning begins another"
         positions = alphabets(search.pattern)
         texts = ["".join(rng.choice(list(letters)) for letters in positions) for _ in range(200)]
-        assert (places.encode(pa.array(texts)) != NOWHERE).all()
+        assert (codec.encode(pa.array(texts)) != INVALID).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("edges", ["equal", "quantiles", "tree"])
 def test_the_same_answers_lead_to_the_same_questions(edges, seed):
     search = number_search(edges)
-    (places, door, _), (again, other, _) = (ran(search, "small", seed) for _ in range(2))
-    assert places == again and door.asked == other.asked
+    (codec, door, _), (again, other, _) = (ran(search, "small", seed) for _ in range(2))
+    assert codec == again and door.asked == other.asked
 
 
 @pytest.mark.parametrize("edges", ["quantiles", "tree"])
@@ -152,7 +152,7 @@ def test_the_searches_of_several_columns_stay_apart():
         sought(number_search("equal")),
         sought(ValueSearch((), 3, "other")),
     ]
-    columns = [type(c)(name, c.places, search=c.search) for name, c in zip("abc", columns, strict=True)]
+    columns = [type(c)(name, c.codec, search=c.search) for name, c in zip("abc", columns, strict=True)]
     searches = planned_searches(columns, ALLOWANCE, Fraction(1, 10**9))
     door = FakeCurator.of_column(
         np.zeros(0), np.random.default_rng(0), wild_answers=wild_answers("last", 0), named=("u", "v")

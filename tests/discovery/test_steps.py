@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dpsynth.discovery.cuts import (
     LARGEST,
+    codec_of,
     equal_widths,
     magnitudes,
-    places_of,
     public_ends,
     round_cuts,
     within,
@@ -25,15 +25,15 @@ STEPS = st.one_of(st.integers(-200, 200), st.integers(-LARGEST, LARGEST))
 def test_each_bin_holds_its_steps_and_decodes_to_them(steps, decimals, integer):
     decimals = 0 if integer else decimals
     cuts = np.array(sorted(steps))
-    places = places_of(number_search(decimals=decimals, integer=integer), cuts)
-    assert len(places.labels) == cuts.size - 1
+    codec = codec_of(number_search(decimals=decimals, integer=integer), cuts)
+    assert len(codec.labels) == cuts.size - 1
     unit = 10**decimals
     firsts, lasts = cuts[:-1], np.maximum(cuts[1:] - 1, cuts[:-1])
     for ends in (firsts, lasts):
-        assert places.places_of(ends / unit).tolist() == list(range(cuts.size - 1))
+        assert codec.codes_of(ends / unit).tolist() == list(range(cuts.size - 1))
     rng = np.random.default_rng(0)
     for i, (a, b) in enumerate(pairwise(cuts.tolist())):
-        drawn = np.asarray(places.decode(np.full(20, i), rng), dtype=np.float64) * unit
+        drawn = np.asarray(codec.decode(np.full(20, i), rng), dtype=np.float64) * unit
         # The edge of the last bin may be rounded where numbers have sixteen digits.
         assert (np.rint(drawn) >= a).all() and (np.rint(drawn) <= b - 1).all()
 

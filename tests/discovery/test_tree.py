@@ -7,7 +7,7 @@ import pytest
 
 from dpsynth.discovery import bins, discover
 from dpsynth.discovery.bins import tree_cuts
-from dpsynth.discovery.cuts import NoisyHistogram, averaged, equal_widths, places_of
+from dpsynth.discovery.cuts import NoisyHistogram, averaged, codec_of, equal_widths
 from dpsynth.plan.searches import planned_searches
 from tests.discovery.real_columns import COLUMNS, DECIMALS, distance
 from tests.fake_curator import FakeCurator, number_search, sought
@@ -15,7 +15,7 @@ from tests.fake_curator import FakeCurator, number_search, sought
 PRICE = Fraction(1, 2000)
 
 
-def places(values, search, seed=0, price=PRICE, **more):
+def codec(values, search, seed=0, price=PRICE, **more):
     door = FakeCurator.of_column(values, np.random.default_rng(seed), **more)
     column = sought(search)
     return discover(door, [column], planned_searches([column], price, Fraction(0)))["x"]
@@ -25,7 +25,7 @@ def with_a_bin_of_its_own(value, seeds=10, **more):
     name, ends = more.pop("column"), more.pop("ends", (None, None))
     values = COLUMNS[name](np.random.default_rng(1))
     search = number_search("tree", 32, ends, DECIMALS.get(name, 0))
-    found = [places(values, search, seed, **more).labels for seed in range(seeds)]
+    found = [codec(values, search, seed, **more).labels for seed in range(seeds)]
     return np.mean([search_label(search, value) in labels for labels in found])
 
 
@@ -69,18 +69,18 @@ def test_a_tree_tells_a_column_about_as_well_as_bins_of_one_width_or_far_better(
     low, high = float(np.floor(values.min())), float(np.ceil(values.max()))
     search = number_search("tree", 32, decimals=DECIMALS.get(name, 0))
     unit = 10**search.decimals
-    declared = distance(values, places_of(search, equal_widths(int(low * unit), int(high * unit), 32)))
+    declared = distance(values, codec_of(search, equal_widths(int(low * unit), int(high * unit), 32)))
     for seed in range(5):
-        here = distance(values, places(values, search, seed))
+        here = distance(values, codec(values, search, seed))
         assert here < 0.05 and here < max(declared / 3, 0.03)
 
 
 def test_a_gap_beside_a_spike_stays_empty():
     values = np.repeat([0.0, 1000.0], 10_000)
     for seed in range(10):
-        bins = places(values, number_search("tree", 8), seed)
+        bins = codec(values, number_search("tree", 8), seed)
         inside = np.array(bins.edges)[(np.array(bins.edges) > 0) & (np.array(bins.edges) < 1000)]
-        drawn = np.asarray(bins.decode(bins.places_of(values), np.random.default_rng(0)))
+        drawn = np.asarray(bins.decode(bins.codes_of(values), np.random.default_rng(0)))
         assert inside.size and np.isin(drawn, [0, 1000]).mean() > 0.99
 
 
@@ -96,7 +96,7 @@ def test_one_value_a_bin_where_there_are_no_more_values_than_bins():
 def test_no_more_bins_than_wanted():
     values = COLUMNS["debts"](np.random.default_rng(1))
     for most in (1, 2, 7):
-        assert len(places(values, number_search("tree", most), price=Fraction(1)).labels) <= most
+        assert len(codec(values, number_search("tree", most), price=Fraction(1)).labels) <= most
 
 
 def nested(seed, levels):

@@ -86,9 +86,8 @@ def numbers(draw):
 
 
 @st.composite
-def categories(draw):
+def categories(draw, kind):
     values = draw(st.lists(WORDS | st.integers(-(10**15), 10**15), min_size=1, max_size=8, unique_by=str))
-    kind = draw(st.sampled_from(["category", "ordered"]))
     found = {"type": kind, "values": values, "missing": draw(MISSING)}
     if kind == "category" and draw(st.booleans()):
         found["other"] = draw(WORDS)
@@ -166,9 +165,21 @@ def codes(draw):
     return declared(found | ({"other": draw(WORDS)} if draw(st.booleans()) else {}))
 
 
-COLUMNS = st.one_of(
-    integers(), numbers(), categories(), booleans(), dates(), datetimes(), times(), durations(), codes()
-)
+STRATEGIES = {
+    "integer": integers(),
+    "number": numbers(),
+    "boolean": booleans(),
+    "category": categories("category"),
+    "ordered": categories("ordered"),
+    "date": dates(),
+    "datetime": datetimes(),
+    "time": times(),
+    "duration": durations(),
+    "text": codes(),
+}
+"""Columns of each kind that is read and modelled."""
+
+COLUMNS = st.one_of(*STRATEGIES.values())
 
 WILD = st.one_of(
     st.none(),

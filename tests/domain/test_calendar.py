@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpsynth.domain.calendar_codec import CalendarPlaces, unit_number
+from dpsynth.domain.calendar_codec import CalendarCodec, unit_number
 from dpsynth.domain.column import Column
 from dpsynth.domain.moment_formats import ISO, MomentFormat
 from tests.domain.declared import DATE_FORMATS, TIME_FORMATS, column
@@ -171,7 +171,7 @@ def test_dates_outside_go_to_the_first_and_last_unit():
 )
 def test_units_are_labelled_as_iso_8601_does_and_a_week_begins_on_monday(unit, labels):
     made = column(type="date", min="2019-12-30", max="2020-01-06", unit=unit)
-    assert made.places.labels[: len(labels)] == labels
+    assert made.codec.labels[: len(labels)] == labels
 
 
 @given(st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)))
@@ -200,7 +200,7 @@ def test_a_week_holds_the_days_from_monday_to_sunday(day):
 def test_each_moment_of_a_unit_is_drawn_as_often_as_any_other(declared, sides):
     """A chi-squared test; that it rejects is shown by leaving out one moment in ten."""
     made = column(**declared)
-    assert len(made.places.labels) == len(sides)
+    assert len(made.codec.labels) == len(sides)
     for code, size in enumerate(sides[:3]):
         draws = made.decode(np.full(40 * size, code), np.random.default_rng(code)).to_pylist()
         _, seen = np.unique(np.array(draws, dtype=object).astype(str), return_counts=True)
@@ -231,5 +231,5 @@ def test_dates_and_times_have_arrows_own_types():
 def test_a_unit_finer_than_the_format_is_refused():
     form = MomentFormat("date", "%m/%Y")
     with pytest.raises(ValueError, match="finer"):
-        CalendarPlaces(form, "day", 0, 10)
-    assert Column("x", CalendarPlaces(form, "quarter", 0, 10)).size == 5
+        CalendarCodec(form, "day", 0, 10)
+    assert Column("x", CalendarCodec(form, "quarter", 0, 10)).size == 5

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import MISSING_LABEL, Column
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from tests.domain.declared import COLUMNS, WILD, declared
 from tests.examples import examples
 
@@ -29,8 +29,8 @@ def read_again(column, codes, seed):
     """Codes of what a CSV file holds for some codes; and whether a value was none but markers."""
     values = column.decode(codes, np.random.default_rng(seed))
     texts = column.text(values, column.apart_texts(codes))
-    assert values.type == column.places.arrow_type and texts.null_count == 0
-    unspeakable = np.asarray(values.is_null()) & (codes < len(column.places.labels))
+    assert values.type == column.codec.arrow_type and texts.null_count == 0
+    unspeakable = np.asarray(values.is_null()) & (codes < len(column.codec.labels))
     return column.encode(texts), unspeakable
 
 
@@ -42,7 +42,7 @@ def test_the_written_text_of_any_decoded_value_has_the_same_code_again(column, s
     assert again[~unspeakable].tolist() == codes[~unspeakable].tolist()
     assert set(again[unspeakable]) <= {column.unusable, *range(column.unusable, column.size)}
     marks = pa.array([*column.markers, *column.apart], pa.string())
-    met = set(column.places.encode(marks).tolist())
+    met = set(column.codec.encode(marks).tolist())
     assert set(codes[unspeakable]) <= met, "a value is missing though no marker looks like it"
 
 
@@ -55,20 +55,20 @@ def test_a_bin_that_spills_over_would_be_noticed(monkeypatch):
     ):
         column, codes = declared(kind), np.repeat(np.arange(5), 100)
         assert read_again(column, codes, 0)[0].tolist() == codes.tolist()
-        low, high = column.places._grid
-        object.__setattr__(column.places, "_grid", (low, high + 1))
+        low, high = column.codec._grid
+        object.__setattr__(column.codec, "_grid", (low, high + 1))
         assert read_again(column, codes, 0)[0].tolist() != codes.tolist()
 
 
 @given(COLUMNS, st.integers(0, 2**32))
 @QUICK
 def test_decoded_numbers_lie_within_half_a_width_of_their_centre(column, seed):
-    centres, half = column.places.centres, column.places.half_widths
+    centres, half = column.codec.centres, column.codec.half_widths
     assume(centres is not None)
     codes = np.tile(np.arange(len(centres)), 20)
-    values = column.places.decode(codes, np.random.default_rng(seed))
+    values = column.codec.decode(codes, np.random.default_rng(seed))
     if pa.types.is_duration(values.type):
-        values = pa.array(values.cast(pa.int64()).to_numpy() / column.places.grain * column.places._scale)
+        values = pa.array(values.cast(pa.int64()).to_numpy() / column.codec.grain * column.codec._scale)
     numbers = values.cast(pa.float64()).to_numpy()
     room = half[codes] + 1e-9 * np.maximum(1, np.abs(centres[codes]))
     assert (np.abs(numbers - centres[codes]) <= room).all()
@@ -78,14 +78,14 @@ def test_decoded_numbers_lie_within_half_a_width_of_their_centre(column, seed):
 @QUICK
 def test_there_is_one_public_label_a_code_and_those_of_missing_come_last(column):
     assert len(column.labels) == column.size == len(set(column.labels))
-    after = column.labels[len(column.places.labels) :]
+    after = column.labels[len(column.codec.labels) :]
     assert after == ((MISSING_LABEL,) * column.missing + tuple(f"(missing: {m})" for m in column.apart))
 
 
 @given(COLUMNS, st.sampled_from(["", " ", "\t", "\u3000", None]))
 @QUICK
 def test_blank_and_absent_cells_are_missing_or_take_the_fallback(column, blank):
-    expected = len(column.places.labels) if column.missing else column.fallback
+    expected = len(column.codec.labels) if column.missing else column.fallback
     assert column.encode(pa.array([blank], pa.string())).tolist() == [expected]
 
 
@@ -99,11 +99,11 @@ def test_blanks_around_a_cell_change_nothing(column, text):
 
 @pytest.mark.parametrize("integer", [True, False])
 def test_the_mean_of_decoded_values_is_the_centre_and_the_draw_is_uniform(integer):
-    places = NumericPlaces(
+    codec = NumericCodec(
         (0.0, 5.0, 9.0, 10.5) if integer else (0.0, 0.5, 2.0, 2.25), 0 if integer else 2, integer
     )
-    for code, centre in enumerate(places.centres):
-        values = places.decode(np.full(20_000, code), np.random.default_rng(code)).to_numpy()
+    for code, centre in enumerate(codec.centres):
+        values = codec.decode(np.full(20_000, code), np.random.default_rng(code)).to_numpy()
         sides, seen = np.unique(values, return_counts=True)
         expected = 20_000 / len(sides)
         assert np.square(seen - expected).sum() / expected < len(sides) + 5 * np.sqrt(2 * len(sides)) + 5
@@ -111,14 +111,14 @@ def test_the_mean_of_decoded_values_is_the_centre_and_the_draw_is_uniform(intege
 
 
 def test_integers_outside_go_to_the_first_and_last_bin_and_fractions_are_cut_off():
-    places = NumericPlaces((0.0, 10.0, 20.0, 30.5), 0, True)
+    codec = NumericCodec((0.0, 10.0, 20.0, 30.5), 0, True)
     cells = ["-1e9", "-0.0", "9.999", "10", "19.5", "30", "31", "1e400", "-1e400"]
-    assert places.encode(pa.array(cells)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 0]
+    assert codec.encode(pa.array(cells)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 0]
 
 
 def test_bins_are_closed_below_and_open_above_but_for_the_last():
-    places = NumericPlaces((0.0, 0.1, 0.3, 1.0), 3, False)
-    assert places.encode(pa.array(["0", "0.1", "0.0999", "0.3", "0.29999999999", "1.0"])).tolist() == [
+    codec = NumericCodec((0.0, 0.1, 0.3, 1.0), 3, False)
+    assert codec.encode(pa.array(["0", "0.1", "0.0999", "0.3", "0.29999999999", "1.0"])).tolist() == [
         0, 1, 0, 2, 1, 2,
     ]  # fmt: skip
 
@@ -132,7 +132,7 @@ def test_a_value_on_the_grid_just_below_an_edge_belongs_to_the_bin_before(edge):
 
 
 def test_no_decimal_of_another_notation_is_read_as_a_number():
-    column = Column("x", NumericPlaces((0.0, 1.0, 100.0), 0, True))
+    column = Column("x", NumericCodec((0.0, 1.0, 100.0), 0, True))
     for text in [
         "nan",
         "inf",
@@ -153,31 +153,31 @@ def test_no_decimal_of_another_notation_is_read_as_a_number():
 
 @pytest.mark.parametrize("text", ["3", "3.0", "03", "+3", "3e0", "30e-1", " 3 ", "3."])
 def test_integer_categories_match_every_spelling_of_the_number(text):
-    places = CategoryPlaces((7, 3, -1))
-    assert Column("x", places).encode(pa.array([text])).tolist() == [1]
-    assert Column("x", CategoryPlaces((7, 3, -1), other="rest")).encode(pa.array([text])).tolist() == [1]
+    codec = CategoryCodec((7, 3, -1))
+    assert Column("x", codec).encode(pa.array([text])).tolist() == [1]
+    assert Column("x", CategoryCodec((7, 3, -1), other="rest")).encode(pa.array([text])).tolist() == [1]
 
 
 @pytest.mark.parametrize("text", ["3.5", "33", "nan", "-3", "three", "1e400"])
 def test_integer_categories_match_no_other_number(text):
-    assert Column("x", CategoryPlaces((7, 3, -1))).encode(pa.array([text])).tolist() == [3]
-    assert Column("x", CategoryPlaces((7, 3, -1), other="rest")).encode(pa.array([text])).tolist() == [3]
+    assert Column("x", CategoryCodec((7, 3, -1))).encode(pa.array([text])).tolist() == [3]
+    assert Column("x", CategoryCodec((7, 3, -1), other="rest")).encode(pa.array([text])).tolist() == [3]
 
 
 def test_text_categories_match_exactly_and_case_counts():
-    column = Column("x", CategoryPlaces(("3", "b", "é")))
+    column = Column("x", CategoryCodec(("3", "b", "é")))
     assert column.encode(pa.array(["3", "3.0", "B", "b", "é", "e\u0301"])).tolist() == [0, 3, 3, 1, 2, 3]
 
 
 def test_other_takes_unknown_texts_and_missing_takes_absent_ones():
-    column = Column("x", CategoryPlaces(("a", "b"), other="rest"), markers=("?",))
+    column = Column("x", CategoryCodec(("a", "b"), other="rest"), markers=("?",))
     assert column.encode(pa.array(["b", "zzz", "?", "", None, "rest"])).tolist() == [1, 2, 3, 3, 3, 2]
-    inside = Column("x", CategoryPlaces(("a", "b"), other="b"), missing=False, fallback=0)
+    inside = Column("x", CategoryCodec(("a", "b"), other="b"), missing=False, fallback=0)
     assert inside.size == 2 and inside.encode(pa.array(["a", "zzz", None])).tolist() == [0, 1, 0]
 
 
 def test_without_a_missing_place_unusable_cells_take_the_declared_fallback():
-    column = Column("x", NumericPlaces((0.0, 1.0, 2.0, 3.0), 0, True), missing=False, fallback=2)
+    column = Column("x", NumericCodec((0.0, 1.0, 2.0, 3.0), 0, True), missing=False, fallback=2)
     assert column.encode(pa.array(["0", "", "many", None, "nan"])).tolist() == [0, 2, 2, 2, 2]
 
 
@@ -185,39 +185,39 @@ def test_without_a_missing_place_unusable_cells_take_the_declared_fallback():
     ("false", "true"), [("no", "yes"), ("0", "1"), ("ΨΕΥΔΗΣ", "ΑΛΗΘΗΣ"), ("Hay\u0131r", "İyi")]
 )
 def test_both_declared_texts_of_a_boolean_are_read(false, true):
-    column = Column("x", BooleanPlaces(false, true))
+    column = Column("x", BooleanCodec(false, true))
     assert column.encode(pa.array([false, true])).tolist() == [0, 1]
 
 
 def test_declared_texts_of_a_boolean_overrule_the_usual_spellings():
-    column = Column("x", BooleanPlaces("yes", "no"))
+    column = Column("x", BooleanCodec("yes", "no"))
     assert column.encode(pa.array(["yes", "NO", "True", "0", "off", "maybe"])).tolist() == [0, 1, 1, 0, 0, 2]
 
 
 def test_missing_is_written_as_the_first_marker_and_as_nothing_without_one():
     rng = np.random.default_rng(0)
-    marked = Column("x", BooleanPlaces(), markers=("NA", "?"))
+    marked = Column("x", BooleanCodec(), markers=("NA", "?"))
     assert marked.text(marked.decode(np.array([0, 2, 1]), rng)).to_pylist() == ["false", "NA", "true"]
-    plain = Column("x", CategoryPlaces((1, 2)))
+    plain = Column("x", CategoryCodec((1, 2)))
     assert plain.text(plain.decode(np.array([2, 1]), rng)).to_pylist() == ["", "2"]
 
 
 def test_numbers_are_written_with_their_fixed_decimals_and_integers_with_none():
-    places = NumericPlaces((-1.0, 0.0, 1000.0), 3, False)
-    assert places.text(pa.array([-0.5, 0.1, 1000.0, None])).to_pylist() == [
+    codec = NumericCodec((-1.0, 0.0, 1000.0), 3, False)
+    assert codec.text(pa.array([-0.5, 0.1, 1000.0, None])).to_pylist() == [
         "-0.500",
         "0.100",
         "1000.000",
         None,
     ]
-    large = NumericPlaces((0.0, 1e15), 0, True)
+    large = NumericCodec((0.0, 1e15), 0, True)
     assert large.text(pa.array([10**15, 0])).to_pylist() == ["1000000000000000", "0"]
 
 
 def test_decoding_no_rows_gives_an_empty_column_of_the_same_type():
-    for places in (NumericPlaces((0.0, 1.0), 1, False), CategoryPlaces(("a",)), BooleanPlaces()):
-        empty = Column("x", places).decode(np.array([], dtype=np.int64), np.random.default_rng(0))
-        assert len(empty) == 0 and empty.type == places.arrow_type
+    for codec in (NumericCodec((0.0, 1.0), 1, False), CategoryCodec(("a",)), BooleanCodec()):
+        empty = Column("x", codec).decode(np.array([], dtype=np.int64), np.random.default_rng(0))
+        assert len(empty) == 0 and empty.type == codec.arrow_type
 
 
 @pytest.mark.parametrize(
@@ -225,4 +225,4 @@ def test_decoding_no_rows_gives_an_empty_column_of_the_same_type():
 )
 def test_edges_that_do_not_rise_are_refused(edges):
     with pytest.raises(ValueError, match="rising finite"):
-        NumericPlaces(edges, 0, False)
+        NumericCodec(edges, 0, False)

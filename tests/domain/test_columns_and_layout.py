@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import parse
 from dpsynth.domain.layout import FormulaRefused, Layout, companion
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.surrogates import Surrogates
 
-AGES = NumericPlaces((0.0, 1.0, 2.0, 3.5), 0, True)
+AGES = NumericCodec((0.0, 1.0, 2.0, 3.5), 0, True)
 RNG = np.random.default_rng
 
 
@@ -41,10 +41,10 @@ def test_markers_told_apart_need_no_place_for_missing():
 
 def test_a_value_that_a_marker_looks_like_is_never_drawn():
     """99 means unknown: the bin from 90 to 99 stands for 90 to 98, and a bin of 99 alone for nothing."""
-    wide = Column("x", NumericPlaces((0.0, 90.0, 99.5), 0, True), markers=("99",))
+    wide = Column("x", NumericCodec((0.0, 90.0, 99.5), 0, True), markers=("99",))
     drawn = wide.text(wide.decode(np.ones(5000, dtype=np.int64), RNG(0))).to_pylist()
     assert set(drawn) == {str(n) for n in range(90, 99)}
-    alone = Column("x", NumericPlaces((98.0, 99.0, 99.5), 0, True), markers=("99",))
+    alone = Column("x", NumericCodec((98.0, 99.0, 99.5), 0, True), markers=("99",))
     assert alone.decode(np.array([0, 1]), RNG(0)).to_pylist() == [98, None]
 
 
@@ -69,7 +69,7 @@ def test_surrogates_are_whole_numbers_only_where_no_zero_is_lost():
 def layout(*parts):
     return Layout(
         (
-            Column("b", CategoryPlaces(("low", "high"), ordered=True)),
+            Column("b", CategoryCodec(("low", "high"), ordered=True)),
             *parts,
             Column("a", AGES, missing=False, apart=("refused",)),
         )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Call, Literal, Reference, parse, references
-from dpsynth.domain.formula_kinds import Kind, kind_of, kind_of_type
+from dpsynth.domain.formula_kinds import Kind, kind_of
 from dpsynth.domain.formulas import Operand, value_of
 from tests.examples import examples
 
@@ -33,11 +33,17 @@ TABLE = {
 }
 
 
+WORDS = {
+    pa.string(): "text", pa.bool_(): "truth", pa.date32(): "date", pa.timestamp("us"): "datetime",
+    pa.time64("us"): "time", pa.duration("s"): "duration",
+}  # fmt: skip
+
+
 def operand(values, decimals):
     """A column as formulas see it."""
     whole = values.cast(pa.int64()) if pa.types.is_duration(values.type) else values
     text = pa.types.is_dictionary(values.type)
-    kind = Kind("text") if text else kind_of_type(values.type, decimals)
+    kind = Kind("text") if text else Kind(WORDS.get(values.type, "number"), decimals)
     return Operand(kind, values, whole.cast(pa.string()))
 
 

@@ -29,7 +29,7 @@ def test_groups_that_leave_a_number_out_are_refused(groups):
 
 @pytest.mark.parametrize("groups", [{"age": [0, 1]}, {"age": [0, 0, 0, 1]}, {"town": [0, 0]}])
 def test_a_grouping_of_another_domain_is_refused(groups):
-    with pytest.raises(ValueError, match="other places"):
+    with pytest.raises(ValueError, match="other cells"):
         grouping(**groups).coarse(DOMAIN)
 
 

@@ -10,7 +10,7 @@ from dpsynth.domain import bin_density as module
 from dpsynth.domain.bin_density import drawn, means, slopes
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from tests.examples import examples
 
 QUICK = examples(200)
@@ -123,37 +123,39 @@ def test_a_falling_density_is_drawn_nearer_to_its_mean_than_an_even_one():
     """What it is for: amounts of money, log-normal, in a dozen bins; the planted fault turns slopes round."""
     rng = np.random.default_rng(0)
     money = np.exp(rng.normal(3.5, 1.5, 200_000)).clip(0.01, 9999)
-    places = NumericPlaces((0.0, 0.01, 1.0, 5.0, 20.0, 80.0, 320.0, 1280.0, 10_000.0), 2, integer=False)
-    counts = np.bincount(places.places_of(money), minlength=8).astype(float)
+    codec = NumericCodec((0.0, 0.01, 1.0, 5.0, 20.0, 80.0, 320.0, 1280.0, 10_000.0), 2, integer=False)
+    counts = np.bincount(codec.codes_of(money), minlength=8).astype(float)
 
     def off(chosen):
-        made = chosen.decode(places.places_of(money), np.random.default_rng(1)).to_numpy()
+        made = chosen.decode(codec.codes_of(money), np.random.default_rng(1)).to_numpy()
         cuts = [np.quantile(v, [0.5, 0.9, 0.99]) for v in (made, money)]
         return abs(made.mean() / money.mean() - 1), np.abs(cuts[0] / cuts[1] - 1).max()
 
-    sloped = places.sloped(counts, 1.0)
-    turned = NumericPlaces(*[*vars(places).values()][:3], slopes=tuple(-s for s in sloped.slopes))
-    assert off(sloped)[0] < off(places)[0] / 4 and off(sloped)[1] < off(places)[1] / 2
-    assert off(turned)[0] > off(places)[0]
+    dense = codec.with_density(counts, 1.0)
+    turned = NumericCodec(*[*vars(codec).values()][:3], slopes=tuple(-s for s in dense.slopes))
+    assert off(dense)[0] < off(codec)[0] / 4 and off(dense)[1] < off(codec)[1] / 2
+    assert off(turned)[0] > off(codec)[0]
 
 
 def test_statistics_reckon_with_the_mean_of_what_is_drawn_and_how_far_a_value_may_lie_from_it():
-    places = NumericPlaces((0.0, 10.0, 100.0, 1000.0), 0, True).sloped(np.array([800.0, 150.0, 50.0]), 1.0)
+    codec = NumericCodec((0.0, 10.0, 100.0, 1000.0), 0, True).with_density(
+        np.array([800.0, 150.0, 50.0]), 1.0
+    )
     codes = np.repeat(np.arange(3), 50_000)
-    drawn_values = places.decode(codes, np.random.default_rng(0)).to_numpy().reshape(3, -1)
+    drawn_values = codec.decode(codes, np.random.default_rng(0)).to_numpy().reshape(3, -1)
     error = drawn_values.std(axis=1) / np.sqrt(50_000)
-    assert (np.abs(drawn_values.mean(axis=1) - places.centres) < 5 * error).all()
-    assert (places.centres < [4.5, 54.5, 549.5]).all()
-    low, high = places._grid
-    assert (places.half_widths == np.maximum(places.centres - low, high - places.centres)).all()
+    assert (np.abs(drawn_values.mean(axis=1) - codec.centres) < 5 * error).all()
+    assert (codec.centres < [4.5, 54.5, 549.5]).all()
+    low, high = codec._grid
+    assert (codec.half_widths == np.maximum(codec.centres - low, high - codec.centres)).all()
 
 
 def test_columns_that_are_declared_even_stay_so_and_labels_and_codes_never_change():
-    places = NumericPlaces((0.0, 10.0, 100.0, 1000.0), 0, True)
-    layout = Layout((Column("a", places), Column("b", places, even=True), Column("c", places)))
+    codec = NumericCodec((0.0, 10.0, 100.0, 1000.0), 0, True)
+    layout = Layout((Column("a", codec), Column("b", codec, uniform=True), Column("c", codec)))
     counts = np.array([800.0, 150.0, 50.0, 7.0])
-    a, b, c = layout.sloped({"a": (counts, 5.0), "b": (counts, 5.0)}).columns
-    assert a.places.slopes and b.places == c.places == places
-    assert a.labels == b.labels and a.places.facts == b.places.facts
+    a, b, c = layout.with_density({"a": (counts, 5.0), "b": (counts, 5.0)}).columns
+    assert a.codec.slopes and b.codec == c.codec == codec
+    assert a.labels == b.labels and a.codec.schema == b.codec.schema
     texts = pa.array([str(i) for i in range(1000)])
     assert a.encode(texts).tolist() == b.encode(texts).tolist()

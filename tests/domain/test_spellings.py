@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dpsynth.domain.duration_codec import read_durations
 from dpsynth.domain.number_texts import NumberFormat, fixed_texts
-from dpsynth.domain.text_codec import TextPlaces
+from dpsynth.domain.text_codec import TextCodec
 from dpsynth.domain.text_patterns import alphabets, regex_of, texts_of
 from tests.domain.declared import FORMATS, column
 from tests.examples import examples
@@ -127,9 +127,9 @@ def test_which_durations_are_read(form, cell, grains):
 def test_durations_outside_go_to_the_first_and_last_place_and_means_say_their_unit():
     made = column(type="duration", min=0, max=119, unit="hour", format="minutes")
     assert made.encode(pa.array(["-5", "59.9", "60", "1e400", "nan"])).tolist() == [0, 0, 1, 1, 2]
-    assert made.centres.tolist() == [29.5, 89.5] and made.places.facts["means_in"] == "minutes"
+    assert made.centres.tolist() == [29.5, 89.5] and made.codec.schema["means_in"] == "minutes"
     clock = column(type="duration", min="0:00", max="1:59", unit="hour", format="HH:MM")
-    assert clock.centres.tolist() == [29.5 * 60, 89.5 * 60] and clock.places.facts["means_in"] == "seconds"
+    assert clock.centres.tolist() == [29.5 * 60, 89.5 * 60] and clock.codec.schema["means_in"] == "seconds"
 
 
 @pytest.mark.parametrize(
@@ -184,24 +184,24 @@ def test_a_pattern_that_is_read_draws_texts_that_it_matches(pattern):
         positions = alphabets(pattern)
     except ValueError:
         return
-    places = TextPlaces(pattern, tuple(positions[0]))
+    codec = TextCodec(pattern, tuple(positions[0]))
     codes = np.repeat(np.arange(len(positions[0])), 20)
-    values = places.decode(codes, np.random.default_rng(0))
+    values = codec.decode(codes, np.random.default_rng(0))
     assert all(pa.compute.match_substring_regex(values, regex_of(positions)).to_pylist())
-    assert places.encode(values).tolist() == codes.tolist()
+    assert codec.encode(values).tolist() == codes.tolist()
 
 
 def test_the_rest_of_a_code_is_drawn_evenly_and_nothing_beyond_the_prefix_is_remembered():
-    places = TextPlaces("[0-9]{3}", ("7", "60"))
-    for code, start in enumerate(places.prefixes):
-        draws = places.decode(np.full(20_000, code), np.random.default_rng(2)).to_pylist()
+    codec = TextCodec("[0-9]{3}", ("7", "60"))
+    for code, start in enumerate(codec.prefixes):
+        draws = codec.decode(np.full(20_000, code), np.random.default_rng(2)).to_pylist()
         assert all(text.startswith(start) and len(text) == 3 for text in draws)
         sides = 10 ** (3 - len(start))
         _, seen = np.unique(draws, return_counts=True)
         assert len(seen) == sides
         expected = 20_000 / sides
         assert np.square(seen - expected).sum() / expected < sides + 5 * np.sqrt(2 * sides)
-    one, other = (places.encode(pa.array([t])).tolist() for t in ("700", "799"))
+    one, other = (codec.encode(pa.array([t])).tolist() for t in ("700", "799"))
     assert one == other == [0]
 
 

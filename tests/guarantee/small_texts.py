@@ -15,7 +15,7 @@ import pyarrow as pa
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, load_table
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
 from tests.guarantee.small_tables import Notes
 
@@ -23,7 +23,7 @@ VALUES = ("0", "1", "2", "3", "4", "5")
 _OF_PERSONS = VALUES[1:5]
 COLUMN = Column(
     "n",
-    NumericPlaces((0.0, 3.0, 6.0), 0, True),
+    NumericCodec((0.0, 3.0, 6.0), 0, True),
     search=NumberSearch(None, None, "tree", 2, 0, True),
 )
 KEY = b"k" * 32

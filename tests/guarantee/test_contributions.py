@@ -14,12 +14,12 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, load_table, noise
 from dpsynth.curator import door as module
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from tests.guarantee.small_tables import Notes, drawn_upon
 
 KEY = b"k" * 32
-COLUMNS = [Column("a", CategoryPlaces(("x", "y")))]
+COLUMNS = [Column("a", CategoryCodec(("x", "y")))]
 KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 ADD, REPLACE = Neighbours("add_remove", "who", 50), Neighbours("replace_one", "who", 50)
 MOST = 3

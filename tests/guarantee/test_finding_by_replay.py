@@ -69,7 +69,7 @@ def test_values_read_off_the_table_are_caught(tmp_path, monkeypatch) -> None:
             if search.column == "city":
                 texts = door._table.texts["city"]
                 here = len(texts.distinct)
-                door.counts_under(columns[0], columns[0].places, door.remaining / (1000 + here))
+                door.counts_under(columns[0], columns[0].codec, door.remaining / (1000 + here))
         return sound(door, columns, searches)
 
     monkeypatch.setattr(measuring, "discover", nosy)

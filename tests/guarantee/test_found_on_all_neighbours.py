@@ -37,7 +37,7 @@ NOISE = {PURE: "laplace", ZCDP: "laplace", GDP: "gaussian"}
 
 @cache
 def pairs(near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
-    """Places of all tables that have neighbours among all tables, and of these."""
+    """Codec of all tables that have neighbours among all tables, and of these."""
     place = {table: i for i, table in enumerate(tables(near))}
     found = [(place[t], place[n]) for t in tables(near) for n in neighbours_of(t, near)]
     one, two = np.array(found).T

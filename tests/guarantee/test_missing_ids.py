@@ -14,11 +14,11 @@ import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import contribution_bounding, load_table, loading
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 
 KEY = b"k" * 32
-COLUMNS = [Column("a", CategoryPlaces(("x", "y", "z")), missing=False)]
+COLUMNS = [Column("a", CategoryCodec(("x", "y", "z")), missing=False)]
 MAX_ROWS = 2
 RELATIONS = ["add_remove", "replace_one"]
 RULES = ["left_out", "together"]

@@ -23,11 +23,11 @@ from dpsynth.curator import partition_selection as selection
 from dpsynth.curator import table as table_module
 from dpsynth.curator.door import Curator
 from dpsynth.curator.table import Texts
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
-from dpsynth.domain.text_codec import TextPlaces
+from dpsynth.domain.text_codec import TextCodec
 from dpsynth.errors import DpsynthError
 from tests.guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
@@ -40,12 +40,12 @@ NEAR = [
     Neighbours("replace_one", "who", 2),
 ]
 COLUMNS = (
-    Column("pay", NumericPlaces((0.0, 1.0), 2, False), search=NumberSearch(None, None, "tree", 1, 2, False)),
-    Column("well", BooleanPlaces()),
+    Column("pay", NumericCodec((0.0, 1.0), 2, False), search=NumberSearch(None, None, "tree", 1, 2, False)),
+    Column("well", BooleanCodec()),
     Column(
-        "city", CategoryPlaces(("A", "?1"), "other"), markers=("NA",), search=ValueSearch(("A",), 2, "other")
+        "city", CategoryCodec(("A", "?1"), "other"), markers=("NA",), search=ValueSearch(("A",), 2, "other")
     ),
-    Column("zip", TextPlaces(r"\d{3}", ("1",)), search=PrefixSearch(r"\d{3}", (1, 2), 1)),
+    Column("zip", TextCodec(r"\d{3}", ("1",)), search=PrefixSearch(r"\d{3}", (1, 2), 1)),
 )
 PRICE, DELTA = Fraction(1, 8), Fraction(1, 100)
 LADDER = (-1e9, -1e3, -1.0, 0.0, 1.0, 10.0, 100.0, 1e3, 1e6, 1e9)
@@ -110,22 +110,22 @@ def ask_everything(curator: Curator) -> list[object]:
     """Every question about texts, each chosen from the answers before it; then what follows on them."""
     pay, well, city, codes = COLUMNS
     told: list[object] = []
-    counts, stddev = curator.counts_under(pay, NumericPlaces(LADDER, 2, False), PRICE)
+    counts, stddev = curator.counts_under(pay, NumericCodec(LADDER, 2, False), PRICE)
     cuts = np.r_[-np.inf, np.arange(0.0, 400.0, 10.0), np.inf]
     halves = curator.medians(pay, cuts, [(0, len(cuts))], PRICE)
     middle = int(np.clip(halves[0], 2, len(cuts) - 3))
     quarters = curator.medians(pay, cuts, [(0, middle + 1), (middle, len(cuts))], PRICE)
     values = curator.values_of(city, PRICE, DELTA, ("A",))
-    prefixes, _ = curator.counts_under(codes, TextPlaces(r"\d{3}", ("1", "2", "3")), PRICE)
-    again, _ = curator.counts_under(city, CategoryPlaces(("A", *values), "other"), PRICE)
+    prefixes, _ = curator.counts_under(codes, TextCodec(r"\d{3}", ("1", "2", "3")), PRICE)
+    again, _ = curator.counts_under(city, CategoryCodec(("A", *values), "other"), PRICE)
     told += [counts.tolist(), stddev, halves.tolist(), quarters.tolist(), values, prefixes.tolist()]
     edges = (float(cuts[1]), float(cuts[middle]), float(cuts[-2]))
     found = curator.coded(
         [
-            Column("pay", NumericPlaces(edges, 2, False)),
+            Column("pay", NumericCodec(edges, 2, False)),
             well,
-            Column("city", CategoryPlaces(("A", *values), "other"), markers=("NA",)),
-            Column("zip", TextPlaces(r"\d{3}", ("1", "2"))),
+            Column("city", CategoryCodec(("A", *values), "other"), markers=("NA",)),
+            Column("zip", TextCodec(r"\d{3}", ("1", "2"))),
         ]
     )
     count = found.count(PRICE)
@@ -258,8 +258,8 @@ def test_a_question_that_says_how_many_texts_there_are_is_caught(tmp_path, monke
 def test_a_charge_that_depends_on_the_table_is_caught(tmp_path, monkeypatch):
     sound = seeking.DomainQuestions.counts_under
 
-    def nosy(self, column, places, price):
-        return sound(self, column, places, price if self._table.rows % 2 else price / 2)
+    def nosy(self, column, codec, price):
+        return sound(self, column, codec, price if self._table.rows % 2 else price / 2)
 
     monkeypatch.setattr(seeking.DomainQuestions, "counts_under", nosy)
     assert finds(tmp_path, NEAR[0], ZCDP, "gaussian", "another question")

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.domain.category_codec import BooleanPlaces, CategoryPlaces
+from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Grouping
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.model import LeastSquares, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
 
@@ -50,12 +50,12 @@ class Mean:
     by: str | None = None
 
 
-FORMULAS = CategoryPlaces(("=1+1", "-5", "'x", 'a,"b"\nc'))
+FORMULAS = CategoryCodec(("=1+1", "-5", "'x", 'a,"b"\nc'))
 COLUMNS = (
-    Column("age", NumericPlaces((0.0, 10.0, 20.0, 21.0), 0, integer=True), missing=True, markers=("NA",)),
+    Column("age", NumericCodec((0.0, 10.0, 20.0, 21.0), 0, integer=True), missing=True, markers=("NA",)),
     Column("=plan/<script>alert(1)</script>", FORMULAS, markers=("-",)),
-    Column('seen, "ever" 🐌', BooleanPlaces("no", "yes"), missing=False),
-    Column("pay", NumericPlaces((-1.0, 0.0, 1.0), 2, integer=False), missing=True),
+    Column('seen, "ever" 🐌', BooleanCodec("no", "yes"), missing=False),
+    Column("pay", NumericCodec((-1.0, 0.0, 1.0), 2, integer=False), missing=True),
 )
 NAMES = tuple(column.name for column in COLUMNS)
 

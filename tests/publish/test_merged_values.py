@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Grouping
 from dpsynth.publish.explanation import assumption
@@ -17,7 +17,7 @@ from dpsynth.publish.merged_values import group_labels, merged_columns
 from dpsynth.publish.pages import some_in_words
 from dpsynth.publish.structure_tree import largest
 
-CITY = Column("city", CategoryPlaces(tuple("abcdefgh")), missing=True)
+CITY = Column("city", CategoryCodec(tuple("abcdefgh")), missing=True)
 
 
 def test_a_group_is_called_by_all_of_its_values_or_the_first_of_many():
@@ -28,8 +28,8 @@ def test_a_group_is_called_by_all_of_its_values_or_the_first_of_many():
 
 
 def test_what_was_merged_is_told_in_table_order_without_values_left_alone():
-    plain = Column("plain", CategoryPlaces(("x", "y")), missing=False)
-    other = Column("other", CategoryPlaces(("x", "y", "z")), missing=False)
+    plain = Column("plain", CategoryCodec(("x", "y")), missing=False)
+    other = Column("other", CategoryCodec(("x", "y", "z")), missing=False)
     grouping = Grouping({"other": np.array([0, 1, 1]), "city": np.array([0, 1, 1, 2, 1, 1, 1, 2, 0])})
     city, rest = merged_columns((CITY, plain, other), grouping)
     assert (city.column, city.values, city.groups) == ("city", 9, 3)

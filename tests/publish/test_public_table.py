@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable, PublicUse, cautions_with_public
 
 SEX, CITY, TYPE = (
-    Column("sex", CategoryPlaces(("F", "M"))),
-    Column("city", CategoryPlaces(("Aa", "Bb", "Cc")), missing=False),
-    Column("type", CategoryPlaces(("x", "y"))),
+    Column("sex", CategoryCodec(("F", "M"))),
+    Column("city", CategoryCodec(("Aa", "Bb", "Cc")), missing=False),
+    Column("type", CategoryCodec(("x", "y"))),
 )
 COLUMNS = (SEX, CITY, TYPE)
 

@@ -9,16 +9,16 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.model import LeastSquares
 from dpsynth.publish import StatisticTable, compute_statistics
 
-AGE = Column("age", NumericPlaces((0.0, 10.0, 20.0), 0, integer=True), missing=True)
-SEX = Column("sex", CategoryPlaces(("F", "M")), missing=False)
-CITY = Column("city", CategoryPlaces(("A", "B", "C")), missing=False)
+AGE = Column("age", NumericCodec((0.0, 10.0, 20.0), 0, integer=True), missing=True)
+SEX = Column("sex", CategoryCodec(("F", "M")), missing=False)
+CITY = Column("city", CategoryCodec(("A", "B", "C")), missing=False)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def test_a_group_within_three_standard_errors_of_nobody_has_no_mean(rows, given)
 
 
 def test_a_column_of_one_known_value_has_a_mean_without_error():
-    one = Column("age", NumericPlaces((3.0, 4.0), 0, integer=True), missing=True)
+    one = Column("age", NumericCodec((3.0, 4.0), 0, integer=True), missing=True)
     pair = Measurement(("age", "sex"), np.array([[70, 90], [5, 8]]), "gaussian", 2.0)
     table = measured((one, SEX), [pair], Mean("age", "sex"))["age by sex"].table
     assert table["estimate"].to_pylist() == pytest.approx([one.centres[0]] * 2)

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.errors import ConfigError
 from dpsynth.model import LeastSquares
 from dpsynth.publish import compute_statistics
 
-AGE = Column("age", NumericPlaces((0.0, 10.0, 20.0), 0, integer=True), missing=True)
-SEX = Column("sex", CategoryPlaces(("F", "M")), missing=False)
+AGE = Column("age", NumericCodec((0.0, 10.0, 20.0), 0, integer=True), missing=True)
+SEX = Column("sex", CategoryCodec(("F", "M")), missing=False)
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ def test_a_statistic_that_cannot_be_made_is_refused(request_):
 
 def test_a_column_named_like_a_figure_keeps_its_labels_apart():
     columns = (
-        Column("estimate", SEX.places, missing=False),
-        Column("column estimate", SEX.places, missing=False),
+        Column("estimate", SEX.codec, missing=False),
+        Column("column estimate", SEX.codec, missing=False),
     )
 
     class Even:
@@ -180,7 +180,7 @@ def test_a_column_named_like_a_figure_keeps_its_labels_apart():
 
 def test_names_are_safe_for_files_and_differ_in_more_than_case():
     names = ["a/b", "A b", "../..", "🐌", "<script>", "x" * 500, "x" * 501, "con", "é", "e"]
-    columns = [Column(name, SEX.places, missing=False) for name in names]
+    columns = [Column(name, SEX.codec, missing=False) for name in names]
 
     class Even:
         total = 2.0

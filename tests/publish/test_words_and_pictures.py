@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_codec import CategoryPlaces
+from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.presentation.figures import guess_percent, number, odds_factor, rounded_up
 from dpsynth.publish.report_views import crosstab_view, one_way_view, steps
@@ -72,7 +72,7 @@ def test_a_crosstab_keeps_its_shape_where_labels_look_alike():
 
 
 def test_without_errors_a_table_is_still_drawn():
-    column = Column("p", CategoryPlaces(("a", "b")), missing=False)
+    column = Column("p", CategoryCodec(("a", "b")), missing=False)
     unknown = pa.array([None, None], pa.float64())
     table = pa.table({"p": ["a", "b"], "estimate": [0.0, 0.0], "standard_error": unknown, "low": unknown})
     table = table.append_column("high", unknown).append_column("share", unknown)
@@ -83,7 +83,7 @@ def test_without_errors_a_table_is_still_drawn():
 
 @pytest.mark.parametrize("estimates", [(-20.0, -0.2), (-20.0, 80.0)])
 def test_an_estimate_below_zero_is_a_figure_without_a_bar(estimates):
-    column = Column("p", CategoryPlaces(("a", "b")), missing=False)
+    column = Column("p", CategoryCodec(("a", "b")), missing=False)
     figures = {
         "p": pa.array(["a", "b"]),
         "estimate": pa.array(estimates),

@@ -216,7 +216,7 @@ def test_where_the_model_has_no_row_that_obeys_a_witness_stands_in():
     found = table.to_pydict()
     assert set(found["a"]) == {7} and set(found["twice"]) == {14} and set(found["size"]) == {"M"}
     assert len(set(found["free"])) == 2, "columns that no rule is about stay as they were drawn"
-    assert table.schema.field("size").type == layout.parts[2].places.arrow_type
+    assert table.schema.field("size").type == layout.parts[2].codec.arrow_type
 
 
 @pytest.mark.parametrize("rows", [0, 1])

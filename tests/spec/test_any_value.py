@@ -82,7 +82,7 @@ SOUGHT = {
                   "marginals": 0.5},
     },
     "columns": {
-        "i": {"type": "integer", "bounds": "private", "edges": "tree", "bins": 8, "within": "even"},
+        "i": {"type": "integer", "bounds": "private", "edges": "tree", "bins": 8, "within": "uniform"},
         "n": {"type": "number", "min": 0, "max": 9, "edges": "quantiles", "bins": 4, "decimals": 1},
         "m": {"type": "number", "min": 0, "max": 100_000, "edges": "log", "decimals": 2},
         "t": {"type": "number", "min": 0, "max": 200_000, "edges": "log", "decimals": 2},

@@ -24,7 +24,7 @@ def encoded(column, *cells):
 
 
 @pytest.mark.parametrize(
-    ("declared", "places", "first", "last"),
+    ("declared", "cells", "first", "last"),
     [
         ("{type: date, min: 2020-01-01, max: 2026-12-31}", 84, "2020-01", "2026-12"),
         ("{type: date, min: 2020-01-01, max: 2020-04-30}", 121, "2020-01-01", "2020-04-30"),
@@ -62,9 +62,9 @@ def encoded(column, *cells):
         (DIGIT + "{width: 3}}", 10, "0", "9"),
     ],
 )
-def test_the_places_of_each_type(load_column, declared, places, first, last):
-    labels = load_column(declared).places.labels
-    assert (len(labels), labels[0], labels[-1]) == (places, first, last)
+def test_the_cells_of_each_type(load_column, declared, cells, first, last):
+    labels = load_column(declared).codec.labels
+    assert (len(labels), labels[0], labels[-1]) == (cells, first, last)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ REFUSED = [
         "{type: duration, min: 0, max: 5, format: days, unit: hour}",
         "columns.x.unit is finer than the format days; use day",
     ),
-    ("{type: duration, min: 0, max: 99999, format: seconds, unit: second}", "x.unit makes 100,000 places"),
+    ("{type: duration, min: 0, max: 99999, format: seconds, unit: second}", "x.unit makes 100,000 cells"),
     ("{type: duration, min: PT0S, max: PT1H, format: HHMM}", "columns.x.format must be iso, HH:MM:SS"),
     (
         "{type: text}",

@@ -1,4 +1,4 @@
-"""A declared column becomes the bins and places that its declaration says, exactly."""
+"""A declared column becomes the bins and cells that its declaration says, exactly."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ def encoded(column, *cells):
 
 def values_of(column):
     """All values that each place decodes to in many draws."""
-    codes = np.repeat(np.arange(len(column.places.labels)), 4000)
+    codes = np.repeat(np.arange(len(column.codec.labels)), 4000)
     drawn = np.array(column.decode(codes, np.random.default_rng(1)).to_pylist()).reshape(-1, 4000)
     return [sorted(set(row)) for row in drawn]
 
@@ -20,9 +20,9 @@ def values_of(column):
 def test_one_value_a_bin_up_to_128_values_the_last_one_too(load_column, low, high):
     column = load_column(f"{{type: integer, min: {low}, max: {high}}}")
     whole = list(range(low, high + 1))
-    assert column.places.labels == tuple(map(str, whole))
+    assert column.codec.labels == tuple(map(str, whole))
     assert column.centres.tolist() == whole
-    assert not column.places.half_widths.any()
+    assert not column.codec.half_widths.any()
     assert encoded(column, *map(str, whole)) == list(range(len(whole)))
     assert values_of(column) == [[v] for v in whole]
     assert encoded(column, str(high + 1), str(low - 1)) == [len(whole) - 1, 0]
@@ -49,11 +49,11 @@ def test_any_number_of_bins_covers_the_whole_numbers_once(load_column, bins):
 
 def test_integer_edges_start_bins_and_the_last_is_inside(load_column):
     column = load_column("{type: integer, bins: [0, 10, 20, 110]}")
-    assert column.places.labels == ("0 to 9", "10 to 19", "20 to 110")
+    assert column.codec.labels == ("0 to 9", "10 to 19", "20 to 110")
     assert encoded(column, "9", "9.99", "10", "19", "20", "110", "500", "-1") == [0, 0, 1, 1, 2, 2, 2, 0]
     assert column.centres.tolist() == [4.5, 14.5, 65.0]
     assert values_of(column)[2][-1] == 110
-    assert load_column("{type: integer, bins: [0, 1, 2], min: 0, max: 2}").places.labels == ("0", "1 to 2")
+    assert load_column("{type: integer, bins: [0, 1, 2], min: 0, max: 2}").codec.labels == ("0", "1 to 2")
 
 
 def test_fractions_are_cut_off(load_column):
@@ -63,25 +63,25 @@ def test_fractions_are_cut_off(load_column):
 
 def test_a_number_has_32_bins_of_equal_width(load_column):
     column = load_column("{type: number, min: 0, max: 1}")
-    assert len(column.places.labels) == 32
-    assert column.places.edges == tuple(i / 32 for i in range(33))
+    assert len(column.codec.labels) == 32
+    assert column.codec.edges == tuple(i / 32 for i in range(33))
 
 
 def test_edges_are_the_doubles_nearest_to_the_exact_fractions(load_column):
-    assert load_column("{type: number, min: 0, max: 0.3, bins: 3}").places.edges == (0.0, 0.1, 0.2, 0.3)
-    assert load_column("{type: number, min: -0.1, max: 0.2, bins: 3}").places.edges == (-0.1, 0.0, 0.1, 0.2)
+    assert load_column("{type: number, min: 0, max: 0.3, bins: 3}").codec.edges == (0.0, 0.1, 0.2, 0.3)
+    assert load_column("{type: number, min: -0.1, max: 0.2, bins: 3}").codec.edges == (-0.1, 0.0, 0.1, 0.2)
 
 
 def test_a_zero_of_its_own(load_column):
     column = load_column("{type: number, bins: [0, 0.01, 10, 250], decimals: 2}")
-    assert column.places.labels[0] == "0.00"
+    assert column.codec.labels[0] == "0.00"
     assert encoded(column, "0", "0.0", "0.01", "9.99", "10", "99999", "-5") == [0, 0, 1, 1, 2, 2, 0]
     assert values_of(column)[0] == [0.0]
 
 
 def test_decimals_of_huge_bounds_stay_exact(load_column):
     column = load_column("{type: number, bins: [0, 1000, 1e12]}")
-    assert 1e12 * 10**column.places.decimals <= 2**53
+    assert 1e12 * 10**column.codec.decimals <= 2**53
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_unusable_cells_become_the_default(load_column, declared, label):
     column = load_column(declared)
     (code,) = encoded(column, None)
     assert column.labels[code] == label
-    assert len(column.labels) == len(column.places.labels)
+    assert len(column.labels) == len(column.codec.labels)
 
 
 def test_categories_keep_their_order_and_kind(load_column):
     texts = load_column("{type: category, values: ['02', NO, '?', 12:30, '>50K']}")
-    assert texts.places.values == ("02", "NO", "?", "12:30", ">50K")
+    assert texts.codec.values == ("02", "NO", "?", "12:30", ">50K")
     assert texts.centres is None
     whole = load_column("{type: category, values: [25, 0, -50]}")
     assert whole.centres.tolist() == [25, 0, -50]
@@ -145,5 +145,5 @@ def test_other_takes_unknown_texts_but_not_empty_cells(load_column):
 @pytest.mark.parametrize("values", ['["0", "1"]', "[0, 1]", "[NO, YES]", "[false, true]", "[Nein, Ja]"])
 def test_booleans_read_their_own_texts_and_the_usual_ones(load_column, values):
     column = load_column(f"{{type: boolean, values: {values}}}")
-    assert encoded(column, *column.places.labels, "FALSE", "True", "maybe") == [0, 1, 0, 1, 2]
+    assert encoded(column, *column.codec.labels, "FALSE", "True", "maybe") == [0, 1, 0, 1, 2]
     assert column.centres.tolist() == [0, 1]

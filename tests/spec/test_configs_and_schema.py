@@ -72,8 +72,8 @@ def test_adult_reads_question_marks_as_missing():
     assert [name for name, c in columns.items() if c.markers == ("?",)] == [
         "workclass", "occupation", "native-country",
     ]  # fmt: skip
-    assert columns["capital-gain"].places.labels[0] == "0"
-    assert columns["capital-gain"].places.labels[-1] == "99999 to 100000"
+    assert columns["capital-gain"].codec.labels[0] == "0"
+    assert columns["capital-gain"].codec.labels[-1] == "99999 to 100000"
 
 
 GOOD = "source: {path: a.csv}\nprivacy: {epsilon: 1}\ncolumns:\n  x: {type: integer, min: 0, max: 9}\n"

@@ -31,23 +31,23 @@ def test_each_bin_is_as_many_times_as_wide_as_the_one_before():
 
 def test_zero_is_alone_and_so_are_the_smallest_whole_numbers(load_column):
     visits = load_column("{type: integer, min: 0, max: 1000, edges: log, bins: 12}")
-    assert visits.places.labels[:3] == ("0", "1", "2 to 3")
+    assert visits.codec.labels[:3] == ("0", "1", "2 to 3")
     pay = load_column("{type: number, min: 0, max: 100000, edges: log}")
-    assert pay.places.labels[:3] == ("0.00", "[0.01, 1)", "[1, 1.47)")
-    assert pay.places.labels[-1].endswith("100000]") and len(pay.places.labels) == 32
+    assert pay.codec.labels[:3] == ("0.00", "[0.01, 1)", "[1, 1.47)")
+    assert pay.codec.labels[-1].endswith("100000]") and len(pay.codec.labels) == 32
     assert pay.encode(pa.array(["0", "0.00", "0.01", "-5", "1e9"])).tolist() == [0, 0, 1, 0, 31]
 
 
 def test_small_numbers_grow_from_a_thousandth_of_the_largest(load_column):
     share = load_column("{type: number, min: 0, max: 1, decimals: 4, edges: log, bins: 8}")
-    assert share.places.edges[:3] == (0.0, 0.0001, 0.001)
+    assert share.codec.edges[:3] == (0.0, 0.0001, 0.001)
 
 
 @pytest.mark.parametrize("declared", ["min: 5, max: 5", "min: 0, max: 1", "min: 0, max: 2", "min: 7, max: 9"])
 def test_few_whole_numbers_have_a_bin_each(load_column, declared):
     column = load_column(f"{{type: integer, {declared}, edges: log}}")
     low, high = (int(part.split()[-1]) for part in declared.split(","))
-    assert column.places.labels == tuple(map(str, range(low, high + 1)))
+    assert column.codec.labels == tuple(map(str, range(low, high + 1)))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,15 @@ def test_few_whole_numbers_have_a_bin_each(load_column, declared):
         ("type: number, bins: [0, 1, 9], edges: log", "x.bins must be a number with edges: log"),
         ("type: number, min: 0, max: 90, bins: 2, edges: log", "x.bins must be at least 3 with edges: log"),
         ("type: number, max: 90, edges: log", "x.min is missing"),
-        ("type: number, min: 0, max: 90, within: middle", "x.within must be sloped or even"),
+        ("type: number, min: 0, max: 90, within: middle", "x.within must be linear or uniform"),
+        (
+            "type: number, min: 0, max: 90, within: sloped",
+            "'sloped' now: write linear",
+        ),
+        (
+            "type: integer, min: 0, max: 9, within: even",
+            "'even' now: write uniform",
+        ),
     ],
 )
 def test_what_contradicts_bins_that_grow_is_refused(load_column, declared, words):
@@ -67,6 +75,6 @@ def test_what_contradicts_bins_that_grow_is_refused(load_column, declared, words
         load_column(f"{{{declared}}}")
 
 
-def test_values_inside_a_bin_are_sloped_unless_declared_even(load_column):
-    assert not load_column("{type: number, min: 0, max: 90}").even
-    assert load_column("{type: integer, min: 0, max: 900, within: even}").even
+def test_density_inside_a_bin_is_linear_unless_declared_uniform(load_column):
+    assert not load_column("{type: number, min: 0, max: 90}").uniform
+    assert load_column("{type: integer, min: 0, max: 900, within: uniform}").uniform

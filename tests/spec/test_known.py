@@ -27,7 +27,7 @@ def test_numbers_fall_into_the_bins_that_hold_them(load_with):
     spec = load_with(f"known: [{{columns: [age], counts: {{{ages}}}}}]\n")
     (found,) = numbers(spec).values()
     assert sum(found) == sum(range(111)) and found[-1] == 0
-    labels = compiled(spec).columns[0].places.labels
+    labels = compiled(spec).columns[0].codec.labels
     assert len(found) == len(labels) + 1
 
 

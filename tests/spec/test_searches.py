@@ -10,7 +10,7 @@ from dpsynth.accounting.measures import PURE
 from dpsynth.accounting.scales import selection_within, threshold_within
 from dpsynth.config import Spec, compiled
 from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericPlaces
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import DOMAIN_SHARE, LEAST_DOMAIN_SHARE, Found, make_plan
@@ -49,7 +49,7 @@ def test_a_column_knows_what_is_sought_of_it(spec: Spec) -> None:
 
 
 def test_what_stands_in_for_places_is_as_many_as_there_may_be_and_codes_nothing(spec: Spec) -> None:
-    sizes = {c.name: len(c.places.labels) for c in compiled(spec).columns}
+    sizes = {c.name: len(c.codec.labels) for c in compiled(spec).columns}
     assert sizes == {"city": 101, "job": 101, "cost": 32, "age": 20, "post": 1000, "sex": 2}
     with pytest.raises(ValueError, match="still to be found"):
         compiled(spec).columns[0].encode([])  # type: ignore[arg-type]
@@ -94,8 +94,8 @@ def test_naming_values_takes_all_of_delta_where_nothing_else_needs_it(load_text)
 
 def test_the_plan_made_again_keeps_measure_budget_and_searches(spec: Spec) -> None:
     plan = make_plan(compiled(spec), AUTO)
-    places = NumericPlaces((0.0, 1.0, 9.5), 0, integer=True)
-    found = [Column(c.name, places) for c in compiled(spec).columns]
+    codec = NumericCodec((0.0, 1.0, 9.5), 0, integer=True)
+    found = [Column(c.name, codec) for c in compiled(spec).columns]
     again = make_plan(compiled(spec), AUTO, Found(plan, found))
     assert (again.measure, again.budget, again.searches) == (plan.measure, plan.budget, plan.searches)
     assert again.model_cells < plan.model_cells
@@ -103,12 +103,12 @@ def test_the_plan_made_again_keeps_measure_budget_and_searches(spec: Spec) -> No
 
 
 def test_prices_add_up_exactly_whatever_is_sought() -> None:
-    places = NumericPlaces((0.0, 1.0, 9.5), 0, integer=True)
-    one = Column("a", places, search=NumberSearch(None, None, "quantiles", 8, 0, integer=True))
-    other = Column("b", places, search=ValueSearch((), 5, "other"))
+    codec = NumericCodec((0.0, 1.0, 9.5), 0, integer=True)
+    one = Column("a", codec, search=NumberSearch(None, None, "quantiles", 8, 0, integer=True))
+    other = Column("b", codec, search=ValueSearch((), 5, "other"))
     found = planned_searches([one, other], Fraction(1, 7), Fraction(1, 3))
     assert sum(s.price for s in found) == Fraction(1, 7) and sum(s.delta for s in found) == Fraction(1, 3)
-    assert planned_searches([Column("c", places)], Fraction(1), Fraction(0)) == ()
+    assert planned_searches([Column("c", codec)], Fraction(1), Fraction(0)) == ()
     assert found[0] == PlannedSearch("a", "bounds", found[0].price)
 
 

@@ -1,0 +1,79 @@
+"""Facts of a column in the public schema of a release, read back.
+
+What a release found with a part of its budget (ends, bins, values) is public from then on: declared in the
+next configuration it costs nothing again, and all releases have the same cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import cast
+
+from dpsynth.config.declaration import Declared, Described
+from dpsynth.config.yaml_reader import Value
+
+_HUGE = 10**20
+_SPAN = ("unit", "min", "max", "format")
+_START = "0000-01-01T00:00"
+"""What follows a year, month or hour to make a moment of it that the grammar takes."""
+
+
+def value_labels(listed: Value) -> list[str]:
+    """Labels of values: the texts of a list but for the labels of missing cells, which come last."""
+    found = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    return [text for text in found if text != "(missing)" and not text.startswith("(missing: ")]
+
+
+def spanned(described: Described, kind: str) -> Declared | None:
+    """A column of moments or durations of one kind: unit, ends and format."""
+    if described.get("type") != kind:
+        return None
+    found: Declared = {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
+    whole = {"date": len("2020-01-31"), "datetime": len("2020-01-31T13:45")}.get(kind, 0)
+    for key in ("min", "max"):
+        end = found.get(key)
+        if isinstance(end, str):
+            # A format without days or minutes has ends without them.
+            found[key] = end + _START[len(end) : whole]
+    return found
+
+
+def named_values(described: Described, kind: str) -> Declared | None:
+    """A column of categories, their order meaning something or not."""
+    labels = value_labels(described.get("labels"))
+    if not labels or "ordered" not in described:
+        return None
+    if described["ordered"] is not (kind == "ordered"):
+        return None
+    other = described.get("other")
+    values = [label for label in labels if label != other]
+    whole = described.get("type") == "integer" and all(re.fullmatch(r"-?[0-9]{1,15}", v) for v in values)
+    declared: Declared = {"type": kind, "values": cast(Value, list(map(int, values)) if whole else values)}
+    return declared | ({} if other is None else {"other": other})
+
+
+def edges_of(described: Described) -> list[Decimal] | None:
+    """Edges of bins of numbers, or None where there are none of use."""
+    edges = described.get("edges")
+    if not isinstance(edges, list) or len(edges) < 2:
+        return None
+    numbers = [Decimal(e) for e in edges if isinstance(e, int | Decimal) and not isinstance(e, bool)]
+    found = [number for number in numbers if number.is_finite() and abs(number) < _HUGE]
+    return found if len(found) == len(edges) else None
+
+
+def whole_bins(edges: Sequence[Decimal]) -> Declared:
+    """Bins of whole numbers. The upper edge of the last lies half a step above its largest value."""
+    starts, last = [int(edge) for edge in edges[:-1]], int(edges[-1])
+    if all(b - a == 1 for a, b in pairwise([*starts, last + 1])):
+        return {"min": starts[0], "max": last, "bins": len(starts)}
+    # A last bin of one value can't be written as edges; it gets the next value too.
+    return {"bins": cast(Value, [*starts, max(last, starts[-1] + 1)])}
+
+
+def format_of(described: Described) -> Declared:
+    """The notation of numbers, where it is not plain."""
+    return {"format": described["format"]} if "format" in described else {}
