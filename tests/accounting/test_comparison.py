@@ -21,9 +21,9 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
 from tests.accounting.exact import exact_epsilon, optimal_epsilon
 from tests.accounting.laws import both, laplace, run, two_points
-from tests.accounting.releases import OWN_DELTA, all_events, gaussian, mixed, pure, release
-from tests.accounting.releases import laplace as by_rho
 from tests.examples import examples
+from tests.ledger.releases import OWN_DELTA, all_events, gaussian, mixed, pure, release
+from tests.ledger.releases import laplace as by_rho
 
 DELTA = Fraction(1, 10**6)
 ROUNDING = 1 - 1e-9

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.spec.test_any_value import SOUGHT, TYPES, WHOLE
+from tests.config.test_any_value import SOUGHT, TYPES, WHOLE
 
 ODD = (
     None, True, False, 0, -1, 1, 2, 10**18, -(10**18), 10**59, 0.5, -0.0, 1e300, 1e-300, float("nan"),

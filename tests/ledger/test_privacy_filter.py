@@ -32,8 +32,8 @@ from dpsynth.ledger.privacy_filter import (
     together,
     total_of,
 )
-from tests.accounting.reservations import ASK, asking, month
 from tests.examples import examples
+from tests.ledger.reservations import ASK, asking, month
 
 DAY = timedelta(days=1)
 START = date(2026, 2, 25)

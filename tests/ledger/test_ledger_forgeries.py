@@ -14,8 +14,8 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.chain import Row
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.forging import Rows, chained_anew, seven_rows, store
-from tests.accounting.reservations import USES, account, asking, cost, month
+from tests.ledger.forging import Rows, chained_anew, seven_rows, store
+from tests.ledger.reservations import USES, account, asking, cost, month
 
 Forgery = Callable[[Rows], Rows]
 

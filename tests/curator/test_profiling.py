@@ -16,7 +16,7 @@ from dpsynth.curator.profiling import guesses
 from dpsynth.starter import Draft, Sketch, guessed
 from dpsynth.starter.writing import values_of
 from tests.examples import examples
-from tests.starting.reviewing import filled
+from tests.starter.reviewing import filled
 
 GRAMMAR = TypeAdapter(ColumnSpec)
 

@@ -21,8 +21,8 @@ from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, Reservation, first_entry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Figures, Filter, bound, figures, within
-from tests.accounting.reservations import ASK, account, month
 from tests.examples import examples
+from tests.ledger.reservations import ASK, account, month
 
 CAP = Amount(Fraction(4), Fraction(1, 10**4))
 LABELS = (None, "2026-01", "2026-02", "2026-03", "2026-Q1", "2026-W05", "2026")

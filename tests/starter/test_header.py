@@ -12,7 +12,7 @@ from dpsynth.config import from_mapping
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.starter import draft_of, starter_text
-from tests.starting.reviewing import filled, taken_over, to_review
+from tests.starter.reviewing import filled, taken_over, to_review
 
 CANARY = "K4N4RY"
 

@@ -20,8 +20,8 @@ from dpsynth.ledger import tables
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.privacy_filter import Filter
 from dpsynth.ledger.refusals import check_counted
-from tests.accounting.forging import chained_anew, store
-from tests.accounting.reservations import (
+from tests.ledger.forging import chained_anew, store
+from tests.ledger.reservations import (
     EVENTS,
     HALF,
     LARGE_CAP,
@@ -32,7 +32,7 @@ from tests.accounting.reservations import (
     seeking,
     sought_cost,
 )
-from tests.accounting.test_ledger_forgeries import with_cost, with_facts
+from tests.ledger.test_ledger_forgeries import with_cost, with_facts
 
 
 @pytest.fixture

@@ -14,11 +14,7 @@ from dpsynth.accounting.events import GaussianEvent, LaplaceEvent, RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from tests.accounting.exact import exact_epsilon
-from tests.accounting.reservations import (
-    HALF,
-    NONE,
-    sought_cost,
-)
+from tests.ledger.reservations import HALF, NONE, sought_cost
 
 SOUGHT = SelectionEvent(0.2, 2e-9, 1)
 DELTA = Fraction(1, 10**6)

@@ -15,8 +15,8 @@ from dpsynth.curator.profiling import FEWEST_ROWS
 from dpsynth.errors import StepFailed
 from dpsynth.starter import FORMATS, Draft, draft_of
 from dpsynth.starter.sketch import DESCRIBED, LOOKED
-from tests.starting import described
-from tests.starting.reviewing import taken_over, to_review
+from tests.starter import described
+from tests.starter.reviewing import taken_over, to_review
 
 CANARY = "K4N4RY"
 

@@ -26,7 +26,7 @@ from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
 from tests.monthly import EVENTS, Months
 
-DOCS = Path(__file__).parents[1] / "docs" / "ledger.md"
+DOCS = Path(__file__).parents[2] / "docs" / "ledger.md"
 
 
 @dataclass(frozen=True)

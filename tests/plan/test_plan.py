@@ -18,7 +18,7 @@ from dpsynth.plan.outline import Outlined, Shares
 from dpsynth.plan.plan import make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
-from tests.spec.outlines import Alone, Outline
+from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"

@@ -16,8 +16,8 @@ from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.starter import FORMATS, draft_of, fitting, starter_text
 from dpsynth.starter.writing import values_of
 from tests.examples import examples
-from tests.starting import described
-from tests.starting.reviewing import filled
+from tests.starter import described
+from tests.starter.reviewing import filled
 
 QUICK, MANY = 30, 1_000
 WEIRD = [

@@ -12,9 +12,9 @@ from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.forging import Rows, seven_rows, store
-from tests.accounting.reservations import ASK, USES, account, asking, cost
 from tests.databases import Postgres
+from tests.ledger.forging import Rows, seven_rows, store
+from tests.ledger.reservations import ASK, USES, account, asking, cost
 
 CHANGED = "it was changed after it was written"
 FOLLOWS = "it does not follow the row before, so one of them was exchanged"

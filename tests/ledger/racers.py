@@ -1,6 +1,6 @@
 """Processes that all ask one ledger at the same instant, as often as wanted.
 
-Started as ``python -m tests.accounting.racers`` by ``test_ledger_races``: a job as its argument, the
+Started as ``python -m tests.ledger.racers`` by ``test_ledger_races``: a job as its argument, the
 outcomes on stdout. They are forked from one process that has imported everything, and wait for each other
 before every round.
 """

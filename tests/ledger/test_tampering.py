@@ -27,8 +27,8 @@ from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.store import _prepare_sqlite
 from dpsynth.ledger.tables import FORMATS
-from tests.accounting.forging import chained_anew
-from tests.accounting.reservations import EVENTS, asking, cost, month
+from tests.ledger.forging import chained_anew
+from tests.ledger.reservations import EVENTS, asking, cost, month
 
 ROWS = 100
 FIELDS = [field.name for field in fields(Row)]

@@ -12,7 +12,7 @@ SEX = "known: [{columns: [sex], counts: {F: 40, M: 60}}]\n"
 
 
 def numbers(spec):
-    known = spec.known_marginals(compiled(spec).columns)
+    known = compiled(spec).public_marginals
     return {m.clique: m.numbers.tolist() for m in known.marginals}
 
 

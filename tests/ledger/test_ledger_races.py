@@ -44,7 +44,7 @@ def raced(
         "fault": fault,
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.accounting.racers", json.dumps(job)],
+        [sys.executable, "-m", "tests.ledger.racers", json.dumps(job)],
         env={**os.environ, "PYTHONPATH": str(Path(dpsynth.__file__).parents[1])},
         capture_output=True,
         text=True,

@@ -15,7 +15,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.starter import Draft, Sketch, guessed, starter_text, writing
 from dpsynth.starter.fitting import fitted
 from tests.examples import examples
-from tests.starting.reviewing import loaded, taken_over, to_review, without_list
+from tests.starter.reviewing import loaded, taken_over, to_review, without_list
 
 ANY_TEXT = st.text(st.characters(), max_size=12)
 CELL = st.one_of(

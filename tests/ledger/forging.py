@@ -11,7 +11,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.ledger import tables
 from dpsynth.ledger.chain import FIRST, Row, chained
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.reservations import EVENTS, asking, cost
+from tests.ledger.reservations import EVENTS, asking, cost
 
 Rows = list[Row]
 

@@ -18,7 +18,7 @@ from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.reservations import ASK, EVENTS, account, asking, cost, left, month
+from tests.ledger.reservations import ASK, EVENTS, account, asking, cost, left, month
 
 
 @pytest.fixture

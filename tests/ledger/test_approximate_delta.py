@@ -20,15 +20,8 @@ from dpsynth.ledger import balance as accounts
 from dpsynth.ledger import privacy_filter as filters
 from dpsynth.ledger.balance import Balance, first_balance, first_entry
 from dpsynth.ledger.privacy_filter import Filter, bound
-from tests.accounting.reservations import (
-    ASK,
-    HALF,
-    LARGE_CAP,
-    NONE,
-    TENTH,
-    sought_cost,
-)
 from tests.examples import examples
+from tests.ledger.reservations import ASK, HALF, LARGE_CAP, NONE, TENTH, sought_cost
 
 TODAY = date(2026, 11, 21)
 

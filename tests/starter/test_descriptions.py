@@ -13,8 +13,8 @@ from dpsynth.config import compiled
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.starter import FORMATS, draft_of, starter_text
-from tests.starting import described
-from tests.starting.reviewing import filled, loaded, taken_over, to_review, without_list
+from tests.starter import described
+from tests.starter.reviewing import filled, loaded, taken_over, to_review, without_list
 
 DATA = Path(os.environ.get("DPSYNTH_DATA", "/nonexistent"))
 

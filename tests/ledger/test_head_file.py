@@ -18,8 +18,8 @@ from dpsynth.ledger import head_file
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.reservations import ASK, EVENTS, USES, account, asking, cost
 from tests.databases import Postgres
+from tests.ledger.reservations import ASK, EVENTS, USES, account, asking, cost
 
 
 @pytest.fixture

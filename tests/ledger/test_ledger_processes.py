@@ -31,8 +31,8 @@ from dpsynth.ledger import refusals
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
-from tests.accounting.reservations import EVENTS, USES, account, asking, cost
 from tests.databases import Postgres
+from tests.ledger.reservations import EVENTS, USES, account, asking, cost
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
