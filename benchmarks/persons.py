@@ -115,10 +115,10 @@ def scores(table: Table, columns: tuple[Column, ...], synthetic: pd.DataFrame) -
     """Errors of a synthetic table; see the top of the file."""
     one, persons = np.ones(len(table.rows)), 1 / table.of_each
     codes = codes_of(table.rows, columns)
-    truth, weighed = tables_of(codes, columns, one), tables_of(codes, columns, persons)
+    truth, weighted_evidence = tables_of(codes, columns, one), tables_of(codes, columns, persons)
     drawn = tables_of(codes_of(synthetic, columns), columns, np.ones(len(synthetic)))
     found: dict[str, float] = {}
-    for ways, (real, by_person, made) in enumerate(zip(truth, weighed, drawn, strict=True), 1):
+    for ways, (real, by_person, made) in enumerate(zip(truth, weighted_evidence, drawn, strict=True), 1):
         share = [m / m.sum() for m in made]
         found[f"shares {ways}"] = fmean(
             np.abs(s - r / r.sum()).sum() / 2 for s, r in zip(share, real, strict=True)

@@ -87,7 +87,7 @@ def scored(
         text = text.replace(f"release: {work.name}", "release: prior")
         if public is not None:
             public.to_csv(work / "public.csv", index=False)
-            text += f"public: {work / 'public.csv'}\n"
+            text += f"public_table: {work / 'public.csv'}\n"
         (work / "config.yaml").write_text(text)
         release = dpsynth.release(dpsynth.load(work / "config.yaml"), outputs=work / "out")
         return distances(private, release.synthetic.astype(int), domain)

@@ -72,7 +72,7 @@ def run(
     """
     step, request = Steps(run_step), Request(Path(outputs), resume, period)
     inputs = step("plan", inputs_of, spec)
-    if spec.public is not None:
+    if spec.public_table is not None:
         inputs = step("read the public table", with_public_table, inputs)
     with step("reserve budget", begin, inputs, request, tell) as release_run:
         rng = np.random.default_rng(release_run.seed)

@@ -37,7 +37,7 @@ class Months:
     epsilon: str = "1"
     delta: str = "1e-9"
     cap: tuple[str, str] = ("4", "1e-6")
-    lapse: str = "0"
+    approximate_delta: str = "0"
     parallel: bool = False
     today: date = date(2026, 1, 1)
     seen: list[tuple[date, Balance]] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Months:
         self.today = max(self.today, span[1] + timedelta(days=2))
         measure = self.filter
         amount = Amount(Fraction(self.epsilon), Fraction(0 if measure == PURE else self.delta))
-        lapse = Fraction(self.lapse)
-        budget = measure.budget(amount.epsilon, (amount.delta - lapse) or None)
+        approximate_delta = Fraction(self.approximate_delta)
+        budget = measure.budget(amount.epsilon, (amount.delta - approximate_delta) or None)
         entry = self.ledger.reserve(
             Reservation(
                 release_id=f"{self.today:%Y%m%d}-{crc32(f'{self.dataset} {occasion or label}'.encode()):08x}",
@@ -66,7 +66,7 @@ class Months:
                 cap=Amount(*map(Fraction, self.cap)),
                 filter=self.filter,
                 suits=self.filter,
-                cost=planned(measure, "laplace", budget, amount, lapse),
+                cost=planned(measure, "laplace", budget, amount, approximate_delta),
                 release=self.name,
                 occasion=occasion or label,
                 part=Slice("visited", label, *span),

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.events import Event, lapse_of
+from dpsynth.accounting.events import Event, approximate_delta_of
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import Measure, needed
 from dpsynth.accounting.neighbours import Neighbours
@@ -36,13 +36,16 @@ def amount_of(
             one, or the events leave nothing of it.
     """
     found = list(events)
-    total, lapse = sum((measure.cost(e) for e in found), Fraction(0)), max(apart, lapse_of(found))
+    total, approximate_delta = (
+        sum((measure.cost(e) for e in found), Fraction(0)),
+        max(apart, approximate_delta_of(found)),
+    )
     if not measure.needs_delta:
-        return Amount(total, lapse)
+        return Amount(total, approximate_delta)
     given = needed(delta)
-    if lapse >= given:
+    if approximate_delta >= given:
         raise ValueError("the deltas of the events leave nothing of the delta asked for")
-    return Amount(measure.epsilon(total, given - lapse), given)
+    return Amount(measure.epsilon(total, given - approximate_delta), given)
 
 
 def compose(
@@ -66,16 +69,22 @@ def compose(
         ValueError: as ``amount_of``.
     """
     found = list(events)
-    amount, lapse = amount_of(found, measure, delta, apart), float_up(lapse_of(found))
-    if lapse_of(found) <= apart:
+    amount, approximate_delta = amount_of(found, measure, delta, apart), float_up(approximate_delta_of(found))
+    if approximate_delta_of(found) <= apart:
         # The float nearest to the config's decimal, which is how it is printed.
-        lapse = float(apart)
-    elif delta is not None and lapse_of(found) <= delta:
-        lapse = min(lapse, float(delta))
+        approximate_delta = float(apart)
+    elif delta is not None and approximate_delta_of(found) <= delta:
+        approximate_delta = min(approximate_delta, float(delta))
     epsilon = float_up(amount.epsilon)
     if not measure.needs_delta:
         return Guarantee(
-            epsilon, lapse, None, neighbours.unit, neighbours.relation, measure.accountant, lapse=lapse
+            epsilon,
+            approximate_delta,
+            None,
+            neighbours.unit,
+            neighbours.relation,
+            measure.accountant,
+            approximate_delta=approximate_delta,
         )
     # Each event's rho is at most its mu^2/2, so under either measure the total bounds rho.
     total = sum((measure.cost(e) for e in found), Fraction(0))
@@ -88,5 +97,5 @@ def compose(
         neighbours=neighbours.relation,
         accountant=measure.accountant,
         mu=measure.mu(total),
-        lapse=lapse,
+        approximate_delta=approximate_delta,
     )

@@ -17,7 +17,7 @@ from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.accounting.numerical import Known, pld_epsilon, rdp_epsilon
+from dpsynth.accounting.numerical import PublicMarginals, pld_epsilon, rdp_epsilon
 from dpsynth.accounting.rounding import float_up
 
 Accountant = Literal["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
@@ -64,12 +64,12 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
         delta: at which to give epsilon; at 0 only "sequential" has one.
     """
     own = sum((release.cost.amount for release in releases), Amount())
-    lapse = sum((release.cost.lapse for release in releases), Fraction(0))
+    approximate = sum((release.cost.approximate_delta for release in releases), Fraction(0))
     found = [Statement(PURE.accountant, float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
     for accountant, (adaptive, holds, epsilon_at) in _ACCOUNTANTS.items():
-        # Parts of (epsilon, delta) have the lapses in them; everything else holds but for lapses.
-        left = delta if accountant == "advanced" else delta - lapse
-        answer = epsilon_at(releases, left) if left > 0 else _left_nothing(lapse, delta)
+        # Parts of (epsilon, delta) have the approximate deltas in them; everything else holds beside them.
+        left = delta if accountant == "advanced" else delta - approximate
+        answer = epsilon_at(releases, left) if left > 0 else _left_nothing(approximate, delta)
         epsilon, why = (None, answer) if isinstance(answer, str) else (float_up(answer), holds)
         found.append(Statement(accountant, epsilon, float(delta), adaptive, why))
     return tuple(found)
@@ -105,12 +105,12 @@ def _most(found: Sequence[Statement]) -> Statement:
     return replace(top, delta=max(statement.delta for statement in found))
 
 
-def _left_nothing(lapse: Fraction, delta: Fraction) -> str:
+def _left_nothing(approximate_delta: Fraction, delta: Fraction) -> str:
     if not delta:
         return "It needs a δ above 0."
     return (
-        f"What finding values takes of δ adds up to {digits(lapse, up=True)}, which leaves nothing of "
-        f"{digits(delta, up=False)}."
+        f"What finding values takes of δ adds up to {digits(approximate_delta, up=True)}, which leaves "
+        f"nothing of {digits(delta, up=False)}."
     )
 
 
@@ -155,8 +155,8 @@ def _pld(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
     return "It can't tell so small a δ or so large an ε, or releases of which little is known use up the δ."
 
 
-def _known(releases: Sequence[Composed]) -> Known:
-    return Known(
+def _known(releases: Sequence[Composed]) -> PublicMarginals:
+    return PublicMarginals(
         Counter(event for release in releases for event in release.events),
         Counter(release.cost for release in releases if not release.events),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.events import Event, lapse_of
+from dpsynth.accounting.events import Event, approximate_delta_of
 from dpsynth.accounting.measures import GDP, ZCDP, Measure
 from dpsynth.accounting.noises import noise_named
 
@@ -24,23 +24,23 @@ class Cost:
         amount: (epsilon, delta).
         rho: of zCDP.
         half_mu_squared: mu^2/2 of Gaussian DP; None where the release is not bounded by it.
-        lapse: probability of telling more than that (``dpsynth.accounting.partition_selection``), a part
-            of the amount's delta: but for it the release is (epsilon, delta - lapse)-DP.
+        approximate_delta: probability of telling more than that (``dpsynth.accounting.partition_selection``),
+            a part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.
 
-    Raises:
-        TypeError, ValueError: a figure is a float, or negative, or the lapse is above the amount's delta.
+    Raises: TypeError, ValueError: a figure is a float, or negative, or the approximate delta is above the
+        amount's delta.
     """
 
     amount: Amount
     rho: Fraction
     half_mu_squared: Fraction | None
-    lapse: Fraction = Fraction(0)
+    approximate_delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Reject inexact figures."""
         Amount(self.rho, Fraction(0) if self.half_mu_squared is None else self.half_mu_squared)
-        if not Amount(delta=self.lapse).within(self.amount):
-            raise ValueError("a lapse is a part of delta")
+        if not Amount(delta=self.approximate_delta).within(self.amount):
+            raise ValueError("a approximate delta is a part of delta")
 
     @property
     def epsilon(self) -> Fraction:
@@ -49,12 +49,16 @@ class Cost:
 
     @property
     def pure(self) -> bool:
-        """Whether it is epsilon-DP, but for its lapse."""
-        return self.amount.delta == self.lapse
+        """Whether it is epsilon-DP, but for its approximate delta."""
+        return self.amount.delta == self.approximate_delta
 
     def within(self, other: Cost) -> bool:
         """Whether no figure exceeds another's; a missing figure is above all."""
-        if not self.amount.within(other.amount) or self.rho > other.rho or self.lapse > other.lapse:
+        if (
+            not self.amount.within(other.amount)
+            or self.rho > other.rho
+            or self.approximate_delta > other.approximate_delta
+        ):
             return False
         if other.half_mu_squared is None:
             return True
@@ -65,7 +69,7 @@ NOTHING = Cost(Amount(), Fraction(0), Fraction(0))
 
 
 def planned(
-    measure: Measure, noise: str, budget: Fraction, amount: Amount, lapse: Fraction = Fraction(0)
+    measure: Measure, noise: str, budget: Fraction, amount: Amount, approximate_delta: Fraction = Fraction(0)
 ) -> Cost:
     """What a release counts for that may spend a budget under a measure.
 
@@ -74,9 +78,9 @@ def planned(
         noise: "gaussian" or "laplace".
         budget: epsilon, rho or mu^2/2.
         amount: (epsilon, delta) that it states for itself.
-        lapse: what its events may have of delta, all together.
+        approximate_delta: what its events may have of delta, all together.
     """
-    return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), lapse)
+    return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), approximate_delta)
 
 
 def spent(events: Iterable[Event], amount: Amount) -> Cost:
@@ -88,7 +92,7 @@ def spent(events: Iterable[Event], amount: Amount) -> Cost:
     """
     found = list(events)
     rho = sum((ZCDP.cost(e) for e in found), Fraction(0))
-    lapse = lapse_of(found)
+    approximate_delta = approximate_delta_of(found)
     if any(e.half_mu_squared is None for e in found):
-        return Cost(amount, rho, None, lapse)
-    return Cost(amount, rho, sum((GDP.cost(e) for e in found), Fraction(0)), lapse)
+        return Cost(amount, rho, None, approximate_delta)
+    return Cost(amount, rho, sum((GDP.cost(e) for e in found), Fraction(0)), approximate_delta)

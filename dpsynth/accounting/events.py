@@ -188,6 +188,6 @@ def from_json(record: Mapping[str, object]) -> RecordedEvent:
     return kind(**fields)  # type: ignore[arg-type]
 
 
-def lapse_of(events: Iterable[Event]) -> Fraction:
+def approximate_delta_of(events: Iterable[Event]) -> Fraction:
     """The probability that any of several events tells more than its epsilon, rho and mu^2/2 say."""
     return sum((e.delta for e in events), Fraction(0))

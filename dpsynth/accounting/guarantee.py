@@ -11,7 +11,7 @@ class Guarantee:
 
     Attributes:
         epsilon: rounded up.
-        delta: 0.0 under pure epsilon-DP, but for the lapse.
+        delta: 0.0 under pure epsilon-DP, but for the approximate delta.
         rho: zero-concentrated rho, rounded up; None under pure epsilon-DP. Under accountant
             "gdp" it is mu^2/2, which holds as well, but epsilon is that of mu.
         unit: the privacy unit in words.
@@ -19,8 +19,8 @@ class Guarantee:
         accountant: "sequential", "zcdp" or "gdp".
         mu: of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
             but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
-        lapse: the part of delta that was set apart for partition selection, rounded up: rho, mu and pure
-            epsilon hold but for this probability.
+        approximate_delta: the part of delta that was set apart for partition selection, rounded up: rho, mu
+            and pure epsilon hold but for this probability.
     """
 
     epsilon: float
@@ -30,4 +30,4 @@ class Guarantee:
     neighbours: str
     accountant: str
     mu: float | None = None
-    lapse: float = 0.0
+    approximate_delta: float = 0.0

@@ -64,8 +64,8 @@ _POINTS = 401
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of releases, but for their lapses, which add up beside all this.
+class PublicMarginals:
+    """What is known of releases, but for their approximate deltas, which add up beside all this.
 
     Attributes:
         events: their answers, and how often each was given.
@@ -76,14 +76,14 @@ class Known:
     costs: Mapping[Cost, int]
 
 
-def rdp_epsilon(known: Known, delta: Fraction) -> Fraction:
+def rdp_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction:
     """Epsilon at the best of many orders of Renyi DP, rounded up.
 
     Laplace noise, and releases known to be epsilon-DP, count as randomised response; all else by rho.
 
     Args:
         known: the releases.
-        delta: what lapses leave of it, above 0.
+        delta: what approximate deltas leave of it, above 0.
     """
     import dp_accounting as library
     from dp_accounting.rdp import RdpAccountant
@@ -107,12 +107,12 @@ def rdp_epsilon(known: Known, delta: Fraction) -> Fraction:
     return epsilon * (1 + _RENYI_MARGIN) + _RENYI_MARGIN
 
 
-def pld_epsilon(known: Known, delta: Fraction) -> Fraction | None:
+def pld_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction | None:
     """Epsilon of the privacy loss distribution of all answers, rounded up.
 
     Args:
         known: the releases; all events have a ``half_mu_squared``.
-        delta: what lapses leave of it, above 0.
+        delta: what approximate deltas leave of it, above 0.
 
     Returns:
         None where doubles can't tell so small a delta or so large an epsilon, or ``known.costs`` have as
@@ -149,7 +149,7 @@ def pld_epsilon(known: Known, delta: Fraction) -> Fraction | None:
 _Part = LaplaceEvent | ExponentialEvent | Amount
 
 
-def _pairs(known: Known) -> tuple[Fraction, dict[_Part, int]]:
+def _pairs(known: PublicMarginals) -> tuple[Fraction, dict[_Part, int]]:
     """mu^2/2 of all that counts as normal laws; and all else, with how often each."""
     gaussian = Fraction(0)
     parts: dict[_Part, int] = {}
@@ -165,7 +165,7 @@ def _pairs(known: Known) -> tuple[Fraction, dict[_Part, int]]:
     for cost, times in known.costs.items():
         if not cost.pure and cost.half_mu_squared is not None:
             gaussian += cost.half_mu_squared * times
-        elif (rest := Amount(cost.amount.epsilon, cost.amount.delta - cost.lapse)) != Amount():
+        elif (rest := Amount(cost.amount.epsilon, cost.amount.delta - cost.approximate_delta)) != Amount():
             parts[rest] = parts.get(rest, 0) + times
     return gaussian, parts
 

@@ -12,8 +12,8 @@ Delta beside rho and mu. A mechanism is delta-approximately rho-zCDP or mu-Gauss
 neighbour it does with probability delta anything at all, and otherwise something that is rho-zCDP or
 mu-Gaussian-DP (Bun and Steinke 2016, definition 8.1). Over a sequence, also an adaptive one within fixed
 totals, the deltas add up, and so does the rest. For let f be the product of all 1 - delta_i of a transcript.
-That of a set S without any lapse has the mass of f on S under the transcripts that never lapse, where f
-lies between 0 and 1; these obey (epsilon, delta')-DP by the totals of rho or mu^2. What lapses has mass at
+That of a set S without any failure has the mass of f on S under the transcripts that never fail, where f
+lies between 0 and 1; these obey (epsilon, delta')-DP by the totals of rho or mu^2. What fails has mass at
 most the sum of the deltas. So the whole is (epsilon, delta' + sum of delta_i)-DP.
 """
 

@@ -142,10 +142,11 @@ def cap(
     reason: Reason,
     epsilon: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
     delta: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
-    lapses: Annotated[
+    approximate_share: Annotated[
         str | None,
         typer.Option(help="The share of delta that is kept for finding values; left out: as it is."),
     ] = None,
+    lapses: Annotated[str | None, typer.Option(hidden=True)] = None,
     ledger: Url = None,
     head: Head = None,
     config: Config = None,
@@ -153,15 +154,17 @@ def cap(
     """Change a dataset's cap; recorded with the reason."""
     from dpsynth.accounting.amount import Amount
 
+    if lapses is not None:
+        raise ConfigError("--lapses has another name now: write --approximate-share.")
     book = _place(ledger, head, config).open()
     before = _balance(book, dataset)
-    if epsilon is None and delta is None and lapses is None:
-        raise ConfigError("What the cap shall be is missing: give --epsilon, --delta or --lapses.")
+    if epsilon is None and delta is None and approximate_share is None:
+        raise ConfigError("What the cap shall be is missing: give --epsilon, --delta or --approximate-share.")
     wanted = Amount(
         before.cap.epsilon if epsilon is None else _figure(epsilon, "--epsilon", None),
         before.cap.delta if delta is None else _figure(delta, "--delta", 1),
     )
-    share = None if lapses is None else _figure(lapses, "--lapses", 1)
+    share = None if approximate_share is None else _figure(approximate_share, "--approximate-share", 1)
     after = book.change_cap(dataset, wanted, _said(reason), share)
     old, new = (account.caps[-1].shown() for account in (before, after))
     print(f"The cap of dataset '{dataset}' was {old} and is {new}.")

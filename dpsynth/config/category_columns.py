@@ -18,10 +18,10 @@ from dpsynth.config.missing import (
     MISSING_HELP,
     Missing,
     Rule,
-    apart_of,
     cell_text,
     check_default,
     check_texts,
+    distinct_of,
     markers_of,
 )
 from dpsynth.config.scalars import EMPTY, Checked, Flag, JsonSchema, Text, Whole
@@ -29,7 +29,7 @@ from dpsynth.config.schema_reading import named_values, value_labels
 from dpsynth.config.section import Section, refused
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
-from dpsynth.domain.column import MISSING_LABEL, Column, apart_label
+from dpsynth.domain.column import MISSING_LABEL, Column, distinct_label
 from dpsynth.domain.search import ValueSearch
 
 _LARGEST_INTEGER = 10**15
@@ -133,7 +133,11 @@ class CategoryColumn(Section):
         self._open_checked()
         check_default(self.missing, self.default)
         _check_values(self.missing, self.values or ())
-        means_missing = (*markers_of(self.missing), *_missing_labels(self.missing), *apart_of(self.missing))
+        means_missing = (
+            *markers_of(self.missing),
+            *_missing_labels(self.missing),
+            *distinct_of(self.missing),
+        )
         other = OTHER if self.other is None and self.open else self.other
         if other is not None and (other in means_missing or other == MISSING_LABEL):
             raise refused(f"must differ from what means missing; it is {other}", "other")
@@ -230,7 +234,7 @@ class OrderedColumn(Section):
 
 def _missing_labels(rule: Rule) -> tuple[str, ...]:
     """Labels of missing cells."""
-    return () if rule is False else (MISSING_LABEL, *map(apart_label, apart_of(rule)))
+    return () if rule is False else (MISSING_LABEL, *map(distinct_label, distinct_of(rule)))
 
 
 def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:

@@ -13,11 +13,11 @@ from hashlib import sha256
 
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
-from dpsynth.config.public_marginals import known_of
+from dpsynth.config.public_marginals import public_marginals_of
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.public_marginals import Known
+from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
 from dpsynth.rules import Rules, rules_of
 
@@ -38,7 +38,7 @@ class CompiledSpec:
     spec: Spec
     layout: Layout
     rules: Rules
-    public_marginals: Known
+    public_marginals: PublicMarginals
     workload: Workload
 
     @property
@@ -90,8 +90,12 @@ class CompiledSpec:
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
             # The journal says which file it is.
-            **({} if spec.public is None else {"public": True}),
-            **({"known": [(m.columns, m.cells) for m in spec.known]} if spec.known else {}),
+            **({} if spec.public_table is None else {"public": True}),
+            **(
+                {"known": [(m.columns, m.cells) for m in spec.public_marginals]}
+                if spec.public_marginals
+                else {}
+            ),
         }
 
 
@@ -103,7 +107,7 @@ def compiled(spec: Spec) -> CompiledSpec:
         spec,
         layout,
         rules_of(spec.constraints, layout),
-        known_of(spec.known, columns),
+        public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
-from dpsynth.config.missing import Rule, apart_of, markers_of
+from dpsynth.config.missing import Rule, distinct_of, markers_of
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
@@ -78,7 +78,7 @@ def column_of(
         missing=declared.missing is not False,
         markers=markers_of(declared.missing),
         fallback=declared.fallback() if declared.missing is False else 0,
-        apart=apart_of(declared.missing),
+        distinct=distinct_of(declared.missing),
         search=search,
         uniform=uniform,
     )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
 from os.path import normpath
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -20,8 +20,8 @@ from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.methods import METHODS
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Ledger, Person, Privacy
-from dpsynth.config.public import Public
-from dpsynth.config.public_marginals import KnownSpec, known_of
+from dpsynth.config.public_marginals import PublicMarginalSpec, public_marginals_of
+from dpsynth.config.public_table import PublicTableSpec
 from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.review import Unreviewed, refuse_unreviewed
 from dpsynth.config.rule_checks import check_rules
@@ -50,6 +50,8 @@ _RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
 
 class Spec(Section):
     """What the user asks for, checked and complete."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"known": "public_marginals", "public": "public_table"}
 
     release: Annotated[
         str, Text(_RELEASE_WORDS, pattern=r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?", longest=100)
@@ -80,11 +82,11 @@ class Spec(Section):
         default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
     )
     reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
-    public: Public | None = Field(
+    public_table: PublicTableSpec | None = Field(
         default=None,
         description="A public table of the same kind, which tells for nothing what it can. Left out: none.",
     )
-    known: tuple[KnownSpec, ...] = Field(
+    public_marginals: tuple[PublicMarginalSpec, ...] = Field(
         default=(),
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
@@ -96,7 +98,7 @@ class Spec(Section):
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
-        for key in ("period", "schedule", "public"):
+        for key in ("period", "schedule", "public_table"):
             if key in values and values[key] is None:
                 # Where nothing stands something was meant: not the whole table, not no schedule.
                 raise refused(EMPTY, key)
@@ -190,7 +192,7 @@ class Spec(Section):
             )
         if privacy.split is None:
             return
-        sought = privacy.rows_sought or any(column.search is not None for column in columns.values())
+        sought = privacy.max_rows_private or any(column.search is not None for column in columns.values())
         if sought != bool(privacy.split.domain):
             words = (
                 "must be above 0, as something is to be found of a column, or of max_rows"
@@ -229,7 +231,7 @@ class Spec(Section):
                     "reuse",
                     key,
                 )
-            if self.privacy.rows_sought and getattr(self.reuse, key):
+            if self.privacy.max_rows_private and getattr(self.reuse, key):
                 raise refused(
                     "must be false with privacy.unit.max_rows: private: releases would not use as many rows "
                     "of a person. What an earlier release found is public, and can be given as max_rows",
@@ -260,29 +262,32 @@ class Spec(Section):
             )
 
     def _public_checked(self) -> None:
-        if self.public is not None and normpath(self.public.path) == normpath(self.source.path or ""):
+        if self.public_table is not None and normpath(self.public_table.path) == normpath(
+            self.source.path or ""
+        ):
             raise refused(
                 "must be another file than source.path: what a public table says is released as it is, and "
                 "protected by nothing",
-                "public",
+                "public_table",
                 "path",
             )
 
     def _known_checked(self, columns: Mapping[str, Column]) -> None:
-        for i, marginal in enumerate(self.known):
+        for i, marginal in enumerate(self.public_marginals):
             for name in marginal.columns:
-                self._modelled(name, columns, "known", i, "columns")
-        known = known_of(self.known, columns)
+                self._modelled(name, columns, "public_marginals", i, "columns")
+        known = public_marginals_of(self.public_marginals, columns)
         if known.marginals and self.constraints:
             raise refused(
                 "must be left out where there are constraints: rows that are drawn again because they "
                 "violate one would not keep the known counts",
-                "known",
+                "public_marginals",
             )
         method = METHODS[self.structure.method]
         if not method.measures and known.columns == columns.keys():
             raise refused(
-                f"tells of every column, so structure.method {method.name} has nothing to ask", "known"
+                f"tells of every column, so structure.method {method.name} has nothing to ask",
+                "public_marginals",
             )
 
     def warnings(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def check_layout(layout: Layout) -> None:
         guess = "" if error.unknown is None else nearest(error.unknown, parts)
         raise refused(f"{error}{guess}", "columns", error.column, "formula") from None
     for column in layout.columns:
-        if column.apart and companion(column.name) in parts:
+        if column.distinct and companion(column.name) in parts:
             words = f"is the name of what tells the missing cells of '{column.name}' apart; rename it"
             raise refused(words, "columns", companion(column.name))
     for part in parts.values():

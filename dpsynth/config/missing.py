@@ -12,28 +12,28 @@ from typing import Annotated
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
 from dpsynth.config.section import nearest, refused
 
-MAX_APART = 20
+MAX_DISTINCT = 20
 
 _WORDS = (
     "must be true, false, a text that means missing such as '?', a list of such texts, or a mapping such as "
-    "{apart: [refused, unknown]}"
+    "{distinct: [refused, unknown]}"
 )
 
 
 @dataclass(frozen=True)
-class ToldApart:
+class DistinctMarkers:
     """Markers of missing cells, some of which have codes of their own.
 
     Attributes:
-        apart: texts that mean missing in a way of their own, each told apart from the others.
+        distinct: texts that mean missing in a way of their own, each told apart from the others.
         markers: texts that mean missing beside the empty one, all alike.
     """
 
-    apart: tuple[str, ...]
+    distinct: tuple[str, ...]
     markers: tuple[str, ...] = ()
 
 
-Rule = bool | tuple[str, ...] | ToldApart
+Rule = bool | tuple[str, ...] | DistinctMarkers
 """True or false: whether missing has a code; or what means missing beside the empty cell."""
 
 
@@ -45,10 +45,10 @@ class MissingRule(Checked):
         """The rule; a single marker becomes a tuple of one."""
         if value is None:
             raise refused(f"{EMPTY}. It {_WORDS}")
-        if isinstance(value, bool | ToldApart):
+        if isinstance(value, bool | DistinctMarkers):
             return value
         if isinstance(value, dict):
-            return _told_apart(value)
+            return _distinct_markers(value)
         return _markers(value)
 
     def json_schema(self) -> JsonSchema:
@@ -58,13 +58,13 @@ class MissingRule(Checked):
         told = {
             "type": "object",
             "properties": {
-                "apart": {**texts, "description": "Texts that mean missing, each in a way of its own."},
+                "distinct": {**texts, "description": "Texts that mean missing, each in a way of its own."},
                 "markers": {
                     **texts,
                     "description": "Texts that mean missing beside the empty one, all alike.",
                 },
             },
-            "required": ["apart"],
+            "required": ["distinct"],
             "additionalProperties": False,
         }
         return {"anyOf": [{"type": "boolean"}, *texts["anyOf"], told]}
@@ -73,7 +73,7 @@ class MissingRule(Checked):
 Missing = Annotated[Rule, MissingRule()]
 MISSING_HELP = (
     "true: missing is a value of its own, which also takes malformed cells. A text or a list of texts: the "
-    "same, and these mean missing too. {apart: [...]}: each of these texts is a value of its own. "
+    "same, and these mean missing too. {distinct: [...]}: each of these texts is a value of its own. "
     "false: nothing is missing; unusable cells become the default."
 )
 
@@ -87,26 +87,31 @@ def _markers(value: object, *path: str) -> tuple[str, ...]:
     return texts
 
 
-def _told_apart(value: dict[object, object]) -> ToldApart:
-    keys = ("apart", "markers")
+def _distinct_markers(value: dict[object, object]) -> DistinctMarkers:
+    keys = ("distinct", "markers")
     for key in value:
         if key not in keys:
             raise refused(
-                f"is not a known key{nearest(key, keys)}; the keys here are apart, markers", str(key)
+                f"is not a known key{nearest(key, keys)}; the keys here are distinct, markers", str(key)
             )
-    if not value.get("apart"):
+    if not value.get("distinct"):
         raise refused(
-            "is missing; list the texts that are told apart, such as apart: [refused, unknown]", "apart"
+            "is missing; list the texts that are told apart, such as distinct: [refused, unknown]", "distinct"
         )
-    apart, markers = _markers(value["apart"], "apart"), _markers(value.get("markers") or (), "markers")
-    if len(apart) > MAX_APART:
-        raise refused(f"must list at most {MAX_APART} texts", "apart")
-    for i, text in enumerate(apart):
+    distinct, markers = (
+        _markers(value["distinct"], "distinct"),
+        _markers(value.get("markers") or (), "markers"),
+    )
+    if len(distinct) > MAX_DISTINCT:
+        raise refused(f"must list at most {MAX_DISTINCT} texts", "distinct")
+    for i, text in enumerate(distinct):
         if text == "":
-            raise refused("lists the empty text, which is missing without a marker; leave it out", "apart", i)
+            raise refused(
+                "lists the empty text, which is missing without a marker; leave it out", "distinct", i
+            )
         if text in markers:
-            raise refused(f"lists '{text}', which is also among markers", "apart", i)
-    return ToldApart(apart, markers)
+            raise refused(f"lists '{text}', which is also among markers", "distinct", i)
+    return DistinctMarkers(distinct, markers)
 
 
 def cell_text(value: object, what: str, *path: str | int) -> str:
@@ -128,14 +133,14 @@ def cell_text(value: object, what: str, *path: str | int) -> str:
 
 def markers_of(rule: Rule) -> tuple[str, ...]:
     """The texts that mean missing besides the empty one, all alike."""
-    if isinstance(rule, ToldApart):
+    if isinstance(rule, DistinctMarkers):
         return rule.markers
     return rule if isinstance(rule, tuple) else ()
 
 
-def apart_of(rule: Rule) -> tuple[str, ...]:
+def distinct_of(rule: Rule) -> tuple[str, ...]:
     """The texts that mean missing in ways of their own."""
-    return rule.apart if isinstance(rule, ToldApart) else ()
+    return rule.distinct if isinstance(rule, DistinctMarkers) else ()
 
 
 def check_default(rule: Rule, default: object) -> None:
@@ -148,7 +153,7 @@ def check_default(rule: Rule, default: object) -> None:
 
 def check_texts(rule: Rule, texts: tuple[str, ...], key: str) -> None:
     """Refuse a declared text of a value that also means missing."""
-    means_missing = (*markers_of(rule), *apart_of(rule))
+    means_missing = (*markers_of(rule), *distinct_of(rule))
     for i, text in enumerate(texts):
         if text in means_missing:
             raise refused(f"lists '{text}', which is also a marker of missing cells", key, i)

@@ -178,7 +178,7 @@ class Privacy(Section):
     )
 
     @property
-    def rows_sought(self) -> bool:
+    def max_rows_private(self) -> bool:
         """Whether it is to be found how many rows of a person to use."""
         return isinstance(self.unit, Person) and self.unit.max_rows == "private"
 

@@ -20,17 +20,17 @@ from dpsynth.config.scalars import ColumnName, Number, Text
 from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.domain.codec import INVALID
 from dpsynth.domain.column import Column
-from dpsynth.domain.public_marginals import Contradiction, Known, KnownMarginal
+from dpsynth.domain.public_marginals import Contradiction, PublicMarginal, PublicMarginals
 
 MAX_CELLS = 1_000_000
-"""Most cells of a known marginal, and most lines of a file."""
+"""Most cells of a public marginal, and most lines of a file."""
 _NUMBERS = ("count", "share")
 
 Cell = tuple[tuple[str, ...], Decimal]
 Numbers = Mapping[str, Annotated[Decimal, Number(at_least="0", at_most="1e12")]]
 
 
-class KnownSpec(Section):
+class PublicMarginalSpec(Section):
     """A marginal that is public."""
 
     columns: tuple[ColumnName, ...] = Field(
@@ -114,30 +114,34 @@ def _number(text: str) -> Decimal | None:
     return number if number.is_finite() and 0 <= number <= Decimal("1e12") else None
 
 
-def known_of(declared: Sequence[KnownSpec], columns: Mapping[str, Column]) -> Known:
-    """What is known, checked against the columns and against itself.
+def public_marginals_of(
+    declared: Sequence[PublicMarginalSpec], columns: Mapping[str, Column]
+) -> PublicMarginals:
+    """The public marginals, checked against the columns and against each other.
 
     Raises:
         PydanticCustomError: a marginal names an unknown column or value, or two contradict each other.
     """
     marginals = [_marginal(spec, columns, i) for i, spec in enumerate(declared)]
     try:
-        return Known.of(marginals)
+        return PublicMarginals.of(marginals)
     except Contradiction as error:
-        raise refused(error.words, "known", error.place) from None
+        raise refused(error.words, "public_marginals", error.place) from None
 
 
-def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMarginal:
+def _marginal(spec: PublicMarginalSpec, columns: Mapping[str, Column], i: int) -> PublicMarginal:
     key = "file" if spec.file is not None else "counts" if spec.counts is not None else "shares"
-    path = ("known", i, key)
+    path = ("public_marginals", i, key)
     members = [columns[name] for name in spec.columns]
     for name, column in zip(spec.columns, members, strict=True):
         if column.search is not None:
             words = f"names '{name}', whose values are still to be found; declare them instead"
-            raise refused(words, "known", i, "columns")
+            raise refused(words, "public_marginals", i, "columns")
     cells = prod(column.size for column in members)
     if cells > MAX_CELLS:
-        raise refused(f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", "known", i, "columns")
+        raise refused(
+            f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", "public_marginals", i, "columns"
+        )
     counted, told = spec.cells
     codes = [_codes(column, [texts[axis] for texts, _ in told]) for axis, column in enumerate(members)]
     numbers = np.zeros([column.size for column in members])
@@ -156,7 +160,7 @@ def _marginal(spec: KnownSpec, columns: Mapping[str, Column], i: int) -> KnownMa
             raise refused(f"says nothing of '{label}'; list it, with 0 if no row has it", *path)
     if not numbers.any():
         raise refused("must have a number above 0", *path)
-    return KnownMarginal(spec.columns, numbers, counted)
+    return PublicMarginal(spec.columns, numbers, counted)
 
 
 def _codes(column: Column, texts: Iterable[str]) -> list[int | None]:

@@ -6,9 +6,9 @@ one it does know; a key or value that is known but not built yet is refused as s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic.config import JsonDict
@@ -80,6 +80,9 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys that had another name in an earlier version, and their names now."""
+
     @model_validator(mode="before")
     @classmethod
     def _known_keys_only(cls, values: object) -> object:
@@ -91,6 +94,8 @@ class Section(BaseModel):
             found = "has no value" if values is None else "must be a mapping of keys to values"
             raise refused(f"{found}; its keys are {', '.join(known)}")
         for key in values:
+            if key in cls.renamed:
+                raise refused(f"has another name now: write {cls.renamed[key]}", key)
             if key not in known:
                 guess = nearest(key, known)
                 raise refused(f"is not a known key{guess}; the keys here are {', '.join(known)}", key)

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.category_columns import Categories
 from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.missing import MISSING_HELP, Missing, apart_of, check_default, markers_of
+from dpsynth.config.missing import MISSING_HELP, Missing, check_default, distinct_of, markers_of
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
 from dpsynth.config.schema_reading import value_labels
 from dpsynth.config.section import Section, refused
@@ -178,7 +178,7 @@ class TextColumn(Section):
             return
         if self.prefixes is None:
             raise refused("is only of use with prefixes", "other")
-        if self.other in (*markers_of(self.missing), *apart_of(self.missing)):
+        if self.other in (*markers_of(self.missing), *distinct_of(self.missing)):
             raise refused("must differ from what means missing", "other")
         if self.other.startswith(self._listed()) and re.fullmatch(regex_of(positions), self.other):
             raise refused("must not be a text with one of the prefixes", "other")

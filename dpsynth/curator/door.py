@@ -28,7 +28,7 @@ from dpsynth.curator.scores import Distances
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 
 Counts = NDArray[np.int64]
 
@@ -36,7 +36,7 @@ Counts = NDArray[np.int64]
 class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
     """Answers questions about a private table: each charged, drawn, remembered, in that order."""
 
-    _grouping: Grouping | None = None
+    _grouping: Compression | None = None
 
     def __init__(self, table: PrivateTable, terms: Terms, journal: Journal) -> None:
         """Open the door.
@@ -86,7 +86,7 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         twin._look_at(table, ExactCounts(table, Store()))
         return twin
 
-    def grouped(self, grouping: Grouping) -> Curator:
+    def grouped(self, compression: Compression) -> Curator:
         """A curator of the same rows over a compressed domain, with the same journal, budget and counts.
 
         Sensitivity: a row's group follows from the row's own code by a public rule, so a row still
@@ -98,10 +98,10 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         if self._grouping is not None:
             raise ValueError("a curator of groups can't be grouped again")
         twin = copy(self)
-        twin._grouping, twin._ungrouped = grouping, self
-        table = self._table.recoded(grouping)
+        twin._grouping, twin._ungrouped = compression, self
+        table = self._table.recoded(compression)
         store = self._counts.store
-        twin._look_at(table, ExactCounts(table, store, frozenset(grouping.groups), grouping.digest))
+        twin._look_at(table, ExactCounts(table, store, frozenset(compression.groups), compression.digest))
         return twin
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 
 _CHUNK = 1 << 18
@@ -104,14 +104,14 @@ class PrivateTable:
             total += np.bincount(cell, minlength=cells)
         return total.reshape(self.domain.shape(clique))
 
-    def recoded(self, grouping: Grouping) -> PrivateTable:
+    def recoded(self, compression: Compression) -> PrivateTable:
         """The same rows with groups for places.
 
         Raises:
             ValueError: the grouping is not of this table's domain.
         """
-        domain, codes = grouping.coarse(self.domain), dict(self.codes)
-        for column, groups in grouping.groups.items():
+        domain, codes = compression.coarse(self.domain), dict(self.codes)
+        for column, groups in compression.groups.items():
             codes[column] = groups.astype(np.min_scalar_type(domain.sizes[column] - 1))[codes[column]]
         return PrivateTable(domain, codes, self.rows)
 

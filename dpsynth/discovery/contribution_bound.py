@@ -15,7 +15,7 @@ from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.plan.plan import Plan
 
 
-def most_rows(units: NDArray[np.int64], noise: float) -> int:
+def contribution_bound(units: NDArray[np.int64], noise: float) -> int:
     """The bound under which a table of counts has the least expected error.
 
     With a bound of k each row that is left out is missing from one cell of every table, and the noise of

@@ -34,7 +34,7 @@ class Column:
             values. It then also takes malformed and unknown cells.
         markers: texts that mean missing, besides the empty one. The first is written back.
         fallback: code that takes unusable cells where ``missing`` is False.
-        apart: texts that mean missing in a way of their own: a code each, after the others.
+        distinct: texts that mean missing in a way of their own: a code each, after the others.
         search: how its cells are to be found, where those of ``codec`` only stand in for them; nothing is
             coded by such a column.
         uniform: whether all values of a bin of numbers are equally likely, whatever its neighbours hold.
@@ -45,7 +45,7 @@ class Column:
     missing: bool = True
     markers: tuple[str, ...] = ()
     fallback: int = 0
-    apart: tuple[str, ...] = ()
+    distinct: tuple[str, ...] = ()
     search: Search | None = None
     uniform: bool = False
 
@@ -57,7 +57,7 @@ class Column:
     @property
     def size(self) -> int:
         """Number of codes."""
-        return len(self.codec.labels) + self.missing + len(self.apart)
+        return len(self.codec.labels) + self.missing + len(self.distinct)
 
     @property
     def recorded(self) -> Mapping[str, object]:
@@ -66,6 +66,7 @@ class Column:
         return stated | {
             "places": stated.pop("codec"),
             "even": stated.pop("uniform"),
+            "apart": stated.pop("distinct"),
             "kind": recorded_name(self.codec),
         }
 
@@ -73,7 +74,7 @@ class Column:
     def labels(self) -> tuple[str, ...]:
         """One public name a code."""
         missing = (MISSING_LABEL,) if self.missing else ()
-        return (*self.codec.labels, *missing, *map(apart_label, self.apart))
+        return (*self.codec.labels, *missing, *map(distinct_label, self.distinct))
 
     @property
     def unusable(self) -> int:
@@ -88,7 +89,7 @@ class Column:
     def values_of(self, texts: pa.StringArray) -> pa.StringArray:
         """The cells' texts without blanks around them, null where they mean missing."""
         stripped = pc.utf8_trim_whitespace(texts)
-        absent = pc.is_in(stripped, pa.array(["", *self.markers, *self.apart], pa.string()))
+        absent = pc.is_in(stripped, pa.array(["", *self.markers, *self.distinct], pa.string()))
         return pc.if_else(absent, pa.scalar(None, pa.string()), stripped)
 
     def encode(self, texts: pa.StringArray) -> Codes:
@@ -102,9 +103,9 @@ class Column:
         stripped = pc.utf8_trim_whitespace(texts)
         codes = self.codec.encode(self.values_of(texts))
         codes = np.where(codes == INVALID, self.unusable, codes)
-        if not self.apart:
+        if not self.distinct:
             return codes
-        told = pc.index_in(stripped, pa.array(self.apart, pa.string())).fill_null(INVALID)
+        told = pc.index_in(stripped, pa.array(self.distinct, pa.string())).fill_null(INVALID)
         marker = told.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.where(marker == INVALID, codes, len(self.codec.labels) + self.missing + marker)
 
@@ -123,13 +124,13 @@ class Column:
     @cached_property
     def markers_may_be_drawn(self) -> bool:
         """Whether a value of some cell would be read as missing."""
-        marks = (*self.markers, *self.apart)
+        marks = (*self.markers, *self.distinct)
         return bool(marks) and bool((self.codec.encode(pa.array(marks, pa.string())) != INVALID).any())
 
     def _without_markers(
         self, values: pa.Array, codes: Codes, gone: NDArray[np.bool_], rng: np.random.Generator
     ) -> tuple[pa.Array, NDArray[np.bool_]]:
-        marks = pa.array([*self.markers, *self.apart], pa.string())
+        marks = pa.array([*self.markers, *self.distinct], pa.string())
         for _ in range(_REDRAWS):
             hit = np.flatnonzero(~gone & np.asarray(pc.is_in(self.codec.text(values), marks)))
             if not hit.size:
@@ -139,29 +140,29 @@ class Column:
             values = pa.concat_arrays([values, self.codec.decode(codes[hit], rng)]).take(pa.array(spots))
         return values, gone | np.asarray(pc.is_in(self.codec.text(values), marks))
 
-    def apart_texts(self, codes: Codes) -> pa.StringArray:
+    def distinct_texts(self, codes: Codes) -> pa.StringArray:
         """The marker of each code that is missing in a way of its own, null for all others."""
-        first = self.size - len(self.apart)
-        texts = pa.array([*self.apart, None], pa.string())
-        return texts.take(pa.array(np.where(codes >= first, codes - first, len(self.apart))))
+        first = self.size - len(self.distinct)
+        texts = pa.array([*self.distinct, None], pa.string())
+        return texts.take(pa.array(np.where(codes >= first, codes - first, len(self.distinct))))
 
-    def text(self, values: pa.Array, apart: pa.StringArray | None = None) -> pa.StringArray:
+    def text(self, values: pa.Array, distinct: pa.StringArray | None = None) -> pa.StringArray:
         """Decoded values as they stand in a CSV file.
 
         Args:
             values: what ``decode`` gave.
-            apart: what ``apart_texts`` gave for the same codes; nulls elsewhere are written
+            distinct: what ``distinct_texts`` gave for the same codes; nulls elsewhere are written
                 as the first of ``markers``, or empty without any.
         """
         texts = self.codec.text(values)
-        told = texts if apart is None else pc.coalesce(texts, apart)
+        told = texts if distinct is None else pc.coalesce(texts, distinct)
         return pc.fill_null(told, self.markers[0] if self.markers else "")
 
 
-def apart_label(marker: str) -> str:
+def distinct_label(marker: str) -> str:
     """Public name of a cell of its own for one marker of missing cells.
 
-    >>> apart_label("refused")
+    >>> distinct_label("refused")
     '(missing: refused)'
     """
     return f"(missing: {marker})"

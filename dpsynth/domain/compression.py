@@ -20,7 +20,7 @@ from dpsynth.domain.domain import Domain
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
+class Compression:
     """Which group each cell of a column belongs to.
 
     Attributes:

@@ -132,8 +132,8 @@ class Layout:
         whole: dict[str, pa.Array] = {}
         for part in self.parts:
             whole[part.name] = arrays[part.name]
-            if isinstance(part, Column) and part.apart:
-                whole[companion(part.name)] = part.apart_texts(codes[part.name])
+            if isinstance(part, Column) and part.distinct:
+                whole[companion(part.name)] = part.distinct_texts(codes[part.name])
         return pa.table(list(whole.values()), names=list(whole))
 
     @staticmethod
@@ -162,9 +162,9 @@ class Layout:
         found: dict[str, pa.StringArray] = {}
         for part in self.parts:
             values = table.column(part.name).combine_chunks()
-            if isinstance(part, Column) and part.apart:
-                apart = table.column(companion(part.name)).combine_chunks()
-                found[part.name] = part.text(values, apart)
+            if isinstance(part, Column) and part.distinct:
+                distinct = table.column(companion(part.name)).combine_chunks()
+                found[part.name] = part.text(values, distinct)
             elif isinstance(part, Derived):
                 found[part.name] = part.text(values, self.kinds[part.name])
             else:

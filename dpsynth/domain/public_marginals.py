@@ -25,7 +25,7 @@ AGREEMENT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class KnownMarginal:
+class PublicMarginal:
     """What is known of some columns.
 
     Attributes:
@@ -52,17 +52,17 @@ class KnownMarginal:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class PublicMarginals:
     """All that is known.
 
     Attributes:
         marginals: none lies within another's columns; each shares as many as may be with those before it.
     """
 
-    marginals: tuple[KnownMarginal, ...] = ()
+    marginals: tuple[PublicMarginal, ...] = ()
 
     @classmethod
-    def of(cls, marginals: Iterable[KnownMarginal]) -> Known:
+    def of(cls, marginals: Iterable[PublicMarginal]) -> PublicMarginals:
         """What some marginals tell, each of which says something that no other says.
 
         Raises:
@@ -72,11 +72,11 @@ class Known:
         for i, one in enumerate(given):
             for j, other in enumerate(given[:i]):
                 _agree(i, one, j, other)
-        kept: list[KnownMarginal] = []
+        kept: list[PublicMarginal] = []
         for marginal in sorted(given, key=lambda m: -len(m.clique)):
             if not any(set(marginal.clique) <= set(k.clique) for k in kept):
                 kept.append(marginal)
-        order: list[KnownMarginal] = []
+        order: list[PublicMarginal] = []
         seen: set[str] = set()
         while kept:
             following = max(kept, key=lambda m: len(seen & set(m.clique)))
@@ -107,7 +107,7 @@ class Known:
         return None if of is None else of.summed(columns)
 
 
-NOTHING_KNOWN = Known()
+NO_PUBLIC_MARGINALS = PublicMarginals()
 
 
 class Contradiction(ValueError):
@@ -120,7 +120,7 @@ class Contradiction(ValueError):
         self.words = words
 
 
-def _agree(i: int, one: KnownMarginal, j: int, other: KnownMarginal) -> None:
+def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
     totals = [m.numbers.sum() for m in (one, other)]
     if one.counted and other.counted and totals[0] != totals[1]:
         raise Contradiction(

@@ -47,8 +47,8 @@ def _described(part: Part, kind: Kind) -> dict[str, object]:
 
 def _missing(column: Column) -> dict[str, object]:
     return {
-        "has_a_place": column.missing,
+        "modelled": column.missing,
         "markers": list(column.markers),
-        **({"told_apart": list(column.apart)} if column.apart else {}),
+        **({"distinct_markers": list(column.distinct)} if column.distinct else {}),
         "unusable_cells_become": column.labels[column.unusable],
     }

@@ -21,7 +21,7 @@ from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import sum_to
 
 
-def doubted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> tuple[Observation, ...]:
+def discounted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> tuple[Observation, ...]:
     """Evidence, as imprecise as the answers show it to be.
 
     Args:
@@ -29,10 +29,10 @@ def doubted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> 
         answers: of the release itself; one tells of all marginals of its columns.
     """
     full = [m for m in answers if m.query is None and m.variance > 0]
-    return tuple(_doubted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)
+    return tuple(_discounted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)
 
 
-def _doubted(evidence: Observation, answers: Sequence[Observation]) -> Observation:
+def _discounted(evidence: Observation, answers: Sequence[Observation]) -> Observation:
     if not answers or evidence.variance == 0:
         return evidence
     values, precision = np.zeros(evidence.values.shape), np.zeros(evidence.values.shape)

@@ -99,7 +99,7 @@ def answers_of(reused: Reused | None, columns: Sequence[Column], outputs: Path) 
     return tuple(found)
 
 
-def weighed(
+def weighted_evidence(
     reused: Reused | None,
     answers: Sequence[Answered],
     columns: Sequence[Column],

@@ -23,7 +23,7 @@ from math import sqrt
 
 import numpy as np
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import EvidenceCounts, Observation
 from dpsynth.evidence.drift import Change, changes
@@ -53,7 +53,7 @@ class Answered:
 
     singles: tuple[Observation, ...]
     answers: tuple[Observation, ...]
-    grouping: Grouping
+    compression: Compression
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Evidence:
 
     def direct(self) -> tuple[Observation, ...]:
         """What answers about the same rows say of values themselves, for tables that count as measured."""
-        of = [(Expansion(self.domain, a.grouping, a.singles), a.answers) for a in self.same]
+        of = [(Expansion(self.domain, a.compression, a.singles), a.answers) for a in self.same]
         return tuple(m for expansion, answers in of for m in expansion.direct(answers))
 
     def joint(
@@ -130,8 +130,10 @@ class Evidence:
             max_cells: the bound of the model.
         """
         now = Change(1.0, 0.0)
-        same = [_turned(m, now, a.grouping, expansion) for a in self.same for m in a.answers]
-        before = [_turned(m, change, a.grouping, expansion) for change, a in self.before for m in a.answers]
+        same = [_turned(m, now, a.compression, expansion) for a in self.same for m in a.answers]
+        before = [
+            _turned(m, change, a.compression, expansion) for change, a in self.before for m in a.answers
+        ]
         found = [*(m for said in same for m in _averaged([said])), *_averaged(before)]
         telling = [_beyond_noise(m, independent) for m in found]
         order = sorted(range(len(found)), key=lambda i: -telling[i])
@@ -146,7 +148,7 @@ class Evidence:
         if self.public is None:
             return ()
         change, told = self.public
-        found = _averaged(_turned(m, change, told.grouping, expansion) for m in told.answers)
+        found = _averaged(_turned(m, change, told.compression, expansion) for m in told.answers)
         telling = [_beyond_noise(m, independent) for m in found]
         order = sorted(range(len(found)), key=lambda i: -telling[i])
         return tuple(found[i] for i in order if telling[i] > PUBLIC_TOLD)
@@ -203,7 +205,7 @@ class _Said:
 
 
 def _turned(
-    answer: Observation, change: Change, grouping: Grouping, expansion: Expansion
+    answer: Observation, change: Change, compression: Compression, expansion: Expansion
 ) -> tuple[Clique, _Said]:
     """An answer over other groups, as one over an expansion's, axes in table order.
 
@@ -212,8 +214,8 @@ def _turned(
     """
     values, variances = answer.values.astype(np.float64), answer.variances
     for axis, column in enumerate(answer.clique):
-        if column in grouping.groups or column in expansion.grouping.groups:
-            shares = expansion.shares(column, grouping)
+        if column in compression.groups or column in expansion.compression.groups:
+            shares = expansion.shares(column, compression)
             values, variances = (
                 np.moveaxis(np.tensordot(a, shares, (axis, 0)), -1, axis) for a in (values, variances)
             )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import EvidenceCounts, noise_variance
@@ -57,32 +57,32 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
             json.dumps(public_schema(Layout(tuple(columns))))
         ):
             raise UnusableMeasurements("it had other columns, or other values for them, in its config")
-        grouping = Grouping({c: np.array(g) for c, g in json.loads(told["dpsynth.groups"]).items()})
-        return _answered(table, json.loads(told["dpsynth.measurements"]), grouping, domain_of(columns))
+        compression = Compression({c: np.array(g) for c, g in json.loads(told["dpsynth.groups"]).items()})
+        return _answered(table, json.loads(told["dpsynth.measurements"]), compression, domain_of(columns))
     except (KeyError, TypeError, ValueError) as error:
         raise UnusableMeasurements("its measurements.parquet is damaged") from error
 
 
 def _answered(
-    table: pa.Table, listed: Sequence[Mapping[str, object]], grouping: Grouping, domain: Domain
+    table: pa.Table, listed: Sequence[Mapping[str, object]], compression: Compression, domain: Domain
 ) -> Answered:
     number, values = (table[name].to_numpy().astype(np.int64) for name in ("measurement", "value"))
     cells = [_cells(described) for described in listed]
     if not np.array_equal(number, np.repeat(np.arange(len(cells)), cells)):
         raise ValueError("cells are missing, or out of order")
-    coarse = grouping.coarse(domain)
+    coarse = compression.coarse(domain)
     parts = np.split(values, np.cumsum(cells)[:-1])
     singles, answers = list[EvidenceCounts](), list[EvidenceCounts]()
     for described, part in zip(listed, parts, strict=True):
         measurement = _measurement(described, part)
-        by_group = [c for c in measurement.clique if c in grouping.groups]
+        by_group = [c for c in measurement.clique if c in compression.groups]
         # A column alone may stand here by values or, where a strategy measured it like a clique, by groups.
         alone = len(measurement.clique) < 2 and described["by_group"] == []
         shape = (domain if alone else coarse).shape(measurement.clique)
         if measurement.values.shape != shape or not (alone or described["by_group"] == by_group):
             raise ValueError("a marginal of another shape than its columns have")
         (singles if alone else answers).append(measurement)
-    return Answered(tuple(singles), tuple(answers), grouping)
+    return Answered(tuple(singles), tuple(answers), compression)
 
 
 def _shape(described: Mapping[str, object]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import PublicCounts
 from dpsynth.errors import ConfigError
@@ -69,15 +69,15 @@ class PublicTable:
                 texts.setdefault(name, []).append(pc.dictionary_encode(cells, null_encoding="encode"))
             rows += len(next(iter(batch.values())))
         if not rows:
-            raise ConfigError(f"public.path: {path} has no rows. Nothing was charged.")
+            raise ConfigError(f"public_table.path: {path} has no rows. Nothing was charged.")
         with path.open("rb") as file:
             table = PublicTable(hashlib.file_digest(file, "sha256").hexdigest(), rows, texts)
         for column in columns:
             if column.name in texts and column.search is None and not table._usable(column):
                 raise ConfigError(
-                    f"public.path: no cell of column '{column.name}' of {path} is a value that the config "
-                    "declares for it. Spell its values as the private table does, or remove the column from "
-                    "that file. Nothing was charged."
+                    f"public_table.path: no cell of column '{column.name}' of {path} is a value that the "
+                    "config declares for it. Spell its values as the private table does, or remove the "
+                    "column from that file. Nothing was charged."
                 )
         return table
 
@@ -118,7 +118,7 @@ class PublicTable:
 
         total = PublicCounts((), np.array(self.rows), "none", 0.0)
         singles = (total, *(counted((c,)) for c in domain.columns))
-        return Answered(singles, tuple(counted(p) for p in kept), Grouping({}))
+        return Answered(singles, tuple(counted(p) for p in kept), Compression({}))
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ class PublicUse:
         sha256: of its file.
         rows: how many it has.
         columns: those of the private table that it has.
-        worth: how many rows drawn at random from the private table's population would tell as much.
+        equivalent_rows: how many rows drawn at random from the private table's population would tell as much.
         cliques: the pairs whose counts are in the model; none where it was not believed.
     """
 
     sha256: str
     rows: int
     columns: tuple[str, ...]
-    worth: float
+    equivalent_rows: float
     cliques: tuple[Clique, ...] = ()
 
     @staticmethod
@@ -151,8 +151,8 @@ class PublicUse:
         if table is None or evidence.public is None:
             return None
         # Of a change K n/m a cell, n/m is the chance of now's own rows; a sample of w has n^2/(w m).
-        worth = rows / (evidence.public[0].squared / rows - 1)
-        return PublicUse(table.sha256, table.rows, tuple(table.texts), worth)
+        equivalent_rows = rows / (evidence.public[0].squared / rows - 1)
+        return PublicUse(table.sha256, table.rows, tuple(table.texts), equivalent_rows)
 
     def to_json(self) -> dict[str, object]:
         """What the manifest says of it."""
@@ -161,7 +161,7 @@ class PublicUse:
             "sha256": self.sha256,
             "rows": self.rows,
             "columns": list(self.columns),
-            "worth_rows": round(self.worth, 1),
+            "equivalent_rows": round(self.equivalent_rows, 1),
             "in_the_model_together": [list(clique) for clique in self.cliques],
         }
 
@@ -173,8 +173,8 @@ def cautions_with_public(public: PublicUse | None) -> tuple[str, ...]:
     found = (
         f"The model, and the synthetic table with it, rests on a public table too, of {count(public.rows)} "
         "rows that are not the private table's. By how far its single columns are from those found here, it "
-        f"was taken to tell as much as {count(public.worth)} rows of the private table's kind would. The "
-        "guarantee says nothing of whose rows it has. Tables that were measured do not use it."
+        f"was taken to tell as much as {count(public.equivalent_rows)} rows of the private table's kind "
+        "would. The guarantee says nothing of whose rows it has. Tables that were measured do not use it."
     )
     if not public.cliques:
         return (f"{found} Only its single columns are in the model: its pairs of columns told too little.",)

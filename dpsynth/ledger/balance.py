@@ -38,7 +38,7 @@ State = Literal["reserved", "closed", "abandoned"]
 """Reserved counts in full; closed and abandoned count for what they were charged."""
 
 MOST_LAPSES = Fraction(1, 2)
-"""No account keeps a larger share of its delta for lapses unasked."""
+"""No account keeps a larger share of its delta for approximate deltas unasked."""
 
 MOST = 1_000_000
 """Nobody needs to know that more releases fit than this."""
@@ -92,10 +92,10 @@ class Reservation:
             raise ValueError("the delta of a cap is below 1")
 
     @property
-    def lapses(self) -> Fraction:
-        """The share of delta that the release may take for lapses; at most a half."""
+    def approximate_share(self) -> Fraction:
+        """The share of delta that the release may take for approximate deltas; at most a half."""
         delta = self.cost.amount.delta
-        return min(self.cost.lapse / delta, MOST_LAPSES) if delta else Fraction(0)
+        return min(self.cost.approximate_delta / delta, MOST_LAPSES) if delta else Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -145,17 +145,22 @@ class CapChange:
         cap: (epsilon, delta).
         created: UTC date.
         reason: none for the first of a dataset.
-        lapses: the share of delta that the filters zcdp and gdp keep for lapses, below 1.
+        approximate_share: the share of delta that the filters zcdp and gdp keep for approximate deltas, below
+            1.
     """
 
     cap: Amount
     created: date
     reason: str = ""
-    lapses: Fraction = Fraction(0)
+    approximate_share: Fraction = Fraction(0)
 
     def shown(self) -> str:
-        """For people: ``ε = 3, δ = 1e-6``, and the share for lapses where there is one."""
-        kept = f" ({digits(self.lapses, up=False)} of δ for finding values)" if self.lapses else ""
+        """For people: ``ε = 3, δ = 1e-6``, and the share for approximate deltas where there is one."""
+        kept = (
+            f" ({digits(self.approximate_share, up=False)} of δ for finding values)"
+            if self.approximate_share
+            else ""
+        )
         return f"{self.cap.shown(up=False)}{kept}"
 
 
@@ -185,21 +190,23 @@ class Balance:
         return self.caps[-1].cap
 
     @property
-    def lapses(self) -> Fraction:
-        """The share of the cap's delta that is kept for lapses."""
-        return self.caps[-1].lapses
+    def approximate_share(self) -> Fraction:
+        """The share of the cap's delta that is kept for approximate deltas."""
+        return self.caps[-1].approximate_share
 
     @property
     def bound(self) -> Figures:
         """The most that the filter's sums may come to."""
-        return bound(self.filter, self.cap, self.lapses)
+        return bound(self.filter, self.cap, self.approximate_share)
 
     def _total(self, *more: Counted) -> Figures:
         return total_of(self.filter, [*(r.counted for r in self.releases), *more])
 
     def under(self, cap: Amount) -> Balance:
         """The account, were another cap in force."""
-        return replace(self, caps=(*self.caps, CapChange(cap, self.opened, lapses=self.lapses)))
+        return replace(
+            self, caps=(*self.caps, CapChange(cap, self.opened, approximate_share=self.approximate_share))
+        )
 
     def of_part(self, part: Slice) -> Balance:
         """The account of those who may be in a part: without the releases that are known to be apart."""
@@ -209,12 +216,12 @@ class Balance:
     @property
     def epsilon_used(self) -> Fraction:
         """What all releases, reserved ones in full, come to at ``delta_used``, rounded up."""
-        return epsilon_at(self.filter, self._total(), self.cap.delta * (1 - self.lapses))
+        return epsilon_at(self.filter, self._total(), self.cap.delta * (1 - self.approximate_share))
 
     @property
     def delta_used(self) -> Fraction:
-        """The sum of the deltas beside a sum of epsilons; otherwise epsilon's own delta, and lapses."""
-        apart = self.cap.delta * (1 - self.lapses) if self.filter.needs_delta else Fraction(0)
+        """The sum of the deltas beside a sum of epsilons; otherwise epsilon's own and approximate delta."""
+        apart = self.cap.delta * (1 - self.approximate_share) if self.filter.needs_delta else Fraction(0)
         return apart + self._total()[1]
 
     @property
@@ -242,7 +249,9 @@ class Balance:
         """
         if figures(self.filter, cost) is None:
             return False
-        return within(self._total(Counted(cost, part)), bound(self.filter, cap or self.cap, self.lapses))
+        return within(
+            self._total(Counted(cost, part)), bound(self.filter, cap or self.cap, self.approximate_share)
+        )
 
     def fits(self, cost: Cost) -> int:
         """How many more releases of a cost, each about the whole table, fit; at most ``MOST``."""
@@ -255,7 +264,7 @@ class Balance:
         """The largest epsilon that one more release, about the whole table, may ask for.
 
         Args:
-            delta: its delta, but for its lapse; 0 for a pure one.
+            delta: its delta, but for its approximate delta; 0 for a pure one.
             measure: how it adds up its own losses. Where that is zcdp and the filter gdp, its noise is
                 taken to be Laplace: none of Gaussian noise fits.
         """
@@ -295,10 +304,12 @@ def _share(used: Figures, allowed: Figures) -> float:
 def first_balance(entry: Reservation, on: date) -> Balance:
     """The account of a dataset that the ledger meets for the first time.
 
-    Of the cap's delta it keeps as large a share for lapses as the release takes of its own.
+    Of the cap's delta it keeps as large a share for approximate deltas as the release takes of its own.
     """
     kind = entry.filter or entry.suits
-    first = CapChange(entry.cap, on, lapses=entry.lapses if kind.needs_delta else Fraction(0))
+    first = CapChange(
+        entry.cap, on, approximate_share=entry.approximate_share if kind.needs_delta else Fraction(0)
+    )
     return Balance(entry.dataset, entry.unit, entry.neighbours, kind, (first,), (), on)
 
 

@@ -76,7 +76,7 @@ class _Account:
             # Nobody else's sum has grown.
             near = [c for c in near if c.part is not None and c.part.overlaps(part)]
         total = plus(self.everyone, total_of(self.filter, near))
-        self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].lapses))
+        self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].approximate_share))
         return self.kept
 
     def balance(self) -> Balance:

@@ -127,7 +127,7 @@ def _counted(account: Balance) -> list[tuple[date, float]]:
 def _relative(change: CapChange, account: Balance) -> float:
     """A cap by today's, in the figure of which most is used."""
     total = total_of(account.filter, [r.counted for r in account.releases])
-    then, now = bound(account.filter, change.cap, change.lapses), account.bound
+    then, now = bound(account.filter, change.cap, change.approximate_share), account.bound
     shares = [used / most if most else used for used, most in zip(total, now, strict=True)]
     place = shares.index(max(shares))
     return float(then[place] / now[place]) if now[place] else float("inf")

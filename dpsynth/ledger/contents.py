@@ -25,7 +25,8 @@ UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, Z
 """What reading a damaged row may raise."""
 
 _BEFORE = "0"
-"""Rows of format 2 say nothing of lapses, and there were none."""
+"""Rows of format 2 say nothing of delta-approximate parts, and there were none; rows of format 3 call them
+approximate deltas."""
 
 _UNFENCED = ""
 """Rows before format 4 name no holder and no digest."""
@@ -38,14 +39,14 @@ class Wrong(ValueError):
     """What is wrong with a row, in words of which the row is the subject."""
 
 
-def of_dataset(entry: Reservation, lapses: Fraction) -> dict[str, object]:
-    """Content of the row that opens a dataset's account, which keeps a share of delta for lapses."""
+def of_dataset(entry: Reservation, approximate_share: Fraction) -> dict[str, object]:
+    """Content of the row that opens an account, which keeps a share of delta for partition selection."""
     return {
         "unit": entry.unit,
         "neighbours": entry.neighbours,
         "filter": (entry.filter or entry.suits).accountant,
         "cap": _amount_json(entry.cap),
-        "lapses": str(lapses),
+        "approximate_share": str(approximate_share),
     }
 
 
@@ -77,9 +78,9 @@ def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str, dige
     }
 
 
-def of_cap(cap: Amount, lapses: Fraction, reason: str) -> dict[str, object]:
+def of_cap(cap: Amount, approximate_share: Fraction, reason: str) -> dict[str, object]:
     """Content of a row that changes a cap."""
-    return {"cap": _amount_json(cap), "lapses": str(lapses), "reason": reason}
+    return {"cap": _amount_json(cap), "approximate_share": str(approximate_share), "reason": reason}
 
 
 def facts(row: Row) -> Mapping[str, object]:
@@ -153,10 +154,13 @@ def ended(row: Row, content: Mapping[str, object], created: date, known: Release
 
 def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filter) -> CapChange:
     """The cap that a row puts in force, which a filter must be able to keep to."""
-    cap, lapses = _amount(read(content, "cap", dict)), _rational(content.get("lapses", _BEFORE))
-    if cap.delta >= 1 or lapses >= 1 or (not cap.delta if kind.needs_delta else lapses):
+    cap, approximate_share = (
+        _amount(read(content, "cap", dict)),
+        _rational(content.get("approximate_share", content.get("lapses", _BEFORE))),
+    )
+    if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
         raise Wrong("has a cap that the filter can't keep to")
-    return CapChange(cap, created, reason, lapses)
+    return CapChange(cap, created, reason, approximate_share)
 
 
 def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
@@ -181,7 +185,7 @@ def _cost_json(cost: Cost) -> dict[str, str | None]:
         **_amount_json(cost.amount),
         "rho": str(cost.rho),
         "half_mu_squared": None if half is None else str(half),
-        "lapse": str(cost.lapse),
+        "approximate_delta": str(cost.approximate_delta),
     }
 
 
@@ -197,7 +201,7 @@ def _cost(record: object) -> Cost:
         _amount(record),
         _rational(record["rho"]),
         None if half is None else _rational(half),
-        _rational(record.get("lapse", _BEFORE)),
+        _rational(record.get("approximate_delta", record.get("lapse", _BEFORE))),
     )
 
 

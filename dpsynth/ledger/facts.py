@@ -51,7 +51,7 @@ def _cap(change: CapChange) -> dict[str, object]:
     return {
         "epsilon": float_down(change.cap.epsilon),
         "delta": float_down(change.cap.delta),
-        "lapses": float_down(change.lapses),
+        "approximate_share": float_down(change.approximate_share),
     }
 
 
@@ -71,7 +71,7 @@ def _release(line: Line) -> dict[str, object]:
         "state": entry.state,
         "epsilon": float_up(amount.epsilon),
         "delta": float_up(amount.delta),
-        "lapse": float_up(entry.cost.lapse),
+        "approximate_delta": float_up(entry.cost.approximate_delta),
         "share": _share(line.share),
         "share_so_far": _share(line.so_far),
         "answers": dict(line.asked),

@@ -135,7 +135,7 @@ class Ledger:
                 return stands
             if page.book.balance(entry.dataset) is None:
                 opened = first_balance(entry, tables.today())
-                page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.lapses))
+                page.add("dataset", entry.dataset, None, contents.of_dataset(entry, opened.approximate_share))
             page.add("reserved", entry.dataset, entry.release_id, contents.of_reservation(entry))
             made = page.book.release(entry.release_id)
             assert made is not None
@@ -268,7 +268,9 @@ class Ledger:
                 )
             page.add("abandoned", known.dataset, release_id, contents.of_end(charge, events, reason, ""))
 
-    def change_cap(self, dataset: str, cap: Amount, reason: str, lapses: Fraction | None = None) -> Balance:
+    def change_cap(
+        self, dataset: str, cap: Amount, reason: str, approximate_share: Fraction | None = None
+    ) -> Balance:
         """Put another cap in force, for a reason that stays on record.
 
         One below what is counted already is allowed: it refuses all further spending. The one in force, for
@@ -278,7 +280,8 @@ class Ledger:
             dataset: whose.
             cap: (epsilon, delta).
             reason: for it.
-            lapses: the share of delta to be kept for lapses, below 1; None where it stays as it is.
+            approximate_share: the share of delta to be kept for approximate deltas, below 1; None where it
+                stays as it is.
 
         Returns:
             The account under the new cap.
@@ -298,10 +301,10 @@ class Ledger:
                     f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {known}. A new "
                     "dataset's cap is that of the config of its first release."
                 )
-            share = account.lapses if lapses is None else lapses
+            share = account.approximate_share if approximate_share is None else approximate_share
             check_cap(cap, account, share)
             last = account.caps[-1]
-            if (last.cap, last.lapses, last.reason) == (cap, share, reason):
+            if (last.cap, last.approximate_share, last.reason) == (cap, share, reason):
                 return account
             page.add("cap", dataset, None, contents.of_cap(cap, share, reason))
             changed = page.book.balance(dataset)

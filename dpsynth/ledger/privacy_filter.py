@@ -10,11 +10,12 @@ outputs of earlier ones, because it stops a sum of costs at a bound fixed before
 To let through whatever any one of them allows would not be valid: which bound has been kept could then
 be chosen by the outputs, and the deltas of the bounds would add up.
 
-Lapses. Partition selection has a delta beside rho and mu (``dpsynth.accounting.partition_selection``), and
-these deltas add up too. So zcdp and gdp keep a share of D for them, fixed beforehand: sum of lapses <= share
-D, and sum of rho or mu^2/2 <= what implies (E, D - share D). To give lapses whatever rho leaves, or a share
-from the first of them on, would not be valid: what is spent next could be lapses after outputs that told
-little, and rho after outputs that told much, and on average that comes to more than D.
+Approximate deltas. Partition selection has a delta beside rho and mu
+(``dpsynth.accounting.partition_selection``), and these deltas add up too. So zcdp and gdp keep a share of D
+for them, fixed beforehand: sum of approximate deltas <= share D, and sum of rho or mu^2/2 <= what implies (E,
+D - share D). To give approximate deltas whatever rho leaves, or a share from the first of them on, would not
+be valid: what is spent next could be approximate deltas after outputs that told little, and rho after outputs
+that told much, and on average that comes to more than D.
 
 Parts. Under add/remove a neighbour is one person more or less. Where it is declared that all rows of a person
 lie in one part of the table (``Slice``), she is in no release of another part, and has a filter of her own,
@@ -44,7 +45,7 @@ Filter = Measure
 """A filter bounds the sum of one measure; it is stored by the name of the measure's accountant."""
 
 Figures = tuple[Fraction, ...]
-"""What a filter adds up: epsilon and delta; or rho, or mu^2/2, and lapses."""
+"""What a filter adds up: epsilon and delta; or rho, or mu^2/2, and approximate deltas."""
 
 NOTHING_COUNTED: Figures = (Fraction(0), Fraction(0))
 """What no release counts for."""
@@ -63,17 +64,17 @@ class Counted:
 def figures(kind: Filter, cost: Cost) -> Figures | None:
     """A cost as a filter counts it; None where it is not bounded that way."""
     loss = kind.exact_cost(cost)
-    return None if loss is None else (loss, cost.lapse if kind.needs_delta else cost.amount.delta)
+    return None if loss is None else (loss, cost.approximate_delta if kind.needs_delta else cost.amount.delta)
 
 
 @lru_cache(maxsize=256)
-def bound(kind: Filter, cap: Amount, lapses: Fraction = Fraction(0)) -> Figures:
+def bound(kind: Filter, cap: Amount, approximate_share: Fraction = Fraction(0)) -> Figures:
     """The most that a filter lets through under a cap, rounded down.
 
     Args:
         kind: the filter.
         cap: (E, D).
-        lapses: the share of D that zcdp and gdp keep for lapses, below 1.
+        approximate_share: the share of D that zcdp and gdp keep for approximate deltas, below 1.
 
     At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp let nothing through.
     """
@@ -81,12 +82,12 @@ def bound(kind: Filter, cap: Amount, lapses: Fraction = Fraction(0)) -> Figures:
         return (cap.epsilon, cap.delta)
     if cap.delta == 0 or cap.epsilon == 0:
         return NOTHING_COUNTED
-    return (kind.budget(cap.epsilon, cap.delta * (1 - lapses)), cap.delta * lapses)
+    return (kind.budget(cap.epsilon, cap.delta * (1 - approximate_share)), cap.delta * approximate_share)
 
 
 @lru_cache(maxsize=256)
 def epsilon_at(kind: Filter, total: Figures, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, that a total comes to; for zcdp and gdp at a delta above 0, beside lapses."""
+    """Epsilon, rounded up, of a total; for zcdp and gdp at a delta above 0, beside approximate deltas."""
     return total[0] if total[0] == 0 else kind.epsilon(total[0], delta)
 
 

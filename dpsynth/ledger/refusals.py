@@ -49,13 +49,13 @@ def check_counted(entry: Reservation, account: Balance) -> None:
             "which can't bound a release of Gaussian noise under the accountant zcdp. Set "
             "privacy.accountant: gdp."
         )
-    if account.filter.needs_delta and entry.cost.lapse and not account.lapses:
+    if account.filter.needs_delta and entry.cost.approximate_delta and not account.approximate_share:
         raise ConfigError(
             f"Dataset '{entry.dataset}' keeps no part of its cap's delta for finding values (columns with "
             "open: true), as none of its releases has sought any. List the values instead, or have a part "
-            f"kept, if the budget may be used so, with: dpsynth ledger cap '{entry.dataset}' --lapses "
-            f"{digits(entry.lapses, up=True)} --reason WHY. Other releases then have that much less of the "
-            "delta."
+            f"kept, if the budget may be used so, with: dpsynth ledger cap '{entry.dataset}' "
+            f"--approximate-share {digits(entry.approximate_share, up=True)} --reason WHY. Other releases "
+            "then have that much less of the delta."
         )
 
 
@@ -131,11 +131,11 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
 
 def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
     delta, capped = entry.cost.amount.delta, account.under(cap)
-    apart = delta - entry.cost.lapse if entry.suits.needs_delta else delta
+    apart = delta - entry.cost.approximate_delta if entry.suits.needs_delta else delta
     part = entry.part if entry.parallel else None
     own = capped if part is None else capped.of_part(part)
     if min(capped.left) >= 0:
-        if own.filter.needs_delta and own.left[1] < entry.cost.lapse:
+        if own.filter.needs_delta and own.left[1] < entry.cost.approximate_delta:
             some = digits(own.left[1], up=False)
             return f"Of the delta that is kept for finding values, {some} is left."
         if fitting := own.largest_epsilon(apart, entry.suits):
@@ -146,8 +146,8 @@ def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
     return "Nothing is left."
 
 
-def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
-    """ConfigError unless the filter of an account can keep to a cap, and to a share of it for lapses."""
+def check_cap(cap: Amount, account: Balance, approximate_share: Fraction) -> None:
+    """ConfigError unless an account's filter can keep to a cap, and to its share of approximate delta."""
     needed = account.filter.needs_delta
     if cap.delta >= 1 or (needed and not cap.delta):
         raise ConfigError(
@@ -155,12 +155,12 @@ def check_cap(cap: Amount, account: Balance, lapses: Fraction) -> None:
             f"cap must be {'above 0 and ' if needed else ''}below 1. To refuse all further spending, set "
             "epsilon to 0."
         )
-    if lapses and not needed:
+    if approximate_share and not needed:
         raise ConfigError(
             f"The filter of dataset '{account.dataset}' is sequential, which adds up every delta alike. "
-            "Leave out --lapses."
+            "Leave out --approximate-share."
         )
-    if not 0 <= lapses < 1:
+    if not 0 <= approximate_share < 1:
         raise ConfigError("The share of a cap's delta that is kept for finding values lies between 0 and 1.")
 
 
@@ -209,5 +209,7 @@ def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:
 def _shown(cost: Cost) -> str:
     half = cost.half_mu_squared
     mu = "no bound on mu" if half is None else f"mu^2/2 = {digits(half, up=True)}"
-    lapse = f", lapse {digits(cost.lapse, up=True)}" if cost.lapse else ""
-    return f"{cost.amount.shown()} (rho = {digits(cost.rho, up=True)}, {mu}{lapse})"
+    approximate_delta = (
+        f", approximate δ {digits(cost.approximate_delta, up=True)}" if cost.approximate_delta else ""
+    )
+    return f"{cost.amount.shown()} (rho = {digits(cost.rho, up=True)}, {mu}{approximate_delta})"

@@ -18,7 +18,8 @@ from dpsynth.ledger.chain import FIRST, Kind, Row, chained
 
 FORMAT = 4
 FORMATS = (2, 3, FORMAT)
-"""Format 2 has rows of releases without lapses, and format 3 without holders and digests; each becomes
+"""Format 2 has rows of releases without approximate deltas, and format 3 without holders and digests; each
+becomes
 format 4 with the first row that is added."""
 
 _tables = MetaData()
@@ -122,7 +123,7 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    # An older version would leave out lapses where it adds up, and would settle for whoever asks.
+    # An older version would leave out approximate deltas where it adds up, and would settle for whoever asks.
     connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
     return row
 

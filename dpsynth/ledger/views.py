@@ -152,16 +152,16 @@ def filter_in_words(account: Balance) -> str:
             "The ε of all releases are added up, and so are their δ. A release that would take either sum "
             "over the cap is refused."
         )
-    budget, lapses = account.bound
+    budget, approximate_share = account.bound
     what = account.filter.symbol
     added = f"The {what} of all releases are added up ({account.filter.composition})."
     most = digits(budget, up=False)
-    if not account.lapses:
+    if not account.approximate_share:
         return (
             f"{added} A release that would take the sum over {most} is refused: so much {what} is what the "
             f"cap of {cap.shown(up=False)} allows."
         )
-    kept, used = digits(lapses, up=False), digits(lapses - account.left[1], up=True)
+    kept, used = digits(approximate_share, up=False), digits(approximate_share - account.left[1], up=True)
     return (
         f"{added} Of the cap's δ, {kept} is kept for finding values, and {used} of that is used. A release "
         f"that would take more of it, or the sum over {most}, is refused: so much {what} is what the cap "
@@ -197,15 +197,16 @@ def runway_in_words(view: AccountView) -> tuple[str, ...]:
     account, road = view.account, view.runway
     if road is None:
         return ("No release counts for anything yet, so there is nothing to go by.",)
-    like, lapse = road.like.reserved.amount, road.like.reserved.lapse
+    like, approximate_delta = road.like.reserved.amount, road.like.reserved.approximate_delta
     apart = account.filter.needs_delta
-    if not road.fits and apart and account.left[1] < lapse:
+    if not road.fits and apart and account.left[1] < approximate_delta:
         first = (
             f"No more release like the last one ({like.shown()}) fits: of the δ for finding values it takes "
-            f"{digits(lapse, up=True)}, and {digits(max(account.left[1], Fraction(0)), up=False)} is left."
+            f"{digits(approximate_delta, up=True)}, and "
+            f"{digits(max(account.left[1], Fraction(0)), up=False)} is left."
         )
     elif not road.fits:
-        delta = like.delta - lapse if apart else like.delta
+        delta = like.delta - approximate_delta if apart else like.delta
         largest = account.largest_epsilon(delta, account.filter)
         first = (
             f"No more release like the last one ({like.shown()}) fits. With that δ, one of at most "

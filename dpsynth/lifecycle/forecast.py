@@ -20,7 +20,7 @@ from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.plan.reservation import reservation_of
-from dpsynth.rules import ways_of
+from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
 
@@ -37,7 +37,7 @@ def forecast(spec: Spec) -> dict[str, Any]:
         "dataset": spec.ledger.dataset,
         "columns": len(spec.columns),
         **plan.to_json(),
-        "constraints": [asdict(way) for way in ways_of(compiled_spec.rules, compiled_spec.layout)],
+        "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan),
         "notes": list(spec.warnings()),
     }
@@ -60,8 +60,10 @@ def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
     before = recorded or first_balance(wanted, now.date())
     check_counted(wanted, before)
     cap = before.cap.capped(wanted.cap)
-    check_cap(cap, before, before.lapses)
-    capped = replace(before, caps=(*before.caps, CapChange(cap, now.date(), lapses=before.lapses)))
+    check_cap(cap, before, before.approximate_share)
+    capped = replace(
+        before, caps=(*before.caps, CapChange(cap, now.date(), approximate_share=before.approximate_share))
+    )
     after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
     more = after.fits(wanted.cost)
     due = [] if apart else next_releases(spec, now, more + 2, released)
@@ -71,7 +73,7 @@ def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
         "before": _counted(capped),
         "after": _counted(after),
         "allowed": capped.allows(wanted.cost, part),
-        "counted_apart": apart,
+        "parallel": apart,
         "more_after": more,
         "first_refused": due[more + 1].date().isoformat() if len(due) > more + 1 else None,
     }
@@ -108,7 +110,7 @@ def _ledger_in_words(ledger: dict[str, Any]) -> Iterator[str]:
     )
     if not ledger["allowed"]:
         yield "[bold]The ledger would refuse this release.[/bold]"
-    elif ledger["counted_apart"]:
+    elif ledger["parallel"]:
         yield "Each period counts for itself: releases of other periods don't add to it."
     else:
         more = f"{ledger['more_after']:,}" if ledger["more_after"] else "no"

@@ -24,10 +24,10 @@ from dpsynth.model import (
     FitOptions,
     LeastSquares,
     MarkovRandomField,
-    agreeing,
-    agreeing_rows,
     estimate,
     estimated_total,
+    raked,
+    raked_rows,
     refits,
     sample,
     zeros_within,
@@ -66,7 +66,7 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
     """
     expansion, selection = measured.expansion, measured.selection
     counts = [*expansion.sums, *measured.fitted_to]
-    impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.grouping.groups)
+    impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
     room = stage.plan.max_cells - expansion.cells
     return estimate(
         expansion.coarse,
@@ -84,7 +84,7 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     layout = stage.layout.with_density(
         {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     )
-    model = agreeing(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
+    model = raked(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
     return FittedModel(measured, layout, fit, model)
 
 
@@ -100,7 +100,7 @@ def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -
     if rules.written:
         return obeying(rules, layout, rows, lambda n: sample(model, n, rng), model.marginal, rng)
     drawn = sample(model, rows, rng)
-    return layout.decode(agreeing_rows(model, inputs.compiled.public_marginals, drawn, rng), rng)
+    return layout.decode(raked_rows(model, inputs.compiled.public_marginals, drawn, rng), rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:
@@ -121,7 +121,7 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
         fitted.model,
         replicates,
         basis=basis_of(measured.answers.evidence),
-        known=inputs.compiled.public_marginals,
+        public_marginals=inputs.compiled.public_marginals,
     )
 
 

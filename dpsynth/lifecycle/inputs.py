@@ -65,7 +65,7 @@ def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
     cells = Triangulation.of(compiled_spec.domain, [*public.cliques, *plan.wanted]).cells
     if cells > plan.max_cells:
         raise ConfigError(
-            f"The model needs {cells:,} cells for the marginals under known and the pairs of "
+            f"The model needs {cells:,} cells for the marginals under public_marginals and the pairs of "
             f"publish.statistics; {plan.max_cells:,} are allowed. State fewer columns together, or raise "
             "structure.max_model_mb. Nothing was charged."
         )
@@ -78,24 +78,24 @@ def with_public_table(inputs: Inputs) -> Inputs:
         ConfigError, SourceError: it can't be used.
     """
     spec, columns = inputs.spec, inputs.compiled.columns
-    assert spec.public is not None and spec.public.format is not None
-    path, kind = Path(spec.public.path), spec.public.format
+    assert spec.public_table is not None and spec.public_table.format is not None
+    path, kind = Path(spec.public_table.path), spec.public_table.format
     if not path.is_file():
         raise ConfigError(
-            f"public.path: there is no file {path}; relative paths start at the working directory. Nothing "
-            "was charged."
+            f"public_table.path: there is no file {path}; relative paths start at the working "
+            "directory. Nothing was charged."
         )
     private = Path(spec.source.path or "")
     if private.exists() and path.samefile(private):
         raise ConfigError(
-            "public.path must be another file than source.path: what a public table says is released as it "
-            "is, and protected by nothing. Nothing was charged."
+            "public_table.path must be another file than source.path: what a public table says is released "
+            "as it is, and protected by nothing. Nothing was charged."
         )
-    separator = spec.public.separator
+    separator = spec.public_table.separator
     header = header_of(path, kind, separator)
     names = [c.name for c in columns if c.name in header]
     if not names:
-        raise ConfigError(f"public.path: {path} has none of the columns that the config declares.")
+        raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
     batches = read_batches(path, names, kind, keep_broken=False, separator=separator)
     return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 

@@ -13,25 +13,25 @@ from typing import Protocol
 
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, read_batches
 from dpsynth.discovery import discover
-from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
+from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, OwnAnswer
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.evidence.discount import doubted
-from dpsynth.evidence.earlier_releases import answers_of, weighed
+from dpsynth.evidence.discount import discounted
+from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import Answered, within
 from dpsynth.lifecycle.answers import Answers, Measured
 from dpsynth.lifecycle.inputs import Inputs, file_of, names_to_read
 from dpsynth.lifecycle.release_run import ReleaseRun
-from dpsynth.model import Expansion, estimate, estimated_total, known_answers
+from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.rules import refuse_unobeyed
 from dpsynth.structure.compression import rare_groups
-from dpsynth.structure.public_relations import trusted
+from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
 
@@ -71,8 +71,8 @@ def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Ans
     if run.public_sha256 != inputs.public_sha256:
         raise ConfigError(
             "This release began with another public table as evidence, or with none, and can't go "
-            "on with this one. Put back the file that public.path named, or a copy of it: its SHA-256 is "
-            f"{run.public_sha256}."
+            "on with this one. Put back the file that public_table.path named, or a copy of it: its SHA-256 "
+            f"is {run.public_sha256}."
         )
     return answers_of(run.reused, inputs.compiled.columns, outputs)
 
@@ -114,7 +114,7 @@ def open_door(
         batches = iter(())
     rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part)
     terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
-    if plan.rows_price:
+    if plan.bound_price:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
     return Stage(door, plan, inputs.compiled.layout)
@@ -123,8 +123,8 @@ def open_door(
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
     """The stage with as many rows of a person as are worth their noise, found privately."""
     plan, door = inputs.plan, unbounded.door
-    numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.rows_price)
-    most = most_rows(numbers, noise_per_row(plan, inputs.compiled.domain))
+    numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.bound_price)
+    most = contribution_bound(numbers, noise_per_row(plan, inputs.compiled.domain))
     bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
     layout = inputs.compiled.layout
     return Stage(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
@@ -151,10 +151,10 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
     """The total and the marginal of every column, beside what is public of them and the evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
     first = _one_way(inputs, stage)
-    one_way, joint = known_answers(public, estimated_total(first))
+    one_way, joint = public_counts(public, estimated_total(first))
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
-    evidence, reused = weighed(run.reused, earlier, columns, (*first, *one_way), counts)
+    evidence, reused = weighted_evidence(run.reused, earlier, columns, (*first, *one_way), counts)
     return Answers(first, one_way, joint, evidence, reused)
 
 
@@ -187,7 +187,7 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     """
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
-    earlier = doubted(answers.evidence.columns, answers.one_way)
+    earlier = discounted(answers.evidence.columns, answers.one_way)
     found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier)
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers)
@@ -196,18 +196,18 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
 
 def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
     """The strategy's choices, measured: marginals over groups, where values were merged."""
-    grouping, room = expansion.grouping, stage.plan.max_cells - expansion.cells
+    compression, room = expansion.compression, stage.plan.max_cells - expansion.cells
     independent = estimate(expansion.coarse, expansion.sums)
     problem = _problem(inputs, stage, answers, expansion, independent)
-    door = stage.curator.grouped(grouping) if grouping.groups else stage.curator
+    door = stage.curator.grouped(compression) if compression.groups else stage.curator
     public = answers.evidence.public_joint(expansion, independent.model)
-    problem, believed = trusted(door, problem, independent, public)
+    problem, believed = with_public_relations(door, problem, independent, public)
     selection = inputs.strategy.select(door, problem)
     measured = [m for m in selection.answers if m is not None]
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], room)
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
-    selection = replace(selection, earlier=doubted(earlier, measured), public=cliques)
+    selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
 
 

@@ -20,7 +20,7 @@ from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
-from dpsynth.rules import ways_of
+from dpsynth.rules import enforcement_of
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
 
@@ -57,7 +57,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         synthetic=synthesis.table,
         singles=answers.own,
         answers=tuple(measured.joint),
-        grouping=measured.expansion.grouping,
+        compression=measured.expansion.compression,
         merged_below=plan.merged_below,
         model=fitted.model,
         statistics=synthesis.statistics,
@@ -72,9 +72,9 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         reused=None if answers.reused is None else replace(answers.reused, cliques=together),
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
-        constraints=ways_of(inputs.compiled.rules, fitted.layout),
-        known=inputs.compiled.public_marginals,
-        public=None if use is None else replace(use, cliques=selection.public),
+        constraints=enforcement_of(inputs.compiled.rules, fitted.layout),
+        public_marginals=inputs.compiled.public_marginals,
+        public_table=None if use is None else replace(use, cliques=selection.public),
     )
 
 
@@ -97,7 +97,7 @@ def _budget(plan: Plan) -> dict[str, object]:
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
     """Columns of which something was found with a part of the budget, and what."""
     found: dict[str, tuple[str, ...]] = {}
-    if plan.rows_price:
+    if plan.bound_price:
         found[str(plan.neighbours.person)] = ("max_rows",)
     for search in plan.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)

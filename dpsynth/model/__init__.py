@@ -10,7 +10,7 @@ from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.public_marginals import agreeing, agreeing_rows, known_answers
+from dpsynth.model.public_marginals import public_counts, raked, raked_rows
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -28,14 +28,14 @@ __all__ = [
     "ModelFileError",
     "TreeSize",
     "Triangulation",
-    "agreeing",
-    "agreeing_rows",
     "answers",
     "estimate",
     "estimated_total",
     "junction_tree",
-    "known_answers",
     "load",
+    "public_counts",
+    "raked",
+    "raked_rows",
     "refits",
     "sample",
     "sample_chunks",

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, sum_in_order
@@ -45,19 +45,19 @@ class Expansion:
     """
 
     domain: Domain
-    grouping: Grouping
+    compression: Compression
     singles: tuple[Observation, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def coarse(self) -> Domain:
         """The columns with groups in place of values."""
-        return self.grouping.coarse(self.domain)
+        return self.compression.coarse(self.domain)
 
     @property
     def cells(self) -> int:
         """Additional cells of the expanded model: groups times values of each column."""
-        return sum(self._cells(column) for column in self.grouping.groups)
+        return sum(self._cells(column) for column in self.compression.groups)
 
     def _cells(self, column: str) -> int:
         return self.coarse.sizes[column] * self.domain.sizes[column]
@@ -65,11 +65,15 @@ class Expansion:
     def within(self, cells: int) -> Expansion:
         """The expansion of as many columns as fit in so many cells; columns of fewest cells come first."""
         kept: dict[str, NDArray[np.integer]] = {}
-        for column in sorted(self.grouping.groups, key=self._cells):
+        for column in sorted(self.compression.groups, key=self._cells):
             cells -= self._cells(column)
             if cells >= 0:
-                kept[column] = self.grouping.groups[column]
-        return self if len(kept) == len(self.grouping.groups) else replace(self, grouping=Grouping(kept))
+                kept[column] = self.compression.groups[column]
+        return (
+            self
+            if len(kept) == len(self.compression.groups)
+            else replace(self, compression=Compression(kept))
+        )
 
     @cached_property
     def sums(self) -> tuple[Observation, ...]:
@@ -77,13 +81,13 @@ class Expansion:
         return tuple(self._summed(m) for m in self.singles)
 
     def _summed(self, measurement: Observation) -> Observation:
-        if not any(c in self.grouping.groups for c in measurement.clique):
+        if not any(c in self.compression.groups for c in measurement.clique):
             return measurement
         values, summed = measurement.values, measurement.summed
         counts = np.ones(values.shape, dtype=np.int64) if summed is None else summed
         for axis, column in enumerate(measurement.clique):
-            if column in self.grouping.groups:
-                groups, size = self.grouping.groups[column], self.coarse.sizes[column]
+            if column in self.compression.groups:
+                groups, size = self.compression.groups[column], self.coarse.sizes[column]
                 values, counts = (_added(a, axis, groups, size) for a in (values, counts))
         return replace(measurement, values=values, summed=counts)
 
@@ -100,7 +104,7 @@ class Expansion:
         return (*self.singles, *(self._without_groups(m) for m in answers))
 
     def _without_groups(self, measurement: Observation) -> Observation:
-        merged = [i for i, c in enumerate(measurement.clique) if c in self.grouping.groups]
+        merged = [i for i, c in enumerate(measurement.clique) if c in self.compression.groups]
         if not merged or measurement.query is not None:
             return measurement
         kept = tuple(c for i, c in enumerate(measurement.clique) if i not in merged)
@@ -116,9 +120,9 @@ class Expansion:
         A group's rows are spread over its values, at least zero each, as close as possible to their smoothed
         noisy counts.
         """
-        if not self.grouping.groups:
+        if not self.compression.groups:
             return of_groups
-        names = _names(self.domain, self.grouping.groups)
+        names = _names(self.domain, self.compression.groups)
         sizes: dict[str, int] = {}
         for column, size in self.domain.sizes.items():
             if column in names:
@@ -137,7 +141,7 @@ class Expansion:
         expanded = JunctionTree(Domain(sizes), tuple(cliques), tuple(edges))
         return MarkovRandomField(expanded, tuple(beliefs), of_groups.total)
 
-    def shares(self, column: str, other: Grouping) -> Array:
+    def shares(self, column: str, other: Compression) -> Array:
         """Shares of a column's groups in each of its groups of another grouping, float64[others, groups].
 
         In a column without groups each value is a group. Rows are spread in proportion to the smoothed noisy
@@ -145,7 +149,7 @@ class Expansion:
         """
         size = self.domain.sizes[column]
         alone = np.arange(size)
-        groups, others = (g.groups.get(column, alone) for g in (self.grouping, other))
+        groups, others = (g.groups.get(column, alone) for g in (self.compression, other))
         # A group without rows is spread evenly.
         counts = np.maximum(_counts(self.singles, column, size)[0], _NOBODY)
         found = np.zeros((int(others.max()) + 1, int(groups.max()) + 1))
@@ -159,7 +163,7 @@ class Expansion:
         empty = np.zeros(counts.size, dtype=np.bool_)
         if variance > 0:
             empty[:numbers] = outside(counts[:numbers], variance)
-        groups = self.grouping.groups[column]
+        groups = self.compression.groups[column]
         found = np.zeros((rows.size, groups.size))
         for group, count in enumerate(rows.tolist()):
             values = np.flatnonzero(groups == group)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import PublicCounts
-from dpsynth.domain.public_marginals import Known, KnownMarginal
+from dpsynth.domain.public_marginals import PublicMarginal, PublicMarginals
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -32,7 +32,9 @@ _CLOSE = 1e-9
 _TRIES = 8
 
 
-def known_answers(known: Known, rows: float) -> tuple[tuple[PublicCounts, ...], tuple[PublicCounts, ...]]:
+def public_counts(
+    known: PublicMarginals, rows: float
+) -> tuple[tuple[PublicCounts, ...], tuple[PublicCounts, ...]]:
     """Public marginals of single columns, and of several columns, as counts of so many rows."""
 
     def answered(clique: Clique, shares: Array) -> PublicCounts:
@@ -43,7 +45,7 @@ def known_answers(known: Known, rows: float) -> tuple[tuple[PublicCounts, ...], 
     return tuple(answered((c,), shares) for c, shares in singles.items()), tuple(joint)
 
 
-def agreeing(model: MarkovRandomField, known: Known) -> MarkovRandomField:
+def raked(model: MarkovRandomField, known: PublicMarginals) -> MarkovRandomField:
     """The nearest model with the public marginals.
 
     Args:
@@ -60,7 +62,7 @@ def agreeing(model: MarkovRandomField, known: Known) -> MarkovRandomField:
     return MarkovRandomField(model.tree, tuple(beliefs), model.total)
 
 
-def _set(model: MarkovRandomField, beliefs: list[Array], marginal: KnownMarginal) -> float:
+def _set(model: MarkovRandomField, beliefs: list[Array], marginal: PublicMarginal) -> float:
     """Largest error of a marginal's shares, before it is set and the change passed on along the tree."""
     tree = model.tree
     home = tree.home(marginal.clique)
@@ -86,7 +88,7 @@ def _set(model: MarkovRandomField, beliefs: list[Array], marginal: KnownMarginal
     return off
 
 
-def whole_counts(known: Known, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
+def whole_counts(known: PublicMarginals, rows: int, rng: np.random.Generator) -> tuple[Codes, ...]:
     """Whole numbers of rows for the cells of each public marginal.
 
     They are exact if the public numbers are counts of as many rows. Otherwise each is rounded up or down, so
@@ -139,8 +141,8 @@ def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
     return found
 
 
-def agreeing_rows(
-    model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
+def raked_rows(
+    model: MarkovRandomField, known: PublicMarginals, codes: Mapping[str, Codes], rng: np.random.Generator
 ) -> dict[str, Codes]:
     """The rows of a table, some of them drawn anew so that public cells have the right numbers of rows.
 
@@ -155,14 +157,14 @@ def agreeing_rows(
     """
     if len(next(iter(codes.values()))):
         for number in range(len(known.marginals), 0, -1):
-            found = _redrawn(model, Known(known.marginals[:number]), codes, rng)
+            found = _redrawn(model, PublicMarginals(known.marginals[:number]), codes, rng)
             if found is not None:
                 return found
     return dict(codes)
 
 
 def _redrawn(
-    model: MarkovRandomField, known: Known, codes: Mapping[str, Codes], rng: np.random.Generator
+    model: MarkovRandomField, known: PublicMarginals, codes: Mapping[str, Codes], rng: np.random.Generator
 ) -> dict[str, Codes] | None:
     """The rows with some drawn anew; None if that is impossible."""
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
@@ -203,7 +205,7 @@ def _put(values: Codes, places: Codes, fresh: Codes) -> Codes:
 
 
 def _missing(
-    known: Known,
+    known: PublicMarginals,
     wanted: tuple[Codes, ...],
     codes: Mapping[str, Codes],
     domain: Domain,

@@ -31,7 +31,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Outlined:
+class StrategyOutline:
     """The expected questions of a strategy, for a table of given sizes.
 
     Attributes:
@@ -70,7 +70,7 @@ class Outline(Protocol):
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """The expected questions.
 
         If the accountant is free to be chosen, a plan asks under each measure that suits, and uses

@@ -23,16 +23,16 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
-from dpsynth.plan.outline import Outline, Outlined, Shares
+from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
-from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_rows
+from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import PlannedStep, Spending
 
 CELL_BYTES = 8
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Share of the budget for finding places, where the config says nothing: of all columns, and of few."""
-ROWS_SHARE = Fraction(1, 50)
+BOUND_SHARE = Fraction(1, 50)
 """Likewise where nothing is sought but how many rows of a person to use."""
 
 
@@ -80,11 +80,11 @@ class Plan:
     delta: Fraction | None
     noise: NoiseName
     shares: Shares
-    rows_price: Fraction
+    bound_price: Fraction
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
-    outlined: Outlined
+    outlined: StrategyOutline
     steps: tuple[PlannedStep, ...]
     max_cells: int
     model_cells: int
@@ -122,8 +122,8 @@ class Plan:
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
-            "most_rows_sought": float(self.rows_price / self.budget) if self.rows_price else None,
-            "sought": [
+            "contribution_bound_share": float(self.bound_price / self.budget) if self.bound_price else None,
+            "searches": [
                 {"column": s.column, "find": s.find, "share": float(s.price / self.budget)}
                 for s in self.searches
             ],
@@ -193,7 +193,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         if (budget := measure.budget(epsilon, None if delta is None else delta - naming)) > 0
         for spending in [Spending(budget, measure, near, noise, known)]
         for shares in [_shares(compiled, outlined)]
-        for rows in [price_of_rows(columns, budget * shares.domain) * spec.privacy.rows_sought]
+        for rows in [price_of_bound(columns, budget * shares.domain) * spec.privacy.max_rows_private]
         for searches in [planned_searches(columns, budget * shares.domain - rows, naming)]
     ]
     if not planned:
@@ -211,7 +211,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         delta=delta,
         noise=noise,
         shares=_shares(compiled, outlined),
-        rows_price=rows,
+        bound_price=rows,
         searches=searches,
         structure=outline.name,
         wanted=wanted,
@@ -226,7 +226,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     )
 
 
-def _merged_below(spec: Spec, outlined: Outlined, last: PlannedStep) -> float:
+def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
     """Rows that a value must have to stand out of a marginal's noise."""
     if not outlined.cliques:
         return 0.0
@@ -240,13 +240,13 @@ def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | N
     return delta / 2 if measure.needs_delta else delta
 
 
-def _shares(compiled: CompiledSpec, outlined: Outlined) -> Shares:
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline) -> Shares:
     spec, columns = compiled.spec, compiled.columns
     split = spec.privacy.split
     if split is None:
         if sought := sum(c.search is not None for c in columns):
             return outlined.shares.after(max(DOMAIN_SHARE * sought / len(columns), LEAST_DOMAIN_SHARE))
-        return outlined.shares.after(ROWS_SHARE if spec.privacy.rows_sought else Fraction(0))
+        return outlined.shares.after(BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0))
     return Shares(
         Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
     )
@@ -254,7 +254,7 @@ def _shares(compiled: CompiledSpec, outlined: Outlined) -> Shares:
 
 def _measures(
     spec: Spec, outline: Outline, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
-) -> list[tuple[Measure, Outlined]]:
+) -> list[tuple[Measure, StrategyOutline]]:
     """The measures that may be in force, with what the strategy does under each.
 
     More than one only where the choice is free: Gaussian accounting has less noise unless that
@@ -271,7 +271,11 @@ def _measures(
 
 
 def _model(
-    spec: Spec, outline: Outline, outlined: Outlined, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
+    spec: Spec,
+    outline: Outline,
+    outlined: StrategyOutline,
+    sizes: Mapping[str, int],
+    wanted: tuple[Clique, ...],
 ) -> tuple[int, int]:
     """Cells that the model may have, and those that it can come to."""
     structure = spec.structure

@@ -62,7 +62,7 @@ def planned_searches(
     )
 
 
-def price_of_rows(columns: Iterable[Column], allowance: Fraction) -> Fraction:
+def price_of_bound(columns: Iterable[Column], allowance: Fraction) -> Fraction:
     """The part of an allowance that goes to the question how many rows people have, beside the searches."""
     whole = sum(_WEIGHTS[find] for c in columns for find in _finds(c))
     return allowance * _ROWS_WEIGHT / (_ROWS_WEIGHT + whole)

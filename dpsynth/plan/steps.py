@@ -16,8 +16,8 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.searches import PlannedSearch
 
 
@@ -51,7 +51,9 @@ class PlannedStep:
     scale_of: Mapping[str, float] = field(default_factory=dict)
 
 
-def one_way_weights(domain: Domain, near: Neighbours, known: Known = NOTHING_KNOWN) -> dict[Clique, Fraction]:
+def one_way_weights(
+    domain: Domain, near: Neighbours, known: PublicMarginals = NO_PUBLIC_MARGINALS
+) -> dict[Clique, Fraction]:
     """The one-way questions, the total first unless it is public, with their shares' weights.
 
     Weights grow with the number of cells as n^(2/3), which makes the expected L1 error,
@@ -78,18 +80,18 @@ class Spending:
     measure: Measure
     near: Neighbours
     noise: NoiseName
-    known: Known = NOTHING_KNOWN
+    known: PublicMarginals = NO_PUBLIC_MARGINALS
 
     def steps(
         self,
         shares: Shares,
-        outlined: Outlined,
+        outlined: StrategyOutline,
         domain: Domain,
         searches: Sequence[PlannedSearch] = (),
-        rows_price: Fraction = Fraction(0),
+        bound_price: Fraction = Fraction(0),
     ) -> tuple[PlannedStep, ...]:
         """The steps in order. What a step would have that asks nothing goes to the last one."""
-        found = (*self._rows(rows_price), *self._searches(searches))
+        found = (*self._rows(bound_price), *self._searches(searches))
         if not outlined.cliques:
             return (*found, self._one_way(1 - shares.domain, domain))
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
@@ -137,7 +139,7 @@ class Spending:
         noise = self._bought.counts(price / questions)
         return self._step(name, price, questions, noise, noise.expected_error)
 
-    def _structure(self, share: Fraction, outlined: Outlined) -> Iterator[PlannedStep]:
+    def _structure(self, share: Fraction, outlined: StrategyOutline) -> Iterator[PlannedStep]:
         """Choices at one price, and noisy distances at one price."""
         price = self.budget * share
         told = outlined.told if outlined.choices else Fraction(1)

@@ -61,7 +61,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.singles,
         publication.answers,
         publication.columns,
-        publication.grouping,
+        publication.compression,
     )
     yield "measurements.parquet"
     save(publication.model, folder / "model.npz")

@@ -17,7 +17,7 @@ from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with
 from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
 from dpsynth.publish.merged_values import merged_columns
-from dpsynth.publish.public_estimates import cautions_with_known
+from dpsynth.publish.public_estimates import cautions_with_public_marginals
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
@@ -61,11 +61,11 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
         "however much they compute.",
         "It holds for all the published files together, and for anything that anyone computes from them.",
     ]
-    if guarantee.lapse:
+    if guarantee.approximate_delta:
         sentences.append(
-            f"Of δ, {rounded_up(guarantee.lapse)} is for naming values that the configuration does not list: "
-            "a value that one unit alone has is named with at most that probability. All other figures hold "
-            "but for that."
+            f"Of δ, {rounded_up(guarantee.approximate_delta)} is for naming values that the configuration "
+            "does not list: a value that one unit alone has is named with at most that probability. All "
+            "other figures hold but for that."
         )
     return tuple(sentences)
 
@@ -87,7 +87,7 @@ def _group_in_words(guarantee: Guarantee, units: int) -> str:
 
 def _groups_in_words(guarantee: Guarantee, of: str) -> str:
     """The guarantees of groups of several sizes: ``with 2 rows it is ε = 2.12, with 5 rows ε = 5.93``."""
-    same = " at the same δ" if guarantee.delta and not guarantee.lapse else ""
+    same = " at the same δ" if guarantee.delta and not guarantee.approximate_delta else ""
     return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in GROUPS)}{same}"
 
 
@@ -214,7 +214,7 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
 
 def merged_in_words(publication: Publication) -> str:
     """Which columns have merged values, why, and what that means."""
-    names = tuple(m.column for m in merged_columns(publication.columns, publication.grouping))
+    names = tuple(m.column for m in merged_columns(publication.columns, publication.compression))
     if not names:
         return "No values were merged."
     precise = " (fewer still where earlier releases made counts precise)" if publication.reused else ""
@@ -280,8 +280,8 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
         "it.",
         *cautions_with(publication.reused),
-        *cautions_with_public(publication.public),
-        *cautions_with_known(publication.known),
+        *cautions_with_public(publication.public_table),
+        *cautions_with_public_marginals(publication.public_marginals),
     ]
     if not _by_row(publication.guarantee):
         together = publication.nameless == "together"

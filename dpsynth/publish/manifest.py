@@ -50,7 +50,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "delta": guarantee.delta,
             "rho": guarantee.rho,
             "mu": guarantee.mu,
-            "lapse": guarantee.lapse,
+            "approximate_delta": guarantee.approximate_delta,
             "unit": guarantee.unit,
             "rows_without_id": publication.nameless,
             "neighbours": guarantee.neighbours,
@@ -73,15 +73,15 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                         "groups": merged.groups,
                         "held_together": [list(labels) for labels in merged.held],
                     }
-                    for merged in merged_columns(publication.columns, publication.grouping)
+                    for merged in merged_columns(publication.columns, publication.compression)
                 },
             },
         },
         "earlier_releases": None if publication.reused is None else publication.reused.to_json(),
-        "public_table": None if publication.public is None else publication.public.to_json(),
-        "known_marginals": [
-            {"columns": list(m.clique), "rows": publication.known.rows if m.counted else None}
-            for m in publication.known.marginals
+        "public_table": None if publication.public_table is None else publication.public_table.to_json(),
+        "public_marginals": [
+            {"columns": list(m.clique), "rows": publication.public_marginals.rows if m.counted else None}
+            for m in publication.public_marginals.marginals
         ],
         "columns": public_schema(publication.layout),
         "found_with_budget": {column: list(finds) for column, finds in publication.found.items()},

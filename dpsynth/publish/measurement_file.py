@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.domain.public_schema import public_schema
@@ -54,7 +54,7 @@ def measurement_table(
     singles: Sequence[OwnAnswer],
     answers: Sequence[Measurement],
     columns: Sequence[Column],
-    grouping: Grouping,
+    compression: Compression,
 ) -> pa.Table:
     """All cells of all measurements, those of one measurement in the order of its flat array.
 
@@ -68,7 +68,7 @@ def measurement_table(
                 f"{type(answer).__name__} is no answer of this release: it can't be written as one"
             )
     by_value = {c.name: c.labels for c in columns}
-    by_group = {c.name: group_labels(c, grouping) for c in columns if c.name in grouping.groups}
+    by_group = {c.name: group_labels(c, compression) for c in columns if c.name in compression.groups}
     every = [*by_value.values(), *by_group.values()]
     starts = np.cumsum([0, *map(len, every)]).tolist()
     cells = [_Cells(start, len(labels)) for start, labels in zip(starts, every, strict=False)]
@@ -91,7 +91,9 @@ def measurement_table(
     metadata = {
         "dpsynth.format": FORMAT,
         "dpsynth.columns": json.dumps(public_schema(Layout(tuple(columns))), ensure_ascii=False),
-        "dpsynth.groups": json.dumps({c: grouping.groups[c].tolist() for c in by_group}, ensure_ascii=False),
+        "dpsynth.groups": json.dumps(
+            {c: compression.groups[c].tolist() for c in by_group}, ensure_ascii=False
+        ),
         "dpsynth.measurements": json.dumps(summary, ensure_ascii=False),
     }
     return pa.Table.from_batches(batches, _SCHEMA).replace_schema_metadata(metadata)
@@ -131,7 +133,7 @@ def write_measurements(
     singles: Sequence[OwnAnswer],
     answers: Sequence[Measurement],
     columns: Sequence[Column],
-    grouping: Grouping,
+    compression: Compression,
 ) -> None:
     """Write ``measurement_table`` as Parquet."""
-    pq.write_table(measurement_table(singles, answers, columns, grouping), path, compression="zstd")
+    pq.write_table(measurement_table(singles, answers, columns, compression), path, compression="zstd")

@@ -9,27 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 
 _NAMED = 3
 """Values that a group's label names, where it holds more than one over."""
 
 
-def group_labels(column: Column, grouping: Grouping) -> tuple[str, ...]:
+def group_labels(column: Column, compression: Compression) -> tuple[str, ...]:
     """A label for each group of a column: all of its values, or the first ones of many.
 
-    For people: two groups may look alike. ``Grouping.groups`` says what a group holds.
+    For people: two groups may look alike. ``Compression.groups`` says what a group holds.
     """
     return tuple(
         " | ".join(values)
         if len(values) <= _NAMED + 1
         else f"{' | '.join(values[:_NAMED])} | … ({len(values)} values)"
-        for values in _members(column, grouping)
+        for values in _members(column, compression)
     )
 
 
-def _members(column: Column, grouping: Grouping) -> list[list[str]]:
-    groups = grouping.groups[column.name].tolist()
+def _members(column: Column, compression: Compression) -> list[list[str]]:
+    groups = compression.groups[column.name].tolist()
     found: list[list[str]] = [[] for _ in range(max(groups) + 1)]
     for label, group in zip(column.labels, groups, strict=True):
         found[group].append(label)
@@ -53,12 +53,12 @@ class Merged:
     held: tuple[tuple[str, ...], ...]
 
 
-def merged_columns(columns: Sequence[Column], grouping: Grouping) -> tuple[Merged, ...]:
+def merged_columns(columns: Sequence[Column], compression: Compression) -> tuple[Merged, ...]:
     """The columns that have merged values, in table order."""
     found = []
     for column in columns:
-        if column.name in grouping.groups:
-            members = _members(column, grouping)
+        if column.name in compression.groups:
+            members = _members(column, compression)
             held = tuple(tuple(labels) for labels in members if len(labels) > 1)
             found.append(Merged(column.name, column.size, len(members), held))
     return tuple(found)

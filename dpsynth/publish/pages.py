@@ -117,14 +117,14 @@ def _common(publication: Publication) -> dict[str, object]:
         "not_protected": explanation.not_protected(publication),
         "found": explanation.found_in_words(publication),
         "modelled": explanation.rests_on_model(publication),
-        "merged": merged_columns(publication.columns, publication.grouping),
+        "merged": merged_columns(publication.columns, publication.compression),
         "constraints_in_words": explanation.constraints_in_words(publication),
         "merged_in_words": explanation.merged_in_words(publication),
     }
 
 
 def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:
-    uses = (publication.reused, publication.public)
+    uses = (publication.reused, publication.public_table)
     return tuple(clique for use in uses if use is not None for clique in use.cliques)
 
 
@@ -142,4 +142,6 @@ def _missing_in_words(part: Part) -> str:
     if isinstance(part, Derived):
         return f'"{part.marker}"' if part.marker else "an empty cell"
     shown = [f'"{part.markers[0]}"' if part.markers else "an empty cell"] if part.missing else []
-    return listed((*shown, *(f'"{marker}"' for marker in part.apart))) if shown or part.apart else "never"
+    return (
+        listed((*shown, *(f'"{marker}"' for marker in part.distinct))) if shown or part.distinct else "never"
+    )

@@ -1,4 +1,4 @@
-"""Figures that are known: stated in the configuration, not asked of the table.
+"""Figures that are public: stated in the configuration, not asked of the table.
 
 Invariant: a known share has no error. A known number of rows has none either; where the number of rows is
 private, counts have the error of its estimate.
@@ -12,25 +12,25 @@ from math import sqrt
 import numpy as np
 
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.public_marginals import Known
+from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.publish.estimates import LEAST_ROWS, Counts, Means, Numbers, Unbiased
 
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """Figures of known marginals; the number of rows from the answers, if it is not known."""
+    """Figures of known marginals; the number of rows from the answers, if it is not public."""
 
-    known: Known
+    public: PublicMarginals
     direct: Unbiased
 
     def _rows(self) -> tuple[float, float]:
         """The number of rows and its standard error."""
-        if self.known.rows is not None:
-            return float(self.known.rows), 0.0
+        if self.public.rows is not None:
+            return float(self.public.rows), 0.0
         return float(self.direct.marginal(())), sqrt(self.direct.cell_variance(()))
 
     def _shares(self, clique: Clique) -> Numbers:
-        shares = self.known.shares(clique)
+        shares = self.public.shares(clique)
         assert shares is not None
         return shares
 
@@ -46,16 +46,16 @@ class Stated:
         among = cells.sum(axis=1)
         weights = np.full(cells.shape, np.nan)
         np.divide(cells, among[:, None], out=weights, where=(among * rows >= LEAST_ROWS)[:, None])
-        mean, grouping = weights @ centres, weights @ half_widths
-        return Means(mean, np.where(np.isnan(mean), np.nan, 0.0), among * rows, grouping)
+        mean, compression = weights @ centres, weights @ half_widths
+        return Means(mean, np.where(np.isnan(mean), np.nan, 0.0), among * rows, compression)
 
 
-def cautions_with_known(known: Known) -> tuple[str, ...]:
+def cautions_with_public_marginals(public: PublicMarginals) -> tuple[str, ...]:
     """What known marginals mean for a reader, as sentences."""
-    if not known.marginals:
+    if not public.marginals:
         return ()
-    named = "; ".join(" with ".join(m.clique) for m in known.marginals)
-    rows = "" if known.rows is None else f" So is the number of rows, {known.rows:,}."
+    named = "; ".join(" with ".join(m.clique) for m in public.marginals)
+    rows = "" if public.rows is None else f" So is the number of rows, {public.rows:,}."
     return (
         "Some numbers were stated beforehand as public knowledge, and not asked of the private table: those "
         f"of {named}.{rows} The guarantee is not about them. Tables that are “known” repeat them, and the "

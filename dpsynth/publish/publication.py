@@ -10,17 +10,17 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Nameless
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement, OwnAnswer
-from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
+from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.slices import Slice
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.statistics import StatisticTable
-from dpsynth.rules import Way
+from dpsynth.rules import Enforcement
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class Publication:
             "bounds", "quantiles", "tree", "values" or "prefixes"; "max_rows" for the column that says
             whose a row is.
         constraints: the rules that every synthetic row obeys, and how each is kept.
-        public: what was taken from a public table; None without one.
-        known: the marginals that the config states.
+        public_table: what was taken from a public table; None without one.
+        public_marginals: the marginals that the config states.
         nameless: what became of rows that say no person: "left_out", or "together" as one person's; None
             where rows are the units.
     """
@@ -70,7 +70,7 @@ class Publication:
     synthetic: pa.Table
     singles: tuple[OwnAnswer, ...]
     answers: tuple[Measurement, ...]
-    grouping: Grouping
+    compression: Compression
     merged_below: float
     model: MarkovRandomField
     statistics: tuple[StatisticTable, ...]
@@ -84,9 +84,9 @@ class Publication:
     versions: Mapping[str, str]
     reused: Reused | None = None
     found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    constraints: tuple[Way, ...] = ()
-    public: PublicUse | None = None
-    known: Known = NOTHING_KNOWN
+    constraints: tuple[Enforcement, ...] = ()
+    public_table: PublicUse | None = None
+    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
 
     @property

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.public_marginals import NOTHING_KNOWN, Known
+from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
@@ -75,7 +75,7 @@ class StatisticTable:
             rows with a known value) and ``grouping_error`` (how far the mean can lie from
             the estimate because values inside a bin are unknown). Null where undefined.
             A measured count may be negative; the ends of a count's interval never are.
-            Last, ``basis``: "measured", "known" or "model" in every row, for whoever has only the file;
+            Last, ``basis``: "measured", "public" or "model" in every row, for whoever has only the file;
             of the latter also what it rests on beside this release's answers: "model with earlier periods".
         measured: whether it comes straight from the answers, all its columns having been
             measured together, or is known; otherwise it is the model's.
@@ -102,7 +102,7 @@ def compute_statistics(
     replicates: Sequence[Marginals],
     *,
     basis: str = "model",
-    known: Known = NOTHING_KNOWN,
+    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS,
 ) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
 
@@ -114,7 +114,7 @@ def compute_statistics(
         replicates: refits to fresh noise, which give the errors of what is the model's; none,
             and those errors are null.
         basis: what tables by the model say that they rest on.
-        known: marginals that are public.
+        public_marginals: marginals that are public.
 
     Raises:
         ConfigError: a request names an unknown column, a column twice, or the mean of a
@@ -122,7 +122,13 @@ def compute_statistics(
     """
     named = {column.name: column for column in columns}
     everything = _Tables(
-        named, direct, Measured(direct), Modelled(model, replicates), basis, known, Stated(known, direct)
+        named,
+        direct,
+        Measured(direct),
+        Modelled(model, replicates),
+        basis,
+        public_marginals,
+        Stated(public_marginals, direct),
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
@@ -141,7 +147,7 @@ class _Tables:
     measured: Source
     modelled: Source
     basis: str
-    known: Known
+    public_marginals: PublicMarginals
     stated: Source
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
@@ -150,13 +156,13 @@ class _Tables:
         return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
-        if self.known.shares(clique) is not None:
+        if self.public_marginals.shares(clique) is not None:
             return self.stated
         return self.measured if self.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.stated:
-            return "known"
+            return "public"
         return "measured" if source is self.measured else self.basis
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
@@ -192,7 +198,7 @@ class _Tables:
         found = source.means(clique, centres, half_widths)
         least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
         figures = _with_interval(found.mean, found.error, least, most)
-        figures |= {"rows": found.rows, "grouping_error": found.grouping}
+        figures |= {"rows": found.rows, "grouping_error": found.compression}
         return StatisticTable(
             name=file_name(("mean", of) if by is None else ("mean", of, "by", by), taken),
             title=f"mean of {of}" if by is None else f"{of} by {by}",

@@ -5,21 +5,21 @@ from dpsynth.rules.drawing import obeying, refuse_unobeyed
 from dpsynth.rules.grids import grids_of, zeros_of
 from dpsynth.rules.reading import rules_of
 from dpsynth.rules.rule import RuleRefused, Rules
-from dpsynth.rules.ways import Way, ways_of
+from dpsynth.rules.ways import Enforcement, enforcement_of
 from dpsynth.rules.witness import Unobeyed, Witness, witness_of
 
 __all__ = [
     "Checks",
+    "Enforcement",
     "RuleRefused",
     "Rules",
     "Unobeyed",
-    "Way",
     "Witness",
+    "enforcement_of",
     "grids_of",
     "obeying",
     "refuse_unobeyed",
     "rules_of",
-    "ways_of",
     "witness_of",
     "zeros_of",
 ]

@@ -146,7 +146,7 @@ class Checks:
         within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
         fits = np.asarray(pc.fill_null(within, True))
         if column.markers_may_be_drawn:
-            marks = pa.array([*column.markers, *column.apart], pa.string())
+            marks = pa.array([*column.markers, *column.distinct], pa.string())
             fits = fits & ~np.asarray(pc.is_in(column.codec.text(values), marks))
         return fits
 

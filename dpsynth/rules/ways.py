@@ -10,14 +10,14 @@ from dpsynth.rules.rule import Rules
 
 
 @dataclass(frozen=True)
-class Way:
+class Enforcement:
     """The enforcement of a rule: the written rule, and the way in which it is kept."""
 
     rule: str
     kept: str
 
 
-def ways_of(rules: Rules, layout: Layout) -> tuple[Way, ...]:
+def enforcement_of(rules: Rules, layout: Layout) -> tuple[Enforcement, ...]:
     """The enforcement of each rule, in the order of the config."""
     kept: dict[int, str] = {}
     for total in rules.sums.values():
@@ -34,4 +34,4 @@ def ways_of(rules: Rules, layout: Layout) -> tuple[Way, ...]:
         zeros = int(grid.zeros.sum())
         cells = f"{zeros:,} of {grid.zeros.size:,} cells of {', '.join(grid.columns)}"
         kept[condition.number] = f"by zeros of the model: {cells}; what they leave, by drawing again"
-    return tuple(Way(text, kept[number]) for number, text in enumerate(rules.written))
+    return tuple(Enforcement(text, kept[number]) for number, text in enumerate(rules.written))

@@ -60,9 +60,9 @@ def _missing(facts: Mapping) -> Declared:
     missing = facts.get("missing")
     if not isinstance(missing, dict):
         return {}
-    markers, apart = value_labels(missing.get("markers")), value_labels(missing.get("told_apart"))
-    if missing.get("has_a_place") is False:
+    markers, distinct = value_labels(missing.get("markers")), value_labels(missing.get("distinct_markers"))
+    if missing.get("modelled") is False:
         return {"missing": False}
-    if apart:
-        return {"missing": cast(Value, {"apart": apart} | ({"markers": markers} if markers else {}))}
+    if distinct:
+        return {"missing": cast(Value, {"distinct": distinct} | ({"markers": markers} if markers else {}))}
     return {"missing": cast(Value, markers)} if markers else {}

@@ -112,7 +112,7 @@ def _missing(values: Value, required: bool) -> Value:
     markers = [text for text in texts if isinstance(text, str) and text.strip()]
     if not markers:
         return True
-    return {"apart": cast(Value, markers)} if labelled and len(markers) > 1 else cast(Value, markers)
+    return {"distinct": cast(Value, markers)} if labelled and len(markers) > 1 else cast(Value, markers)
 
 
 def _listed(name: str, field: Mapping, rules: Mapping, missing: Value) -> Sketch | None:

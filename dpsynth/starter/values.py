@@ -67,7 +67,7 @@ def named_values(kind: str, values: Value, missing: Value) -> Declared:
 
 def _markers(missing: Value) -> list[Value]:
     if isinstance(missing, dict):
-        return [*_markers(missing.get("apart")), *_markers(missing.get("markers"))]
+        return [*_markers(missing.get("distinct")), *_markers(missing.get("markers"))]
     return missing if isinstance(missing, list) else [missing] if isinstance(missing, str) else []
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.plan.outline import Outlined
+from dpsynth.plan.outline import StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.candidates import most_cells
 from dpsynth.structure.rounds import SHARES, Candidate, Pick, Run, in_rounds, most_rounds
@@ -31,7 +31,7 @@ class Aim:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """The number of rounds if no price ever has to grow; mostly half of them are made.
 
         A single column leaves nothing to choose: it is measured once more.
@@ -40,7 +40,7 @@ class Aim:
         rounds = most_rounds(measure, len(sizes))
         cells = most_cells(sizes.values())
         cliques = max(rounds // 2 + len(wanted), 1)
-        return Outlined(max(rounds, 1), rounds, 0, cliques, cells, SHARES)
+        return StrategyOutline(max(rounds, 1), rounds, 0, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then one clique a round."""

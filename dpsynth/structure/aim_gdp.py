@@ -20,7 +20,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
 from dpsynth.model.factor import Array
-from dpsynth.plan.outline import Outlined
+from dpsynth.plan.outline import StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.candidates import closure, most_cells
 from dpsynth.structure.rounds import MOST_CANDIDATES, SHARES, Candidate, Run, in_rounds, most_rounds
@@ -41,14 +41,14 @@ class AimGdp:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """The rounds of ``aim``; distances of all marginals of up to three columns, then of a few a round."""
         del noise
         rounds = most_rounds(measure, len(sizes))
         first = len(closure(Workload(tuple(sizes)), MOST_CANDIDATES)) if rounds else 0
         cells = most_cells(sizes.values())
         asked, cliques = first + _FEW * rounds, max(rounds // 2 + len(wanted), 1)
-        return Outlined(max(rounds, 1), 0, asked, cliques, cells, SHARES)
+        return StrategyOutline(max(rounds, 1), 0, asked, cliques, cells, SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs, then one clique a round."""

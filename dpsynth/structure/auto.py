@@ -28,7 +28,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.model import Triangulation
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure import gain
 from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
@@ -167,12 +167,12 @@ class Auto:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """One round: choices, noisy distances of what was chosen, and all marginals at once."""
         columns = len(sizes)
         small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)
-        return Outlined(
+        return StrategyOutline(
             rounds=1,
             choices=0 if every else picked,
             errors=comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted)),

@@ -17,7 +17,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
@@ -33,7 +33,7 @@ def rare_groups(
     least: float,
     keep: Collection[str] = (),
     evidence: Sequence[Observation] = (),
-) -> Grouping:
+) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
     A value is rare if its noisy count, smoothed over its neighbours (``model.smoothing``), is below
@@ -60,7 +60,7 @@ def rare_groups(
             groups = _groups(smoothed(counts, variance), least * sqrt(variance / m.variance))
             if groups.max() + 1 < groups.size:
                 found[column] = groups
-    return Grouping(found)
+    return Compression(found)
 
 
 def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:

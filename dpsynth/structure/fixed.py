@@ -13,7 +13,7 @@ from fractions import Fraction
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model import Triangulation
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import measure_all
 from dpsynth.structure.strategy import Problem, Selection, Strategy
@@ -37,13 +37,13 @@ class Fixed:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """No questions but the cliques; the cells are those of the junction tree that a fit will find."""
         del measure, noise
         domain = Domain(sizes)
         cliques = self._cliques(domain, wanted)
         cells = Triangulation.of(domain, cliques).cells
-        return Outlined(1, 0, 0, len(cliques), cells, _SHARES)
+        return StrategyOutline(1, 0, 0, len(cliques), cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The listed cliques and the wanted pairs."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.strategy import Problem, Selection, Strategy
 
@@ -20,11 +20,11 @@ class Independent:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """No questions."""
         del wanted, measure, noise
         whole = Shares(Fraction(1), Fraction(0), Fraction(0))
-        return Outlined(0, 0, 0, 0, sum(sizes.values()), whole)
+        return StrategyOutline(0, 0, 0, 0, sum(sizes.values()), whole)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The empty selection, at no cost; wanted pairs are not measured either."""

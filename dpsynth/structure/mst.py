@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import UNASKED, measure_all
 from dpsynth.structure.candidates import penalty, whole_weights
@@ -53,7 +53,7 @@ class MaximumSpanningTree:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """A choice for each edge of the tree that is not wanted."""
         del measure, noise
         descending = sorted(sizes.values(), reverse=True)
@@ -61,7 +61,7 @@ class MaximumSpanningTree:
         # A tree of edges to the largest column has the most cells.
         cells = max(descending[0] * sum(descending[1:]), sum(descending))
         chosen = edges - len(wanted)
-        return Outlined(1, max(chosen, 0), 0, max(edges, 1), cells, _SHARES)
+        return StrategyOutline(1, max(chosen, 0), 0, max(edges, 1), cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """Lines 3 to 9: the edges of the tree, measured together."""

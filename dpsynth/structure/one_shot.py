@@ -32,7 +32,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.noises import LAPLACE, noise_named
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.workload import Workload
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import burden, importance, measure_all
 from dpsynth.structure.candidates import closure, most_cells, penalty, whole_weights
@@ -54,16 +54,16 @@ class OneShot:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """One question about all distances, or some choices; about as many cliques as choices."""
         del measure
         columns, most = len(sizes), most_cells(sizes.values())
         cliques = len(wanted) + _CHOICES_A_COLUMN * columns
         if noise_named(noise).by_l2:
             asked = _asked(Workload(tuple(sizes)))
-            return Outlined(1, 0, len(asked), cliques, most, _SHARES)
+            return StrategyOutline(1, 0, len(asked), cliques, most, _SHARES)
         choices = min(_CHOICES_A_COLUMN * columns, comb(columns, 2))
-        return Outlined(1, choices, 0, cliques, most, _SHARES)
+        return StrategyOutline(1, choices, 0, cliques, most, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The wanted pairs and the marginals that pay, measured together."""

@@ -23,7 +23,7 @@ from math import comb, prod
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure.allocation import importance, measure_all
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
@@ -88,13 +88,13 @@ class PrivBayes:
 
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
-    ) -> Outlined:
+    ) -> StrategyOutline:
         """A choice for each column but the first; each family is measured twice."""
         del measure, noise
         children = len(sizes) - 1
         cliques = max(2 * children + len(wanted), 1)
         cells = most_cells(sizes.values())
-        return Outlined(children + 1, children, 0, cliques, cells, _SHARES)
+        return StrategyOutline(children + 1, children, 0, cliques, cells, _SHARES)
 
     def select(self, door: Door, problem: Problem) -> Selection:
         """The families, measured one by one, then the wanted pairs and all families together."""

@@ -31,7 +31,7 @@ _MEASURED_A_COLUMN = Fraction(5, 2)
 """Approximate number of pairs that a strategy measures for each column."""
 
 
-def trusted(
+def with_public_relations(
     door: Door, problem: Problem, start: Fit, public: Sequence[Observation]
 ) -> tuple[Problem, tuple[Observation, ...]]:
     """The problem with the public table's evidence if it passes the test, and the evidence that is used.

@@ -52,7 +52,7 @@ def test_lapses_left_out_would_be_below_the_truth() -> None:
         {LaplaceEvent(5.0, 1): 110, GaussianEvent(12.0, 1): 110}, float(DELTA), 1 - (1 - 9e-9) ** 110
     )
     assert sound["pld"] >= truth * (1 - 1e-9)
-    forgotten = [Composed(replace(r.cost, lapse=NONE), r.events) for r in releases]
+    forgotten = [Composed(replace(r.cost, approximate_delta=NONE), r.events) for r in releases]
     found = epsilons(forgotten)
     assert found["pld"] is not None and found["pld"] < truth
 

@@ -61,6 +61,6 @@ def test_what_events_leave_of_the_delta_set_apart_for_them_makes_nothing_better(
         assert 0 < naming[0].delta < apart
         left = BUDGET - GDP.cost(naming[0])
         stated.append(compose([*naming, gaussian_within(left, 1, GDP)], GDP, DELTA, NEAR, apart))
-    assert {g.lapse for g in stated} == {float(apart)}
+    assert {g.approximate_delta for g in stated} == {float(apart)}
     assert max(g.epsilon for g in stated) == pytest.approx(min(g.epsilon for g in stated), rel=1e-12)
     assert compose([], PURE, DELTA, NEAR, apart).delta == float(apart)

@@ -150,10 +150,10 @@ def told_of(events: tuple[RecordedEvent, ...], measure: Measure, delta: Fraction
 def understated(events: Sequence[RecordedEvent], laws: Laws, measure: Measure) -> int:
     """How often, over some deltas, what events add up to is less than the exact laws show."""
     p, q = laws
-    lapse = float(sum(e.delta for e in events))
+    approximate_delta = float(sum(e.delta for e in events))
     found = 0
     for factor in (1.01, 1.5, 4.0, 100.0):
-        delta = min(lapse * factor, 0.5)
+        delta = min(approximate_delta * factor, 0.5)
         amount = told_of(tuple(events), measure, Fraction(delta))
         growth, allowed = exp(float(amount.epsilon)), float(amount.delta) * (1 + 1e-9) + 1e-15
         found += any(float(np.maximum(0, a - growth * b).sum()) > allowed for a, b in ((p, q), (q, p)))
@@ -292,10 +292,12 @@ def test_the_guarantee_states_the_delta_asked_for_and_the_part_of_it_for_lapses(
     sought = selection_within(Fraction(1, 100), delta / 2, ZCDP, 1)
     plain = [GaussianEvent(20.0, 1), LaplaceEvent(30.0, 1)]
     found = compose([*plain, sought], ZCDP, delta, NEAR)
-    assert found.delta == 1e-6 and found.lapse == float(sought.delta) and found.accountant == "zcdp"
+    assert (
+        found.delta == 1e-6 and found.approximate_delta == float(sought.delta) and found.accountant == "zcdp"
+    )
     same = LaplaceEvent(1 / sought.epsilon0, 1)
     bare = compose([*plain, same], ZCDP, delta, NEAR)
-    assert bare.lapse == 0.0 and bare.epsilon < found.epsilon
+    assert bare.approximate_delta == 0.0 and bare.epsilon < found.epsilon
     assert compose([*plain, same], ZCDP, delta - sought.delta, NEAR).epsilon == pytest.approx(
         found.epsilon, rel=1e-12
     )
@@ -305,7 +307,9 @@ def test_pure_accounting_adds_up_epsilon_and_the_lapses() -> None:
     events = [selection_within(Fraction(1, 2), Fraction(1, 10**7), PURE, 3)] * 2
     for delta in (None, Fraction(2, 10**7)):
         found = compose(events, PURE, delta, NEAR)
-        assert found.epsilon == pytest.approx(1.0) and found.delta == found.lapse == pytest.approx(2e-7)
+        assert found.epsilon == pytest.approx(
+            1.0
+        ) and found.delta == found.approximate_delta == pytest.approx(2e-7)
         assert found.rho is None and found.accountant == "sequential"
     assert found.delta <= 2e-7
     assert compose([LaplaceEvent(1.0, 1)], PURE, Fraction(1, 10**7), NEAR).delta == 0.0
@@ -314,18 +318,20 @@ def test_pure_accounting_adds_up_epsilon_and_the_lapses() -> None:
 @pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
 def test_what_a_release_spends_is_within_what_it_planned(measure: Measure) -> None:
     delta, epsilon = Fraction(1, 10**6), Fraction(1)
-    lapse = delta if measure == PURE else delta / 2
+    approximate_delta = delta if measure == PURE else delta / 2
     budget = {PURE: Fraction(1), ZCDP: Fraction(1, 50), GDP: Fraction(1, 50)}[measure]
-    parts = [selection_within(budget / 7, lapse / 3, measure, p) for p in (1, 3, 11)]
+    parts = [selection_within(budget / 7, approximate_delta / 3, measure, p) for p in (1, 3, 11)]
     if measure != PURE:
-        parts[0:1] = [threshold_within(budget / 7, lapse / 3, measure, 2)]  # type: ignore[list-item]
-    whole = planned(measure, "laplace", budget, Amount(epsilon, delta), lapse)
+        parts[0:1] = [threshold_within(budget / 7, approximate_delta / 3, measure, 2)]  # type: ignore[list-item]
+    whole = planned(measure, "laplace", budget, Amount(epsilon, delta), approximate_delta)
     now = spent(parts, amount_of(parts, measure, delta))
-    assert now.lapse == sum(e.delta for e in parts) and now.lapse <= lapse
+    assert now.approximate_delta == sum(e.delta for e in parts) and now.approximate_delta <= approximate_delta
     assert now.within(replace(whole, amount=Amount(Fraction(10), delta)))
     assert now.pure == (measure == PURE)
     wide = Amount(Fraction(10), delta)
-    assert not replace(now, amount=wide, lapse=delta).within(replace(whole, amount=wide, lapse=delta / 2))
+    assert not replace(now, amount=wide, approximate_delta=delta).within(
+        replace(whole, amount=wide, approximate_delta=delta / 2)
+    )
 
 
 def test_a_lapse_beyond_its_delta_is_no_cost() -> None:

@@ -295,11 +295,11 @@ def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> N
 
 def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) -> None:
     here.months.release(0)
-    here.months.lapse = "5e-10"
-    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --lapses 0\.5 --reason WHY"):
+    here.months.approximate_delta = "5e-10"
+    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --approximate-share 0\.5 --reason WHY"):
         here.months.reserve(1)
     assert "for finding values" not in here.call("show").out
-    changed = here.call("cap", "visits", "--lapses", "0.1", "--reason", "agreed")
+    changed = here.call("cap", "visits", "--approximate-share", "0.1", "--reason", "agreed")
     assert changed.code == 0
     assert "was ε = 4, δ = 1e-6 and is ε = 4, δ = 1e-6 (0.1 of δ for finding values)" in changed.out
     here.months.reserve(1)
@@ -308,12 +308,12 @@ def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) 
     assert "δ = 1e-6 (0.1 of δ for finding values) (agreed)" in shown
     (told,) = json.loads(here.call("show", "--json").out)
     assert (
-        told["cap"]["lapses"] == told["caps"][1]["lapses"] == pytest.approx(0.1)
-        and told["caps"][0]["lapses"] == 0
+        told["cap"]["approximate_share"] == told["caps"][1]["approximate_share"] == pytest.approx(0.1)
+        and told["caps"][0]["approximate_share"] == 0
     )
-    assert [release["lapse"] for release in told["releases"]] == [0.0, 5e-10]
+    assert [release["approximate_delta"] for release in told["releases"]] == [0.0, 5e-10]
     for month in range(2, 4):
-        here.months.delta, here.months.lapse = "1e-7", "4.9e-8"
+        here.months.delta, here.months.approximate_delta = "1e-7", "4.9e-8"
         here.months.reserve(month)
     assert "of the δ for finding values it takes 4.9e-8, and 1.5e-9 is left." in here.call("show").out
     assert here.call("report").code == 0
@@ -337,7 +337,7 @@ def test_a_cap_below_what_is_counted_is_allowed_and_refuses_every_release(here: 
         (("--epsilon", "-1", "--reason", "x"), "--epsilon"),
         (("--epsilon", "inf", "--reason", "x"), "--epsilon"),
         (("--delta", "1", "--reason", "x"), "--delta"),
-        (("--lapses", "1", "--reason", "x"), "--lapses"),
+        (("--approximate-share", "1", "--reason", "x"), "--approximate-share"),
         (("--delta", "nan", "--reason", "x"), "--delta"),
         (("--epsilon", "5", "--reason", "  "), "--reason"),
         (("--epsilon", "5", "--reason", "\x1b[31m"), "--reason"),

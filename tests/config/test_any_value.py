@@ -44,8 +44,8 @@ WHOLE = {
     "period": {"column": "visited", "every": "month", "composition": "parallel"},
     "schedule": {"cron": "0 3 1 * *", "timezone": "Europe/Paris"},
     "reuse": {"same_period": True, "earlier_periods": True},
-    "public": {"path": "public.parquet", "format": "parquet"},
-    "known": [
+    "public_table": {"path": "public.parquet", "format": "parquet"},
+    "public_marginals": [
         {"columns": ["b"], "counts": {"n": 3, "y": 4}},
         {"columns": ["c"], "shares": {"a": 1, "b": 2, "c": 3}},
     ],
@@ -57,7 +57,7 @@ TYPES = {
     "columns": {
         "i": {"type": "integer", "min": 0, "max": 9},
         "c": {"type": "category", "values": ["a", "b"]},
-        "o": {"type": "ordered", "values": [1, 2], "missing": {"apart": ["x"], "markers": ["y"]}},
+        "o": {"type": "ordered", "values": [1, 2], "missing": {"distinct": ["x"], "markers": ["y"]}},
         "d": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "week", "format": "%d.%m.%Y"},
         "dt": {"type": "datetime", "min": "2020-01-01", "max": "2020-02-01T12:00", "missing": False,
                "default": "2020-01-05"},

@@ -97,8 +97,8 @@ def test_unusable_cells_become_the_default_whatever_the_format(load_column, decl
 
 
 def test_markers_told_apart_are_declared_once_and_have_places(load_column):
-    column = load_column("{type: integer, min: 0, max: 3, missing: {apart: [refused, -9], markers: '?'}}")
-    assert (column.missing, column.apart, column.markers) == (True, ("refused", "-9"), ("?",))
+    column = load_column("{type: integer, min: 0, max: 3, missing: {distinct: [refused, -9], markers: '?'}}")
+    assert (column.missing, column.distinct, column.markers) == (True, ("refused", "-9"), ("?",))
     assert encoded(column, "?", "refused", "-9", "") == [4, 5, 6, 4]
 
 
@@ -157,24 +157,24 @@ REFUSED = [
     ("{type: ordered, values: [a, b], other: c}", "columns.x.other is not a known key"),
     ("{type: ordered, values: [a, a]}", "columns.x.values[1] repeats the category 'a'"),
     (
-        "{type: category, values: [a, '?'], missing: {apart: ['?']}}",
+        "{type: category, values: [a, '?'], missing: {distinct: ['?']}}",
         "lists '?', which is also a marker of missing",
     ),
     (
-        "{type: category, values: [a, '(missing: ?)'], missing: {apart: ['?']}}",
+        "{type: category, values: [a, '(missing: ?)'], missing: {distinct: ['?']}}",
         "must not be '(missing: ?)', which lab",
     ),
-    ("{type: boolean, missing: {apart: []}}", "columns.x.missing.apart is missing; list the texts"),
+    ("{type: boolean, missing: {distinct: []}}", "columns.x.missing.distinct is missing; list the texts"),
     (
         "{type: boolean, missing: {aparts: [a]}}",
-        "columns.x.missing.aparts is not a known key (did you mean 'apart'?)",
+        "columns.x.missing.aparts is not a known key (did you mean 'distinct'?)",
     ),
     (
-        "{type: boolean, missing: {apart: [a], markers: [a]}}",
-        "columns.x.missing.apart[0] lists 'a', which is also amo",
+        "{type: boolean, missing: {distinct: [a], markers: [a]}}",
+        "columns.x.missing.distinct[0] lists 'a', which is also amo",
     ),
-    ("{type: boolean, missing: {apart: [a, a]}}", "columns.x.missing.apart[1] lists 'a' twice"),
-    ("{type: boolean, missing: {apart: ['']}}", "columns.x.missing.apart[0] lists the empty text"),
+    ("{type: boolean, missing: {distinct: [a, a]}}", "columns.x.missing.distinct[1] lists 'a' twice"),
+    ("{type: boolean, missing: {distinct: ['']}}", "columns.x.missing.distinct[0] lists the empty text"),
     (DIGIT + "{thousands: .}}", "x.format.thousands must differ from the decimal sign"),
     (DIGIT + "{thousands: ',', width: 3}}", "x.format.width can't be combined with th"),
     (DIGIT + "{prefix: '='}}", "columns.x.format.prefix must not hold digits, nor any"),
@@ -248,7 +248,8 @@ def test_what_is_not_read_changes_no_question_and_so_no_fingerprint():
     more = spec_of(id={"type": "identifier"}, age=AGE, older={"type": "derived", "formula": "age + 1"})
     assert compiled(plain).fingerprint == compiled(more).fingerprint
     assert (
-        compiled(plain).fingerprint != compiled(spec_of(age={**AGE, "missing": {"apart": ["?"]}})).fingerprint
+        compiled(plain).fingerprint
+        != compiled(spec_of(age={**AGE, "missing": {"distinct": ["?"]}})).fingerprint
     )
 
 
@@ -280,7 +281,7 @@ def test_the_persons_column_may_be_an_identifier_without_a_word(load_with):
 
 def test_a_name_that_markers_told_apart_need_is_refused():
     with pytest.raises(ConfigError, match=r"tells the missing cells of 'age' apart; rename it"):
-        spec_of(**{"age": {**AGE, "missing": {"apart": ["?"]}}, "age (missing)": {"type": "boolean"}})
+        spec_of(**{"age": {**AGE, "missing": {"distinct": ["?"]}}, "age (missing)": {"type": "boolean"}})
 
 
 def test_the_public_schema_says_what_each_type_needs_to_be_read():

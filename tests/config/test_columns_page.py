@@ -114,5 +114,7 @@ def test_cells_are_read_and_written_as_the_page_says(name, cell, written):
     (column,) = (part for part in layout_of({name: EXAMPLES[name]}).parts if part.name == name)
     assert isinstance(column, Column)
     codes = column.encode(pa.array([cell])).repeat(20)
-    texts = column.text(column.decode(codes, np.random.default_rng(1)), column.apart_texts(codes)).to_pylist()
+    texts = column.text(
+        column.decode(codes, np.random.default_rng(1)), column.distinct_texts(codes)
+    ).to_pylist()
     assert all(re.fullmatch(written, text) for text in texts), texts

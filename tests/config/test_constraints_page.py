@@ -10,7 +10,7 @@ from dpsynth.config import compiled, from_mapping
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle.forecast import forecast
-from dpsynth.rules import drawing, ways_of
+from dpsynth.rules import drawing, enforcement_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "constraints.md").read_text(encoding="utf-8")
@@ -43,7 +43,9 @@ def spec_of(*rules, columns=EXAMPLE["columns"]):
 
 def test_the_example_is_kept_as_the_page_says(tmp_path):
     spec = spec_of(*EXAMPLE["constraints"])
-    told = [f"  {way.rule}: {way.kept}." for way in ways_of(compiled(spec).rules, compiled(spec).layout)]
+    told = [
+        f"  {way.rule}: {way.kept}." for way in enforcement_of(compiled(spec).rules, compiled(spec).layout)
+    ]
     assert "\n".join(told) in PAGE
     facts = forecast(spec.model_copy(update={"ledger": spec.ledger.model_copy(
         update={"url": f"sqlite:///{tmp_path}/ledger.db"})}))  # fmt: skip

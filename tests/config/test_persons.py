@@ -11,7 +11,7 @@ from dpsynth.accounting.scales import gaussian_within, laplace_within
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 from dpsynth.plan.occasion import Occasion
-from dpsynth.plan.plan import ROWS_SHARE, Found, make_plan
+from dpsynth.plan.plan import BOUND_SHARE, Found, make_plan
 from dpsynth.plan.reservation import reservation_of
 from dpsynth.structure import strategy_of
 
@@ -32,9 +32,9 @@ def load_unit(load_with):
 
 def test_what_is_left_out_has_a_default(load_unit):
     given = load_unit("{column: id, max_rows: 4}").privacy
-    assert (given.unit.bound, given.unit.missing, given.rows_sought) == (4, "left_out", False)
+    assert (given.unit.bound, given.unit.missing, given.max_rows_private) == (4, "left_out", False)
     sought = load_unit("{column: id, max_rows: private}").privacy
-    assert (sought.unit.bound, sought.unit.at_most, sought.rows_sought) == (20, None, True)
+    assert (sought.unit.bound, sought.unit.at_most, sought.max_rows_private) == (20, None, True)
     assert load_unit("{column: id, max_rows: private, at_most: 50}").privacy.unit.bound == 50
 
 
@@ -90,15 +90,15 @@ def test_the_question_costs_what_the_plan_says_and_the_rest_is_for_the_answers(l
     spec = load_with(replace=(text, f"privacy: {{{unit}{'' if delta is None else f', delta: {delta}'}}}"))
     plan = make_plan(compiled(spec), AUTO)
     first, *others = plan.steps
-    assert plan.rows_price == plan.budget * ROWS_SHARE and not plan.searches
+    assert plan.bound_price == plan.budget * BOUND_SHARE and not plan.searches
     assert (first.step, first.questions) == ("domain: max_rows", 1)
     moved = 2 if relation == "replace_one" else 1
     if delta is None:
-        assert first.scale == laplace_within(plan.rows_price, PURE, moved).scale
+        assert first.scale == laplace_within(plan.bound_price, PURE, moved).scale
     else:
-        assert first.scale == gaussian_within(plan.rows_price, moved, plan.measure).sigma
+        assert first.scale == gaussian_within(plan.bound_price, moved, plan.measure).sigma
     assert sum(step.share for step in plan.steps) == pytest.approx(1)
-    assert plan.to_json()["most_rows_sought"] == float(ROWS_SHARE)
+    assert plan.to_json()["contribution_bound_share"] == float(BOUND_SHARE)
     assert plan.neighbours.max_rows == 9 and len(others) >= 2
 
 
@@ -107,7 +107,7 @@ def test_the_plan_made_again_has_the_same_budget_and_the_noise_of_the_bound_that
     plan = make_plan(compiled(spec), AUTO)
     bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=2))
     again = make_plan(compiled(spec), AUTO, Found(bounded, compiled(spec).columns))
-    assert (again.budget, again.measure, again.rows_price) == (plan.budget, plan.measure, plan.rows_price)
+    assert (again.budget, again.measure, again.bound_price) == (plan.budget, plan.measure, plan.bound_price)
     assert again.neighbours.max_rows == 2
     for step in ("one_way", "marginals"):
         before, after = (next(s for s in p.steps if s.step == step) for p in (plan, again))
@@ -118,9 +118,9 @@ def test_beside_searches_of_columns_it_has_a_part_of_the_share(load_with):
     found = "  pay: {type: number, bounds: private, bins: 8, decimals: 0}\n"
     unit = (EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: private}}")
     plan = make_plan(compiled(load_with(found, replace=unit)), AUTO)
-    prices = [plan.rows_price, *(search.price for search in plan.searches)]
+    prices = [plan.bound_price, *(search.price for search in plan.searches)]
     assert sum(prices) == plan.budget * plan.shares.domain and min(prices) > 0
-    assert plan.shares.domain > ROWS_SHARE
+    assert plan.shares.domain > BOUND_SHARE
 
 
 def test_the_ledger_is_told_of_the_most_rows_whatever_comes_out(load_unit):

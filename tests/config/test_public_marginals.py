@@ -8,7 +8,7 @@ import pytest
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
 
-SEX = "known: [{columns: [sex], counts: {F: 40, M: 60}}]\n"
+SEX = "public_marginals: [{columns: [sex], counts: {F: 40, M: 60}}]\n"
 
 
 def numbers(spec):
@@ -18,13 +18,13 @@ def numbers(spec):
 
 def test_counts_are_by_place_and_what_is_missing_has_none_unless_listed(load_with):
     assert numbers(load_with(SEX)) == {("sex",): [40, 60, 0]}
-    more = load_with("known: [{columns: [sex], counts: {F: 40, M: 60, '(missing)': 3}}]\n")
+    more = load_with("public_marginals: [{columns: [sex], counts: {F: 40, M: 60, '(missing)': 3}}]\n")
     assert numbers(more) == {("sex",): [40, 60, 3]}
 
 
 def test_numbers_fall_into_the_bins_that_hold_them(load_with):
     ages = ", ".join(f"{age}: {age}" for age in range(111))
-    spec = load_with(f"known: [{{columns: [age], counts: {{{ages}}}}}]\n")
+    spec = load_with(f"public_marginals: [{{columns: [age], counts: {{{ages}}}}}]\n")
     (found,) = numbers(spec).values()
     assert sum(found) == sum(range(111)) and found[-1] == 0
     labels = compiled(spec).columns[0].codec.labels
@@ -37,14 +37,14 @@ def test_a_file_has_cells_of_several_columns_in_any_order(load_with, tmp_path, o
     lines = [{"sex": s, "member": m, "count": n} for (s, m), n in cells.items()]
     text = "\n".join([",".join(order), *(",".join(str(line[c]) for c in order) for line in lines)])
     (tmp_path / "totals.csv").write_text("\ufeff" + text, encoding="utf-8")
-    spec = load_with(f"known: [{{columns: [sex, member], file: {tmp_path / 'totals.csv'}}}]\n")
+    spec = load_with(f"public_marginals: [{{columns: [sex, member], file: {tmp_path / 'totals.csv'}}}]\n")
     (found,) = numbers(spec).values()
     assert np.array_equal(np.array(found)[:2, :2], [[6, 5], [0, 7]])
 
 
 def test_the_fingerprint_tells_other_totals_apart(load_with, tmp_path):
     path = tmp_path / "totals.csv"
-    added = f"known: [{{columns: [sex], file: {path}}}]\n"
+    added = f"public_marginals: [{{columns: [sex], file: {path}}}]\n"
     prints = {compiled(load_with()).fingerprint, compiled(load_with(SEX)).fingerprint}
     for text in ("sex,count\nF,1\nM,2\n", "sex,count\nF,1\nM,3\n", "sex,share\nF,1\nM,3\n"):
         path.write_text(text)
@@ -65,25 +65,40 @@ def test_what_is_known_is_not_asked_and_leaves_its_part_to_the_others(load_with)
 @pytest.mark.parametrize(
     ("added", "words"),
     [
-        ("known: [{columns: [sex]}]", "known[0] must have one of counts, shares and file"),
-        ("known: [{columns: [sex], counts: {F: 1, M: 2}, shares: {F: 1, M: 2}}]", "must have one of"),
-        ("known: [{columns: [sex, member], counts: {F: 1, M: 2}}]", "list the cells of several in a file"),
-        ("known: [{columns: [sexx], counts: {F: 1, M: 2}}]", "names 'sexx', which is not among columns"),
-        ("known: [{columns: [sex], counts: {F: 1, N: 2, M: 1}}]", "names 'N', which is no value of 'sex'"),
-        ("known: [{columns: [sex], counts: {F: 1}}]", "says nothing of 'M'; list it, with 0"),
-        ("known: [{columns: [sex], counts: {F: 0, M: 0}}]", "must have a number above 0"),
-        ("known: [{columns: [sex], counts: {F: 1.5, M: 2}}]", "must be whole numbers"),
-        ("known: [{columns: [sex], counts: {F: -1, M: 2}}]", "must be a number of at least 0"),
-        ("known: [{columns: [sex, sex], shares: {F: 1, M: 2}}]", "repeats 'sex'"),
-        ("known: [{columns: [sex], file: nowhere.csv}]", "can't be opened: nowhere.csv"),
         (
-            "known: [{columns: [sex], counts: {F: 1, M: 2}}, "
-            "{columns: [member], counts: {true: 1, false: 3}}]",
-            "adds up to 4 rows, and known[0] to 3",
+            "public_marginals: [{columns: [sex]}]",
+            "public_marginals[0] must have one of counts, shares and file",
         ),
         (
-            "known: [{columns: [sex], counts: {F: 1, M: 2}}, {columns: [sex], shares: {F: 1, M: 1}}]",
-            "contradicts known[0]",
+            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}, shares: {F: 1, M: 2}}]",
+            "must have one of",
+        ),
+        (
+            "public_marginals: [{columns: [sex, member], counts: {F: 1, M: 2}}]",
+            "list the cells of several in a file",
+        ),
+        (
+            "public_marginals: [{columns: [sexx], counts: {F: 1, M: 2}}]",
+            "names 'sexx', which is not among columns",
+        ),
+        (
+            "public_marginals: [{columns: [sex], counts: {F: 1, N: 2, M: 1}}]",
+            "names 'N', which is no value of 'sex'",
+        ),
+        ("public_marginals: [{columns: [sex], counts: {F: 1}}]", "says nothing of 'M'; list it, with 0"),
+        ("public_marginals: [{columns: [sex], counts: {F: 0, M: 0}}]", "must have a number above 0"),
+        ("public_marginals: [{columns: [sex], counts: {F: 1.5, M: 2}}]", "must be whole numbers"),
+        ("public_marginals: [{columns: [sex], counts: {F: -1, M: 2}}]", "must be a number of at least 0"),
+        ("public_marginals: [{columns: [sex, sex], shares: {F: 1, M: 2}}]", "repeats 'sex'"),
+        ("public_marginals: [{columns: [sex], file: nowhere.csv}]", "can't be opened: nowhere.csv"),
+        (
+            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, "
+            "{columns: [member], counts: {true: 1, false: 3}}]",
+            "adds up to 4 rows, and public_marginals[0] to 3",
+        ),
+        (
+            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, {columns: [sex], shares: {F: 1, M: 1}}]",
+            "contradicts public_marginals[0]",
         ),
     ],
 )
@@ -112,7 +127,7 @@ def test_a_file_that_is_no_table_of_totals_is_refused(load_with, tmp_path, text,
     path = tmp_path / "totals.csv"
     path.write_text(text)
     with pytest.raises(ConfigError) as refused:
-        load_with(f"known: [{{columns: [sex], file: {path}}}]\n")
+        load_with(f"public_marginals: [{{columns: [sex], file: {path}}}]\n")
     assert words in str(refused.value)
 
 
@@ -127,6 +142,6 @@ def test_with_all_columns_known_there_must_be_something_to_choose(load_with):
         f"{{columns: [{c}], shares: {{{', '.join(f'{v}: 1' for v in values)}}}}}"
         for c, values in listed.items()
     )
-    load_with(f"known: [{known}]\n")
+    load_with(f"public_marginals: [{known}]\n")
     with pytest.raises(ConfigError, match="nothing to ask"):
-        load_with(f"known: [{known}]\nstructure: independent\n")
+        load_with(f"public_marginals: [{known}]\nstructure: independent\n")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpsynth.curator import marginals
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from tests.examples import examples
 
@@ -112,9 +112,9 @@ def test_which_passes_are_made_does_not_depend_on_what_rows_hold(monkeypatch):
 def test_two_codings_of_the_same_rows_share_what_both_can_use_and_nothing_else(monkeypatch):
     table, store = random_table(5, 300), Store()
     size = table.domain.sizes["b"]
-    grouping = Grouping({"b": np.minimum(np.arange(size), 1)})
+    compression = Compression({"b": np.minimum(np.arange(size), 1)})
     fine = ExactCounts(table, store)
-    coarse = ExactCounts(table.recoded(grouping), store, frozenset("b"), grouping.digest)
+    coarse = ExactCounts(table.recoded(compression), store, frozenset("b"), compression.digest)
     for clique in (("a", "c"), ("a", "b"), ("b",), ()):
         fine.of(clique)
     passes = watched(monkeypatch)

@@ -31,7 +31,7 @@ from dpsynth.curator.journal import LOST
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.codec import INVALID
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.number_texts import NumberFormat
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
@@ -48,7 +48,7 @@ CITY = Column(
     "city",
     CategoryCodec(("A",), "else"),
     markers=("NA",),
-    apart=("refused",),
+    distinct=("refused",),
     search=ValueSearch((), 9, "else"),
 )
 ZIP = Column("zip", TextCodec(r"\d{3}", ("1",)), False, search=PrefixSearch(r"\d{3}", (1, 2), 9))
@@ -57,7 +57,7 @@ FOUND = [
     Column("zip", TextCodec(r"\d{3}", ("1", "20", "21")), False, fallback=1),
     WELL,
     Column("pay", NumericCodec((-5.0, 0.0, 2.5, 900.0), 1, False, DOLLARS), markers=("none",)),
-    Column("city", CategoryCodec(("A", "B", "3"), "else"), markers=("NA",), apart=("refused",)),
+    Column("city", CategoryCodec(("A", "B", "3"), "else"), markers=("NA",), distinct=("refused",)),
 ]
 CELLS = {
     "pay": ["$1,234.5", "7", " -3.5", "", "none", "$0", "1e999", "99", None, "x" * 500, "0"],
@@ -363,7 +363,7 @@ def test_columns_are_asked_about_as_long_as_their_texts_are_kept():
         door.medians(CITY, np.arange(3.0), [(0, 3)], Fraction(1))
     with pytest.raises(ValueError, match="still to be found"):
         door.coded((PAY, WELL))
-    grouped = coded.grouped(Grouping({"city": np.zeros(FOUND[3].size, dtype=int)}))
+    grouped = coded.grouped(Compression({"city": np.zeros(FOUND[3].size, dtype=int)}))
     with pytest.raises(ValueError, match="before they are grouped"):
         grouped.coded(FOUND)
     assert not notes.entries

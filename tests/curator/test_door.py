@@ -15,7 +15,7 @@ from dpsynth.curator import Curator, Entry, Journal, Terms, noise
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.scores import FARTHEST
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from tests.examples import examples
@@ -53,14 +53,14 @@ class Losing:
         return sum((measure.cost(e.event) for e in self.entries), Fraction(0))
 
 
-FEWER = Grouping({"a": np.array([0, 1, 1])})
+FEWER = Compression({"a": np.array([0, 1, 1])})
 
 
 class Flat:
     """Estimates that are zero everywhere."""
 
-    def __init__(self, grouping=None):
-        self.domain = grouping.coarse(DOMAIN) if grouping else DOMAIN
+    def __init__(self, compression=None):
+        self.domain = compression.coarse(DOMAIN) if compression else DOMAIN
 
     def marginal(self, clique):
         return np.zeros(self.domain.shape(clique))
@@ -500,23 +500,27 @@ def test_a_door_on_groups_counts_groups_and_pays_from_the_same_budget():
 
 def test_a_door_is_grouped_once():
     with pytest.raises(ValueError, match="grouped again"):
-        opened(Losing(), 1)[0].grouped(FEWER).grouped(Grouping({}))
+        opened(Losing(), 1)[0].grouped(FEWER).grouped(Compression({}))
 
 
 def test_a_replay_with_other_groups_is_refused(tmp_path):
-    def asked(grouping):
+    def asked(compression):
         journal = (
             Journal.open(tmp_path / "j") if (tmp_path / "j").exists() else Journal.create(tmp_path / "j", {})
         )
         try:
             door = opened(journal, 2)[0]
-            return (door.grouped(grouping) if grouping else door).marginals([("b",)], Fraction(1))[0].values
+            return (
+                (door.grouped(compression) if compression else door)
+                .marginals([("b",)], Fraction(1))[0]
+                .values
+            )
         finally:
             journal.close()
 
     before = asked(FEWER).tolist()
     assert asked(FEWER).tolist() == before
-    for other in (Grouping({"a": np.array([0, 0, 1])}), Grouping({}), None):
+    for other in (Compression({"a": np.array([0, 0, 1])}), Compression({}), None):
         with pytest.raises(DpsynthError, match="another question"):
             asked(other)
 

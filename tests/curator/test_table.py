@@ -12,7 +12,7 @@ from dpsynth.curator import table as table_module
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.numeric_codec import NumericCodec
 
@@ -122,7 +122,7 @@ def test_codes_of_wide_domains_are_not_cut_to_a_byte():
 def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
     table = random_table(7, 400)
     groups = {"wide": np.arange(300) % 7, "c": np.arange(table.domain.sizes["c"]) // 2}
-    coarse = table.recoded(Grouping(groups))
+    coarse = table.recoded(Compression(groups))
     assert coarse.rows == table.rows and list(coarse.domain.sizes) == list(table.domain.sizes)
     assert coarse.codes["wide"].dtype == np.uint8 and coarse.codes["a"] is table.codes["a"]
     for clique in (("wide",), ("a", "wide"), ("c", "b", "wide"), ("a", "b"), ()):
@@ -137,4 +137,4 @@ def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
 
 def test_a_grouping_of_another_table_is_refused():
     with pytest.raises(ValueError, match="other cells"):
-        random_table(8, 5).recoded(Grouping({"wide": np.zeros(299, dtype=int)}))
+        random_table(8, 5).recoded(Compression({"wide": np.zeros(299, dtype=int)}))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.config import compiled, from_mapping
-from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
+from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.measurement import mean_absolute_error
 from dpsynth.plan.plan import make_plan
@@ -35,7 +35,7 @@ def test_one_row_more_is_used_as_long_as_more_persons_have_it_than_it_adds_noise
         sum(max(j - k, 0) * n for j, n in enumerate(units.tolist(), 1)) + k * noise
         for k in range(1, len(units) + 1)
     ]
-    found = most_rows(units, noise)
+    found = contribution_bound(units, noise)
     assert expected[found - 1] == pytest.approx(min(expected))
     if (units >= 0).all():
         with_more = [units[k:].sum() for k in range(len(units))]
@@ -44,8 +44,8 @@ def test_one_row_more_is_used_as_long_as_more_persons_have_it_than_it_adds_noise
 
 
 def test_without_noise_all_rows_are_used_and_with_endless_noise_one():
-    assert most_rows(by_rows(RANDHIE), 0.0) == 5
-    assert most_rows(by_rows(RANDHIE), 1e9) == 1
+    assert contribution_bound(by_rows(RANDHIE), 0.0) == 5
+    assert contribution_bound(by_rows(RANDHIE), 1e9) == 1
 
 
 def realised(rows: np.ndarray, k: int, cells: int, scale: float, rng: np.random.Generator) -> float:
@@ -83,7 +83,7 @@ def worse(rows: np.ndarray, cells: int, scale: float, told: float, factor: float
     found = []
     for _ in range(30):
         numbers = by_rows(rows) + np.rint(rng.normal(0, told, AT_MOST)).astype(int)
-        found.append(errors[most_rows(numbers, noise) - 1])
+        found.append(errors[contribution_bound(numbers, noise) - 1])
     return float(np.mean(found) / min(errors))
 
 

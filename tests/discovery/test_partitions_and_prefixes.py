@@ -38,7 +38,9 @@ def test_no_room_asks_for_no_counts():
 
 
 def test_a_value_called_like_another_place_counts_as_other():
-    found, _ = values(ValueSearch((), 9, "else"), ("else", "(missing)", "(missing: no)", "x"), apart=("no",))
+    found, _ = values(
+        ValueSearch((), 9, "else"), ("else", "(missing)", "(missing: no)", "x"), distinct=("no",)
+    )
     assert found.labels == ("x", "else")
 
 

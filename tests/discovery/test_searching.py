@@ -84,7 +84,7 @@ KINDS = ["none", "least", "most", "extremes", "anything", "small", "last", "firs
 
 
 def ran(search, kind="small", seed=0, named=(), make=FakeCurator.of_column, **more):
-    column = sought(search, apart=("refused",))
+    column = sought(search, distinct=("refused",))
     door = make(
         np.zeros(0), np.random.default_rng(seed), wild_answers=wild_answers(kind, seed), named=named, **more
     )

@@ -42,8 +42,8 @@ MISSING = st.sampled_from(
         False,
         ("?", "NA"),
         ("-9", "3", "03"),
-        {"apart": ["refused", "7"]},
-        {"apart": ["?"], "markers": ["NA"]},
+        {"distinct": ["refused", "7"]},
+        {"distinct": ["?"], "markers": ["NA"]},
     ]
 )
 FORMATS = st.fixed_dictionaries(

@@ -28,7 +28,7 @@ def test_every_text_has_a_code_inside_the_domain(column, texts):
 def read_again(column, codes, seed):
     """Codes of what a CSV file holds for some codes; and whether a value was none but markers."""
     values = column.decode(codes, np.random.default_rng(seed))
-    texts = column.text(values, column.apart_texts(codes))
+    texts = column.text(values, column.distinct_texts(codes))
     assert values.type == column.codec.arrow_type and texts.null_count == 0
     unspeakable = np.asarray(values.is_null()) & (codes < len(column.codec.labels))
     return column.encode(texts), unspeakable
@@ -41,7 +41,7 @@ def test_the_written_text_of_any_decoded_value_has_the_same_code_again(column, s
     again, unspeakable = read_again(column, codes, seed)
     assert again[~unspeakable].tolist() == codes[~unspeakable].tolist()
     assert set(again[unspeakable]) <= {column.unusable, *range(column.unusable, column.size)}
-    marks = pa.array([*column.markers, *column.apart], pa.string())
+    marks = pa.array([*column.markers, *column.distinct], pa.string())
     met = set(column.codec.encode(marks).tolist())
     assert set(codes[unspeakable]) <= met, "a value is missing though no marker looks like it"
 
@@ -79,7 +79,7 @@ def test_decoded_numbers_lie_within_half_a_width_of_their_centre(column, seed):
 def test_there_is_one_public_label_a_code_and_those_of_missing_come_last(column):
     assert len(column.labels) == column.size == len(set(column.labels))
     after = column.labels[len(column.codec.labels) :]
-    assert after == ((MISSING_LABEL,) * column.missing + tuple(f"(missing: {m})" for m in column.apart))
+    assert after == ((MISSING_LABEL,) * column.missing + tuple(f"(missing: {m})" for m in column.distinct))
 
 
 @given(COLUMNS, st.sampled_from(["", " ", "\t", "\u3000", None]))

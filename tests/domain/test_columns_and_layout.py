@@ -19,23 +19,23 @@ RNG = np.random.default_rng
 
 
 def test_markers_told_apart_have_codes_of_their_own_after_missing_and_are_written_back():
-    column = Column("x", AGES, markers=("?", "NA"), apart=("refused", "-9"))
+    column = Column("x", AGES, markers=("?", "NA"), distinct=("refused", "-9"))
     cells = ["0", "", "?", "NA", "junk", "refused", "-9", None]
     codes = column.encode(pa.array(cells))
     assert codes.tolist() == [0, 3, 3, 3, 3, 4, 5, 3] and column.size == 6
     assert column.labels[3:] == ("(missing)", "(missing: refused)", "(missing: -9)")
     values = column.decode(codes, RNG(0))
     assert values.null_count == 7
-    written = column.text(values, column.apart_texts(codes)).to_pylist()
+    written = column.text(values, column.distinct_texts(codes)).to_pylist()
     assert written == ["0", "?", "?", "?", "?", "refused", "-9", "?"]
 
 
 def test_markers_told_apart_need_no_place_for_missing():
-    column = Column("x", AGES, missing=False, fallback=2, apart=("refused",))
+    column = Column("x", AGES, missing=False, fallback=2, distinct=("refused",))
     assert column.labels[3:] == ("(missing: refused)",)
     assert column.encode(pa.array(["refused", "", "junk", "1"])).tolist() == [3, 2, 2, 1]
     assert column.text(
-        column.decode(np.array([3]), RNG(0)), column.apart_texts(np.array([3]))
+        column.decode(np.array([3]), RNG(0)), column.distinct_texts(np.array([3]))
     ).to_pylist() == ["refused"]
 
 
@@ -71,7 +71,7 @@ def layout(*parts):
         (
             Column("b", CategoryCodec(("low", "high"), ordered=True)),
             *parts,
-            Column("a", AGES, missing=False, apart=("refused",)),
+            Column("a", AGES, missing=False, distinct=("refused",)),
         )
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.domain.measurement import Measurement
-from dpsynth.evidence.discount import doubted
+from dpsynth.evidence.discount import discounted
 
 CELLS, NOISE = 40, 20.0
 
@@ -30,7 +30,7 @@ def test_doubted_evidence_does_no_harm_however_far_it_is_off(off):
         own = counted(truth + rng.normal(0, NOISE, CELLS), NOISE)
         told = counted(truth + off * rng.choice([-1, 1], CELLS) + rng.normal(0, 5, CELLS), 5.0)
         alone.append(np.square(own.values - truth).mean())
-        doubting.append(np.square(averaged(own, *doubted([told], [own])) - truth).mean())
+        doubting.append(np.square(averaged(own, *discounted([told], [own])) - truth).mean())
         trusting.append(np.square(averaged(own, told) - truth).mean())
     assert np.mean(doubting) < 1.02 * np.mean(alone)
     if off == 0:
@@ -44,7 +44,7 @@ def test_evidence_never_comes_to_count_for_more():
     for seed in range(50):
         own = counted(rng.normal(0, NOISE, CELLS), NOISE)
         told = counted(np.zeros(CELLS), float(1 + seed))
-        (found,) = doubted([told], [own])
+        (found,) = discounted([told], [own])
         assert found.variance >= told.variance
 
 
@@ -53,10 +53,10 @@ def test_an_answer_about_more_columns_tells_of_those_inside_it_by_its_sums():
     pair = rng.uniform(0, 100, (CELLS, 3))
     own = counted(pair + rng.normal(0, 5, pair.shape), 5.0, ("a", "b"))
     wrong, right = counted(pair.sum(1) + 500, 1.0), counted(pair.sum(1), 1.0)
-    of_wrong, of_right = doubted([wrong, right], [own])
+    of_wrong, of_right = discounted([wrong, right], [own])
     assert of_wrong.stddev == pytest.approx(500, rel=0.05) and of_right.stddev < 10
 
 
 def test_what_was_not_measured_again_is_left_as_it_is():
     told = counted(np.zeros(CELLS), 1.0)
-    assert doubted([told], [counted(np.full(3, 1e6), 1.0, ("c",))]) == (told,)
+    assert discounted([told], [counted(np.full(3, 1e6), 1.0, ("c",))]) == (told,)

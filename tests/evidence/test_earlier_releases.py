@@ -16,7 +16,7 @@ from dpsynth.accounting.cost import planned
 from dpsynth.accounting.measures import PURE
 from dpsynth.domain.slices import Slice, span_of
 from dpsynth.errors import ConfigError
-from dpsynth.evidence.earlier_releases import MOST_PERIODS, answers_of, earlier_releases, weighed
+from dpsynth.evidence.earlier_releases import MOST_PERIODS, answers_of, earlier_releases, weighted_evidence
 from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.reused import EarlierRelease, Reused
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
@@ -178,7 +178,7 @@ def test_a_release_that_goes_on_has_the_evidence_it_began_with_or_stops(found, o
 def test_where_no_evidence_is_wanted_there_is_none(publication, outputs):
     assert Reused.from_journal(None) is None
     assert answers_of(None, publication.columns, outputs) == ()
-    evidence, reused = weighed(None, (), publication.columns, publication.singles)
+    evidence, reused = weighted_evidence(None, (), publication.columns, publication.singles)
     assert reused is None and evidence.columns == () and evidence.direct() == ()
 
 
@@ -188,7 +188,7 @@ def answered(publication, seed, shift=0) -> Answered:
         replace(m, values=m.values + shift + np.rint(rng.normal(0, 2.5, m.values.shape)).astype(np.int64))
         for m in publication.singles
     )
-    return Answered(singles, publication.answers, publication.grouping)
+    return Answered(singles, publication.answers, publication.compression)
 
 
 def releases(*periods: int) -> Reused:
@@ -202,7 +202,7 @@ def releases(*periods: int) -> Reused:
 def test_answers_said_to_be_about_the_same_rows_are_left_out_where_they_can_not_be(publication):
     """Planted: a slice to which rows were added since."""
     told = [answered(publication, 1), answered(publication, 2, shift=60), answered(publication, 3, shift=60)]
-    evidence, reused = weighed(releases(0, 0, 1), told, publication.columns, publication.singles)
+    evidence, reused = weighted_evidence(releases(0, 0, 1), told, publication.columns, publication.singles)
     assert reused.differing == {"r1"}
     assert evidence.same == (told[0],) and [a for _, a in evidence.before] == [told[2]]
     words = " ".join(reused.to_json()["in_words"])

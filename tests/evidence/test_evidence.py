@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.evidence.drift import Change
@@ -19,7 +19,7 @@ from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 6, "b": 4, "c": 3})
-NONE = Grouping({})
+NONE = Compression({})
 ROWS = 6_000
 
 
@@ -30,14 +30,14 @@ def joint(seed=0):
     return pair[:, :, None] * rng.dirichlet(np.full(3, 5.0))
 
 
-def counted(table, clique, grouping=NONE):
+def counted(table, clique, compression=NONE):
     """Counts over a clique, by groups."""
     axes = [DOMAIN.columns.index(c) for c in clique]
     counts = table.sum(axis=tuple(i for i in range(3) if i not in axes))
     counts = counts.transpose([sorted(axes).index(i) for i in axes])
     for axis, column in enumerate(clique):
-        if column in grouping.groups:
-            groups = grouping.groups[column]
+        if column in compression.groups:
+            groups = compression.groups[column]
             parts = [
                 counts.take(np.flatnonzero(groups == g), axis).sum(axis) for g in range(groups.max() + 1)
             ]
@@ -45,16 +45,16 @@ def counted(table, clique, grouping=NONE):
     return counts
 
 
-def measured(table, clique, rng, sigma=5.0, grouping=NONE):
-    counts = counted(table, clique, grouping)
+def measured(table, clique, rng, sigma=5.0, compression=NONE):
+    counts = counted(table, clique, compression)
     return Measurement(
         clique, np.rint(counts + rng.normal(0, sigma, counts.shape)).astype(np.int64), "gaussian", sigma
     )
 
 
-def answered(table, rng, sigma=5.0, grouping=NONE, pairs=(("a", "b"), ("b", "c"))):
+def answered(table, rng, sigma=5.0, compression=NONE, pairs=(("a", "b"), ("b", "c"))):
     singles = tuple(measured(table, c, rng, sigma) for c in ((), ("a",), ("b",), ("c",)))
-    return Answered(singles, tuple(measured(table, p, rng, sigma, grouping) for p in pairs), grouping)
+    return Answered(singles, tuple(measured(table, p, rng, sigma, compression) for p in pairs), compression)
 
 
 def drawn(seed, of=None):
@@ -65,14 +65,14 @@ def drawn(seed, of=None):
     )
 
 
-def prepared(release, evidence, grouping):
+def prepared(release, evidence, compression):
     """What a release knows of its columns, and the model of these."""
-    expansion = Expansion(DOMAIN, grouping, (*release.singles, *evidence.columns))
+    expansion = Expansion(DOMAIN, compression, (*release.singles, *evidence.columns))
     return expansion, estimate(expansion.coarse, expansion.sums).model
 
 
 GROUPINGS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(
-    lambda g: Grouping({"a": np.unique(g, return_inverse=True)[1]})
+    lambda g: Compression({"a": np.unique(g, return_inverse=True)[1]})
 )
 
 
@@ -80,7 +80,7 @@ GROUPINGS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(
 @examples(40)
 def test_groups_that_lie_in_groups_of_now_are_summed_exactly(fine, values):
     """Fine groups merged further, or values: no share is guessed."""
-    coarser = Grouping({"a": np.minimum(fine.groups["a"], 1)})
+    coarser = Compression({"a": np.minimum(fine.groups["a"], 1)})
     if coarser.groups["a"].max() == 0:
         return
     table, rng = drawn(1), np.random.default_rng(0)
@@ -173,7 +173,7 @@ def test_intervals_of_measured_tables_hold_what_they_should_and_shrink_by_the_an
 
 def test_merged_answers_of_the_same_rows_tell_measured_tables_of_the_other_column_alone():
     table, rng = drawn(1), np.random.default_rng(0)
-    merged = answered(table, rng, 1.0, Grouping({"a": np.array([0, 0, 0, 1, 1, 1])}))
+    merged = answered(table, rng, 1.0, Compression({"a": np.array([0, 0, 0, 1, 1, 1])}))
     evidence = Evidence(DOMAIN, same=(merged,))
     assert not LeastSquares(DOMAIN, evidence.direct()).covers(("a", "b"))
     assert LeastSquares(DOMAIN, evidence.direct()).covers(("b", "c"))

@@ -33,7 +33,7 @@ def test_what_a_release_answered_comes_back_as_it_was(written, kind, request):
     of = request.getfixturevalue(kind)
     found = read_measurements(written(of) / "measurements.parquet", of.columns)
     assert all_same(found.singles, of.singles) and all_same(found.answers, of.answers)
-    assert found.grouping.digest == of.grouping.digest
+    assert found.compression.digest == of.compression.digest
 
 
 def test_a_column_measured_alone_over_groups_is_no_answer_over_values(written, merged):
@@ -115,7 +115,7 @@ def test_a_file_of_another_version_one_cut_short_and_none_are_refused(written, p
 
 def test_a_file_without_a_word_of_its_own_is_refused(tmp_path, publication):
     table = measurement_table(
-        publication.singles, publication.answers, publication.columns, publication.grouping
+        publication.singles, publication.answers, publication.columns, publication.compression
     )
     pq.write_table(table.replace_schema_metadata(None), tmp_path / "m.parquet")
     with pytest.raises(UnusableMeasurements, match="another version"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.model import Expansion, estimate
 
 DOMAIN = Domain({"a": 6, "b": 4})
-NONE = Grouping({})
+NONE = Compression({})
 ROWS = 8_000
 JOINT = np.random.default_rng(0).dirichlet(np.full(24, 0.7)).reshape(6, 4)
 

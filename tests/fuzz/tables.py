@@ -12,7 +12,7 @@ HEADER = ("person", "age", "income", "sex", "smoker", "born", "seen", "woke", "s
 COLUMNS: dict[str, object] = {
     "age": {"type": "integer", "min": 0, "max": 89, "bins": 9, "missing": ["?", -9]},
     "income": {"type": "number", "min": 0, "max": 100, "bins": 4, "decimals": 1, "missing": False},
-    "sex": {"type": "category", "values": ["F", "M"], "missing": {"apart": ["x"], "markers": ["?"]}},
+    "sex": {"type": "category", "values": ["F", "M"], "missing": {"distinct": ["x"], "markers": ["?"]}},
     "smoker": {"type": "boolean", "values": ["no", "yes"]},
     "born": {"type": "date", "min": "1940-01-01", "max": "2009-12-31", "unit": "year"},
     "seen": {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31", "unit": "month"},

@@ -10,7 +10,7 @@ import numpy as np
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 from tests.guarantee.observed import ObservedCurator, Transcript
 
@@ -45,9 +45,9 @@ def ask_everything(curator: Curator) -> list[object]:
     told.append(curator.choose_in_turn(PAIRS, guess, SIXTH / 2, 2, lambda _: anyone, (), [2, 1, 1]))
     # The rarest value by its noisy count joins the next one.
     rarest = int(np.argmin(single.values))
-    grouping = Grouping({"c": np.array([i - (i > min(rarest, 2)) for i in range(4)])})
-    coarse = curator.grouped(grouping)
-    distances, stddev = coarse.errors(PAIRS, Guess(grouping.coarse(DOMAIN), int(count.values)), SIXTH)
+    compression = Compression({"c": np.array([i - (i > min(rarest, 2)) for i in range(4)])})
+    coarse = curator.grouped(compression)
+    distances, stddev = coarse.errors(PAIRS, Guess(compression.coarse(DOMAIN), int(count.values)), SIXTH)
     told += [distances.tolist(), stddev]
     farthest = PAIRS[int(np.argmax(distances))]
     answers = coarse.marginals([farthest], SIXTH)

@@ -31,7 +31,12 @@ from tests.thinned import thinned
 EVERY_TYPE: Mapping[str, object] = {
     "id": {"type": "identifier", "surrogates": "P001"},
     "age": {"type": "duration", "format": "minutes", "min": "0", "max": "120", "unit": "hour"},
-    "pay": {"type": "text", "pattern": "[0-9]", "keep": 1, "missing": {"apart": ["?"], "markers": ["None"]}},
+    "pay": {
+        "type": "text",
+        "pattern": "[0-9]",
+        "keep": 1,
+        "missing": {"distinct": ["?"], "markers": ["None"]},
+    },
     "city": {"type": "ordered", "values": ["A", "B", "C"]},
     "well": {"type": "boolean"},
     "note": {"type": "category", "values": ["n", "y"], "other": "else"},

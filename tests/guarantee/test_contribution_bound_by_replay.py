@@ -17,7 +17,7 @@ from dpsynth import pipeline
 from dpsynth.config import compiled
 from dpsynth.curator import door as contributions
 from dpsynth.curator.loading import LoadedRows
-from dpsynth.discovery.contribution_bound import most_rows, noise_per_row
+from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.measuring import Stage
@@ -121,10 +121,12 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     strategy = strategy_of(spec.structure.method, ())
     plan = make_plan(compiled(spec), strategy)
     # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
-    assert 0 < record.asked[0].event.epsilon <= plan.rows_price
-    assert record.asked[0].event.epsilon > plan.rows_price * 999 / 1000
+    assert 0 < record.asked[0].event.epsilon <= plan.bound_price
+    assert record.asked[0].event.epsilon > plan.bound_price * 999 / 1000
     # What comes after is asked with the bound that was found, and not with the most.
-    most = most_rows(np.array(record.told[0]), noise_per_row(plan, domain_of(compiled(spec).columns)))
+    most = contribution_bound(
+        np.array(record.told[0]), noise_per_row(plan, domain_of(compiled(spec).columns))
+    )
     assert {a.event.l1 for a in record.asked[1:] if hasattr(a.event, "l1")} == {most}
 
 

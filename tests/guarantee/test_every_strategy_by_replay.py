@@ -35,7 +35,7 @@ TERMS = {
 
 
 def possible(method: str, terms: str) -> bool:
-    """One that has only Gaussian noise says so before anything is asked: see tests/config/test_refusals.py."""
+    """One that has only Gaussian noise is refused at load: see tests/config/test_refusals.py."""
     return TERMS[terms]["noise"] in METHODS[method].noise
 
 

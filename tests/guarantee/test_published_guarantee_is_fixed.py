@@ -97,7 +97,7 @@ def differing(plan: Plan, stated: list[Guarantee]) -> list[str]:
     fixed = {
         "epsilon": float(plan.measure.epsilon(plan.budget, delta)),
         "delta": float(plan.spent_delta),
-        "lapse": float(plan.naming_delta),
+        "approximate_delta": float(plan.naming_delta),
         "rho": None if plan.measure == PURE else float(plan.budget),
         "mu": float(2 * plan.budget) ** 0.5 if plan.measure == GDP else None,
         "unit": plan.neighbours.unit,

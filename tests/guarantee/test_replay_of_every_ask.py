@@ -117,10 +117,10 @@ def test_a_door_that_weighs_by_the_table_is_caught(tmp_path, monkeypatch):
 def test_groups_made_from_exact_counts_are_caught(tmp_path, monkeypatch):
     sound = Curator.grouped
 
-    def nosy(self, grouping):
+    def nosy(self, compression):
         joined = int(self._table.counts(("c",))[0]) % 3
         groups = np.array([i - (i > joined) for i in range(4)])
-        return sound(self, asking.Grouping({"c": groups}))
+        return sound(self, asking.Compression({"c": groups}))
 
     monkeypatch.setattr(Curator, "grouped", nosy)
     assert "another question" in " ".join(findings(tmp_path, REPLACE, ZCDP, "gaussian")[0])

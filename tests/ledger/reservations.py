@@ -51,12 +51,12 @@ def sought_cost(
     measure: Measure = GDP,
 ) -> Cost:
     """Of a release that plans with a share of its delta for lapses."""
-    lapse = delta if measure == PURE and share else delta * share
+    approximate_delta = delta if measure == PURE and share else delta * share
     if measure == PURE:
-        return planned(measure, "laplace", epsilon, Amount(epsilon, lapse), lapse)
+        return planned(measure, "laplace", epsilon, Amount(epsilon, approximate_delta), approximate_delta)
     noise = "laplace" if measure == ZCDP else "gaussian"
-    budget = measure.budget(epsilon, delta - lapse)
-    return planned(measure, noise, budget, Amount(epsilon, delta), lapse)
+    budget = measure.budget(epsilon, delta - approximate_delta)
+    return planned(measure, noise, budget, Amount(epsilon, delta), approximate_delta)
 
 
 def seeking(release_id: str, by: Filter = GDP, **terms: object) -> Reservation:

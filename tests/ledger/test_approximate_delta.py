@@ -41,12 +41,12 @@ def chosen_by_outputs(cap: Amount, rho_or_lapse: tuple[Fraction, Fraction, Fract
         cap: (E, D).
         rho_or_lapse: mu^2/2 of the first answer; of the second, if the loss was large; else its lapse.
     """
-    first, second, lapse = map(float, rho_or_lapse)
+    first, second, approximate_delta = map(float, rho_or_lapse)
     epsilon, mu, then = float(cap.epsilon), (2 * first) ** 0.5, (2 * second) ** 0.5
     losses = np.linspace(mu * mu / 2 - 9 * mu, mu * mu / 2 + 9 * mu, 200_001)
     weights = norm.pdf(losses, mu * mu / 2, mu) * (losses[1] - losses[0])
     on = delta_of(epsilon - losses, then)
-    off = lapse + (1 - lapse) * np.maximum(0, -np.expm1(epsilon - losses))
+    off = approximate_delta + (1 - approximate_delta) * np.maximum(0, -np.expm1(epsilon - losses))
     return float((weights * np.maximum(on, off)).sum())
 
 
@@ -55,8 +55,8 @@ def ways_on(rule: str, first: Fraction) -> tuple[Fraction, Fraction, Fraction]:
     whole, none = bound(GDP, LARGE_CAP)
     assert none == 0
     if rule == "a share beforehand":
-        most, lapses = bound(GDP, LARGE_CAP, HALF)
-        return first, most - first, lapses
+        most, approximate_share = bound(GDP, LARGE_CAP, HALF)
+        return first, most - first, approximate_share
     if rule == "what the other leaves":
         spent = float(delta_of(np.array([float(LARGE_CAP.epsilon)]), float(2 * first) ** 0.5)[0])
         return first, whole - first, LARGE_CAP.delta - Fraction(spent)
@@ -99,14 +99,17 @@ def account_after(by: Filter, costs: list[Cost]) -> Balance:
 def beyond(found: Balance) -> bool:
     """Whether the releases of an account come to more than its cap, added up without the filter."""
     costs = [r.reserved for r in found.releases]
-    lapses = sum((c.amount.delta if found.filter == PURE else c.lapse for c in costs), Fraction(0))
+    approximate_share = sum(
+        (c.amount.delta if found.filter == PURE else c.approximate_delta for c in costs), Fraction(0)
+    )
     if found.filter == PURE:
-        return sum(c.amount.epsilon for c in costs) > LARGE_CAP.epsilon or lapses > LARGE_CAP.delta
+        return sum(c.amount.epsilon for c in costs) > LARGE_CAP.epsilon or approximate_share > LARGE_CAP.delta
     total = sum((c.rho if found.filter == ZCDP else c.half_mu_squared or NONE for c in costs), Fraction(0))
     if not total:
-        return lapses > LARGE_CAP.delta
+        return approximate_share > LARGE_CAP.delta
     return (
-        lapses >= LARGE_CAP.delta or found.filter.epsilon(total, LARGE_CAP.delta - lapses) > LARGE_CAP.epsilon
+        approximate_share >= LARGE_CAP.delta
+        or found.filter.epsilon(total, LARGE_CAP.delta - approximate_share) > LARGE_CAP.epsilon
     )
 
 
@@ -127,7 +130,7 @@ def test_lapses_that_are_dropped_would_be_seen(monkeypatch: pytest.MonkeyPatch) 
         assert not beyond(account_after(by, LAPSES))
     assert len(account_after(ZCDP, LAPSES).releases) == 10
     sound = filters.figures
-    dropped = lambda kind, cost: sound(kind, replace(cost, lapse=NONE))  # noqa: E731
+    dropped = lambda kind, cost: sound(kind, replace(cost, approximate_delta=NONE))  # noqa: E731
     monkeypatch.setattr(filters, "figures", dropped)
     monkeypatch.setattr(accounts, "figures", dropped)
     for by in (ZCDP, GDP):
@@ -156,7 +159,7 @@ def test_a_release_that_asks_for_the_whole_cap_fits_it_exactly(
         return
     cost = sought_cost(LARGE_CAP.epsilon, LARGE_CAP.delta, share, measure)
     opened = first_balance(replace(ASK, filter=by, cap=LARGE_CAP, cost=cost), TODAY)
-    assert opened.lapses == (NONE if by == PURE else share)
+    assert opened.approximate_share == (NONE if by == PURE else share)
     assert opened.allows(cost) and opened.fits(cost) == 1 and opened.share_of(cost) == 1.0
     more = sought_cost(LARGE_CAP.epsilon * (1 + Fraction(1, 10**6)), LARGE_CAP.delta, share, measure)
     assert not opened.allows(more)
@@ -175,6 +178,8 @@ def test_releases_without_lapses_count_as_they_did() -> None:
     for by in MEASURES:
         found = account_after(by, plain)
         assert (
-            found.lapses == 0 and found.bound == bound(by, LARGE_CAP) and found.delta_used <= LARGE_CAP.delta
+            found.approximate_share == 0
+            and found.bound == bound(by, LARGE_CAP)
+            and found.delta_used <= LARGE_CAP.delta
         )
         assert found.bound == (LARGE_CAP.epsilon, LARGE_CAP.delta) if by == PURE else found.bound[1] == 0

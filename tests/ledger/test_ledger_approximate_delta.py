@@ -44,7 +44,7 @@ def test_lapses_are_kept_and_charged_by_what_the_journal_says(ledger: Ledger, da
     ledger.reserve(seeking("r1"))
     ledger.reserve(seeking("r2", share=TENTH))
     found = account(Ledger(database))
-    assert found.lapses == HALF and [r.cost for r in found.releases] == [
+    assert found.approximate_share == HALF and [r.cost for r in found.releases] == [
         seeking("r1").cost,
         seeking("r2", share=TENTH).cost,
     ]
@@ -52,19 +52,19 @@ def test_lapses_are_kept_and_charged_by_what_the_journal_says(ledger: Ledger, da
     assert found.delta_used == LARGE_CAP.delta / 2 + Fraction(6, 10**8)
     events: list[RecordedEvent] = [ThresholdEvent(40.0, 250, 1), GaussianEvent(40.0, 1)]
     now = spent(events, amount_of(events, GDP, Fraction(1, 10**7)))
-    assert 0 < now.lapse < Fraction(1, 10**8)
+    assert 0 < now.approximate_delta < Fraction(1, 10**8)
     ledger.settle("r1", now, EVENTS)
     found = account(Ledger(database))
     assert found.releases[0].cost == now
-    assert found.left[1] == LARGE_CAP.delta / 2 - Fraction(1, 10**8) - now.lapse
+    assert found.left[1] == LARGE_CAP.delta / 2 - Fraction(1, 10**8) - now.approximate_delta
     assert ledger.verify().problems == ()
     for row in ledger.rows()[1:]:
-        assert Fraction(json.loads(row.content)["cost"]["lapse"]) > 0
+        assert Fraction(json.loads(row.content)["cost"]["approximate_delta"]) > 0
 
 
 def test_more_lapses_than_were_reserved_are_not_charged_in_silence(ledger: Ledger) -> None:
     ledger.reserve(seeking("r1"))
-    more = replace(seeking("r1").cost, lapse=Fraction(51, 10**9))
+    more = replace(seeking("r1").cost, approximate_delta=Fraction(51, 10**9))
     with pytest.raises(Exception, match=r"lapse 5\.1e-8\), more than"):
         ledger.settle("r1", more, EVENTS)
     assert account(ledger).releases[0].state == "reserved"
@@ -85,16 +85,16 @@ def test_what_is_kept_for_lapses_is_refused_beyond_and_the_refusal_says_so(ledge
 def test_a_dataset_that_keeps_nothing_for_lapses_says_how_it_would(ledger: Ledger, by: Filter) -> None:
     ledger.reserve(seeking("r1", by, share=NONE))
     before = account(ledger)
-    assert before.lapses == 0
-    with pytest.raises(ConfigError, match=r"ledger cap 'people' --lapses 0\.5 --reason WHY"):
+    assert before.approximate_share == 0
+    with pytest.raises(ConfigError, match=r"ledger cap 'people' --approximate-share 0\.5 --reason WHY"):
         ledger.reserve(seeking("r2", by))
     check_counted(seeking("r2", by), replace(before, filter=PURE))
     ledger.change_cap("people", LARGE_CAP, "values are sought", HALF)
     ledger.reserve(seeking("r2", by))
     after = account(ledger)
-    assert after.lapses == HALF and after.bound[0] < before.bound[0]
+    assert after.approximate_share == HALF and after.bound[0] < before.bound[0]
     ledger.change_cap("people", Amount(Fraction(4), LARGE_CAP.delta), "more")
-    assert account(ledger).lapses == HALF and ledger.verify().problems == ()
+    assert account(ledger).approximate_share == HALF and ledger.verify().problems == ()
     assert ledger.change_cap("people", Amount(Fraction(4), LARGE_CAP.delta), "more") == account(ledger)
     assert account(ledger).caps[-1].shown() == "ε = 4, δ = 1e-5 (0.5 of δ for finding values)"
 
@@ -105,16 +105,20 @@ def test_a_share_for_lapses_that_is_none_is_refused(ledger: Ledger) -> None:
         with pytest.raises(ConfigError, match="between 0 and 1"):
             ledger.change_cap("people", LARGE_CAP, "a test", share)
     ledger.reserve(replace(asking("s1"), dataset="others"))
-    with pytest.raises(ConfigError, match=r"Leave out --lapses"):
+    with pytest.raises(ConfigError, match=r"Leave out --approximate-share"):
         ledger.change_cap("others", LARGE_CAP, "a test", HALF)
 
 
 def test_a_pure_release_that_finds_values_counts_by_epsilon_and_delta(ledger: Ledger) -> None:
     asked = seeking("r1", PURE, measure=PURE)
-    assert asked.cost.amount == Amount(Fraction(1), asked.cost.lapse) and asked.cost.pure
+    assert asked.cost.amount == Amount(Fraction(1), asked.cost.approximate_delta) and asked.cost.pure
     ledger.reserve(asked)
     found = account(ledger)
-    assert (found.lapses, found.epsilon_used, found.delta_used) == (0, 1, asked.cost.lapse)
+    assert (found.approximate_share, found.epsilon_used, found.delta_used) == (
+        0,
+        1,
+        asked.cost.approximate_delta,
+    )
 
 
 def as_format_2(ledger: Ledger) -> None:
@@ -122,10 +126,10 @@ def as_format_2(ledger: Ledger) -> None:
     old = []
     for row in ledger.rows():
         content = json.loads(row.content)
-        for later in ("lapses", "holder", "digest"):
+        for later in ("approximate_share", "holder", "digest"):
             content.pop(later, None)
         if "cost" in content:
-            assert content["cost"].pop("lapse") == "0"
+            assert content["cost"].pop("approximate_delta") == "0"
         old.append(replace(row, content=json.dumps(content)))
     store(ledger, chained_anew(old))
     with ledger._store.transaction() as connection:
@@ -144,7 +148,7 @@ def test_a_ledger_from_before_lapses_opens_and_goes_on(ledger: Ledger) -> None:
     before = account(ledger)
     as_format_2(ledger)
     assert account(ledger) == before and stated_format(ledger) == 2
-    assert ledger.verify().problems == () and account(ledger).lapses == 0
+    assert ledger.verify().problems == () and account(ledger).approximate_share == 0
     ledger.change_cap("people", LARGE_CAP, "values are sought", TENTH)
     assert stated_format(ledger) == tables.FORMAT == 4
     ledger.reserve(seeking("r3", share=TENTH))
@@ -158,10 +162,20 @@ def test_rows_whose_lapses_make_no_sense_are_refused_though_their_hashes_are_rig
     ledger.settle("r2", seeking("r2", epsilon=Fraction(1, 10)).cost, EVENTS)
     rows = list(ledger.rows())
     forged = {
-        "row 2: it can't be read": [rows[0], with_cost(rows[1], lapse="1/2"), *rows[2:]],
-        "row 2: it has a figure that is no fraction": [rows[0], with_cost(rows[1], lapse=0), *rows[2:]],
-        "row 4: it charges release r2 with more": [*rows[:3], with_cost(rows[3], lapse="1/10000001")],
-        "row 1: it has a cap that the filter can't keep to": [with_facts(rows[0], lapses="1"), *rows[1:]],
+        "row 2: it can't be read": [rows[0], with_cost(rows[1], approximate_delta="1/2"), *rows[2:]],
+        "row 2: it has a figure that is no fraction": [
+            rows[0],
+            with_cost(rows[1], approximate_delta=0),
+            *rows[2:],
+        ],
+        "row 4: it charges release r2 with more": [
+            *rows[:3],
+            with_cost(rows[3], approximate_delta="1/10000001"),
+        ],
+        "row 1: it has a cap that the filter can't keep to": [
+            with_facts(rows[0], approximate_share="1"),
+            *rows[1:],
+        ],
         "row 1: it has a cap that the filter can't": [with_facts(rows[0], filter="sequential"), *rows[1:]],
     }
     for said, changed in forged.items():
@@ -169,7 +183,7 @@ def test_rows_whose_lapses_make_no_sense_are_refused_though_their_hashes_are_rig
         assert ledger.verify().problems[0].startswith(said)
         with pytest.raises(Exception, match="is damaged at row"):
             ledger.balance("people")
-    lower = [with_facts(rows[0], lapses="1/200"), *rows[1:]]
+    lower = [with_facts(rows[0], approximate_share="1/200"), *rows[1:]]
     store(ledger, chained_anew(lower))
     assert ledger.verify().problems[0] == "row 3: it reserves for release r2 what the cap did not allow"
     store(ledger, chained_anew(rows))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Expansion, FitOptions, LeastSquares, estimate, load, refits, sample, save
@@ -14,7 +14,7 @@ from dpsynth.model.targets import on_simplex
 from tests.model.least_loss import least_loss
 
 DOMAIN = Domain({"age": 6, "sex": 2, "city": 5, "job": 3})
-GROUPING = Grouping({"age": np.array([0, 1, 1, 2, 1, 3]), "city": np.array([0, 1, 1, 0, 2])})
+GROUPING = Compression({"age": np.array([0, 1, 1, 2, 1, 3]), "city": np.array([0, 1, 1, 0, 2])})
 CLIQUES = (("age", "sex"), ("sex", "city", "job"))
 ROWS = 4000
 
@@ -138,7 +138,7 @@ def test_no_joint_table_explains_sums_and_answers_better():
 
 def test_without_groups_nothing_changes():
     expansion, answers = problem()
-    plain = Expansion(DOMAIN, Grouping({}), expansion.singles)
+    plain = Expansion(DOMAIN, Compression({}), expansion.singles)
     assert plain.sums == expansion.singles and plain.coarse.sizes == DOMAIN.sizes
     model = estimate(DOMAIN, plain.singles).model
     assert plain.model(model) is model
@@ -147,9 +147,9 @@ def test_without_groups_nothing_changes():
 
 def test_names_of_groups_are_unlike_all_names_of_columns():
     domain = Domain({"a": 3, "a (groups)": 3, "a (groups 2)": 2})
-    grouping = Grouping({"a": np.array([0, 1, 1]), "a (groups)": np.array([0, 0, 1])})
+    compression = Compression({"a": np.array([0, 1, 1]), "a (groups)": np.array([0, 0, 1])})
     singles = tuple(Measurement((c,), np.full(s, 180 // s), "gaussian", 1.0) for c, s in domain.sizes.items())
-    expansion = Expansion(domain, grouping, singles)
+    expansion = Expansion(domain, compression, singles)
     model = expansion.model(estimate(expansion.coarse, expansion.sums).model)
     names = model.tree.domain.columns
     assert names == ("a (groups 3)", "a", "a (groups) (groups)", "a (groups)", "a (groups 2)")
@@ -158,10 +158,10 @@ def test_names_of_groups_are_unlike_all_names_of_columns():
 
 def test_a_column_without_an_answer_is_spread_evenly_and_a_group_of_nobody_has_nobody():
     domain = Domain({"a": 5, "b": 3})
-    grouping = Grouping({"a": np.array([0, 1, 1, 2, 2]), "b": np.array([0, 1, 1])})
+    compression = Compression({"a": np.array([0, 1, 1, 2, 2]), "b": np.array([0, 1, 1])})
     zeros = {("a",): np.array([False, True, False])}
     single = Measurement(("a",), np.array([85, -1, -1, 5, 12]), "gaussian", 1.0)
-    expansion = Expansion(domain, grouping, (single,))
+    expansion = Expansion(domain, compression, (single,))
     model = expansion.model(estimate(expansion.coarse, expansion.sums, total=102.0, zeros=zeros).model)
     np.testing.assert_allclose(model.marginal(("a",)), [85, 0, 0, 5, 12], atol=0.5)
     assert (model.marginal(("a",))[1:3] == 0).all()
@@ -253,10 +253,10 @@ def test_refits_of_values_spread_as_far_as_fits_to_fresh_noise():
 
 def test_several_answers_on_one_column_count_by_their_precision():
     """In the fit, in the shares within a group and in what is said of values."""
-    domain, grouping = Domain({"a": 4}), Grouping({"a": np.array([0, 1, 1, 2])})
+    domain, compression = Domain({"a": 4}), Compression({"a": np.array([0, 1, 1, 2])})
     rough = Measurement(("a",), np.array([100, 10, 50, 40]), "gaussian", 6.0)
     fine = Measurement(("a",), np.array([110, 30, 20, 40]), "gaussian", 3.0)
-    expansion = Expansion(domain, grouping, (rough, fine))
+    expansion = Expansion(domain, compression, (rough, fine))
     both = (rough.values / 36 + fine.values / 9) / (1 / 36 + 1 / 9)
     model = expansion.model(estimate(expansion.coarse, expansion.sums, total=both.sum()).model)
     np.testing.assert_allclose(model.marginal(("a",)), both, atol=0.2)
@@ -265,14 +265,14 @@ def test_several_answers_on_one_column_count_by_their_precision():
 
 def test_an_expansion_counts_the_cells_it_adds_and_keeps_to_a_bound():
     domain = Domain({"a": 6, "b": 4, "c": 3})
-    grouping = Grouping({"a": np.array([0, 0, 1, 2, 2, 2]), "b": np.array([0, 1, 1, 1])})
+    compression = Compression({"a": np.array([0, 0, 1, 2, 2, 2]), "b": np.array([0, 1, 1, 1])})
     singles = tuple(Measurement((c,), np.full(n, 50), "gaussian", 2.0) for c, n in domain.sizes.items())
-    expansion = Expansion(domain, grouping, singles)
+    expansion = Expansion(domain, compression, singles)
     field = estimate(expansion.coarse, expansion.sums).model
     assert expansion.cells == 3 * 6 + 2 * 4
     assert expansion.model(field).tree.cells == field.tree.cells + expansion.cells
     for bound, kept in ((26, {"a", "b"}), (25, {"b"}), (8, {"b"}), (7, set())):
-        assert set(expansion.within(bound).grouping.groups) == kept
+        assert set(expansion.within(bound).compression.groups) == kept
         assert expansion.within(bound).cells <= bound
 
 
@@ -288,7 +288,7 @@ def spread_over(numbers):
         Measurement(("pay",), TAIL, "gaussian", 10.0),
         Measurement(("sex",), np.array([600, 665]), "gaussian", 10.0),
     )
-    expansion = Expansion(domain, Grouping({"pay": groups}), singles, numbers)
+    expansion = Expansion(domain, Compression({"pay": groups}), singles, numbers)
     return expansion.model(estimate(expansion.coarse, expansion.sums).model).marginal(("pay",))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.domain.public_marginals import Known, KnownMarginal
-from dpsynth.model import agreeing, agreeing_rows, estimate, known_answers, sample
+from dpsynth.domain.public_marginals import PublicMarginal, PublicMarginals
+from dpsynth.model import estimate, public_counts, raked, raked_rows, sample
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 ROWS = 1000
@@ -27,8 +27,8 @@ def counts(clique, table=TABLE):
     return summed.transpose(np.argsort(np.argsort(axes)))
 
 
-def known_of(*cliques, counted=True):
-    return Known.of([KnownMarginal(c, counts(c).astype(float), counted) for c in cliques])
+def public_marginals_of(*cliques, counted=True):
+    return PublicMarginals.of([PublicMarginal(c, counts(c).astype(float), counted) for c in cliques])
 
 
 def fitted(known, rows=ROWS, seed=0, sigma=30.0):
@@ -40,7 +40,7 @@ def fitted(known, rows=ROWS, seed=0, sigma=30.0):
         )
         for c in [*CHAIN, ("a",), ("d",)]
     ]
-    singles, joint = known_answers(known, rows)
+    singles, joint = public_counts(known, rows)
     return estimate(DOMAIN, [Measurement((), np.array(rows), "none", 0.0), *noisy, *singles, *joint]).model
 
 
@@ -63,10 +63,10 @@ CASES = [
 @pytest.mark.parametrize("cliques", CASES)
 def test_the_models_known_marginals_are_exact(cliques):
     """Planted: the model as it was fitted, which is near by and not there."""
-    known = known_of(*cliques)
-    before = fitted(Known(), sigma=30.0)
+    known = public_marginals_of(*cliques)
+    before = fitted(PublicMarginals(), sigma=30.0)
     tree_of_known = fitted(known)
-    after = agreeing(tree_of_known, known)
+    after = raked(tree_of_known, known)
     for clique in cliques:
         assert np.abs(after.marginal(clique) - counts(clique)).max() < 1e-5
         assert np.abs(tree_of_known.marginal(clique) - counts(clique)).max() < 1.5
@@ -75,8 +75,8 @@ def test_the_models_known_marginals_are_exact(cliques):
 
 @pytest.mark.parametrize("cliques", CASES)
 def test_what_is_set_along_the_tree_leaves_a_model_that_agrees_with_itself(cliques):
-    known = known_of(*cliques)
-    model = agreeing(fitted(known), known)
+    known = public_marginals_of(*cliques)
+    model = raked(fitted(known), known)
     for edge in model.tree.edges:
         sides = []
         for at in (edge.child, edge.parent):
@@ -92,11 +92,11 @@ def test_what_is_set_along_the_tree_leaves_a_model_that_agrees_with_itself(cliqu
 @pytest.mark.parametrize("seed", range(3))
 def test_a_table_of_as_many_rows_has_the_known_counts_to_a_row(cliques, seed):
     """Planted: the rows as they were drawn, of which some cells have one too many."""
-    known = known_of(*cliques)
-    model = agreeing(fitted(known, seed=seed), known)
+    known = public_marginals_of(*cliques)
+    model = raked(fitted(known, seed=seed), known)
     rng = np.random.default_rng(seed)
     drawn = sample(model, ROWS, rng, method="independent")
-    made = agreeing_rows(model, known, drawn, rng)
+    made = raked_rows(model, known, drawn, rng)
     assert any((drawn_counts(drawn, c) != counts(c)).any() for c in cliques)
     for clique in cliques:
         assert np.array_equal(drawn_counts(made, clique), counts(clique))
@@ -106,10 +106,10 @@ def test_a_table_of_as_many_rows_has_the_known_counts_to_a_row(cliques, seed):
 @pytest.mark.parametrize("rows", [1, 7, 999, 12_345])
 @pytest.mark.parametrize("counted", [True, False])
 def test_a_table_of_other_rows_has_them_to_rounding(rows, counted):
-    known = known_of(*CHAIN, counted=counted)
-    model = agreeing(fitted(known), known)
+    known = public_marginals_of(*CHAIN, counted=counted)
+    model = raked(fitted(known), known)
     rng = np.random.default_rng(0)
-    made = agreeing_rows(model, known, sample(model, rows, rng), rng)
+    made = raked_rows(model, known, sample(model, rows, rng), rng)
     for clique in CHAIN:
         # The last of a chain are rounded within groups that were rounded before.
         assert np.abs(drawn_counts(made, clique) - counts(clique) * rows / ROWS).max() < 3
@@ -119,38 +119,38 @@ def test_a_table_of_other_rows_has_them_to_rounding(rows, counted):
 
 def test_in_a_ring_all_but_the_last_are_exact_and_that_is_near():
     ring = [("a", "b"), ("b", "c"), ("a", "c")]
-    known = known_of(*ring)
-    model = agreeing(fitted(known), known)
+    known = public_marginals_of(*ring)
+    model = raked(fitted(known), known)
     rng = np.random.default_rng(0)
-    made = agreeing_rows(model, known, sample(model, ROWS, rng), rng)
+    made = raked_rows(model, known, sample(model, ROWS, rng), rng)
     for clique in known.cliques[:2]:
         assert np.array_equal(drawn_counts(made, clique), counts(clique))
     assert np.abs(drawn_counts(made, known.cliques[2]) - counts(known.cliques[2])).max() < 20
 
 
 def test_few_rows_are_drawn_anew():
-    known = known_of(*CHAIN)
-    model = agreeing(fitted(known), known)
+    known = public_marginals_of(*CHAIN)
+    model = raked(fitted(known), known)
     rng = np.random.default_rng(0)
     drawn = sample(model, ROWS, rng)
-    made = agreeing_rows(model, known, drawn, rng)
+    made = raked_rows(model, known, drawn, rng)
     moved = np.any([made[c] != drawn[c] for c in DOMAIN.columns], axis=0).sum()
     assert moved < 0.1 * ROWS
 
 
 def test_the_same_seed_makes_the_same_table():
-    known = known_of(*CHAIN)
-    model = agreeing(fitted(known), known)
+    known = public_marginals_of(*CHAIN)
+    model = raked(fitted(known), known)
     tables = []
     for _ in range(2):
         rng = np.random.default_rng(5)
-        tables.append(agreeing_rows(model, known, sample(model, ROWS, rng), rng))
+        tables.append(raked_rows(model, known, sample(model, ROWS, rng), rng))
     assert all(np.array_equal(tables[0][c], tables[1][c]) for c in DOMAIN.columns)
 
 
 def test_nothing_known_changes_nothing():
-    model = fitted(Known())
+    model = fitted(PublicMarginals())
     codes = sample(model, ROWS, np.random.default_rng(0))
-    made = agreeing_rows(agreeing(model, Known()), Known(), codes, np.random.default_rng(0))
+    made = raked_rows(raked(model, PublicMarginals()), PublicMarginals(), codes, np.random.default_rng(0))
     assert all(made[c] is codes[c] for c in codes)
-    assert all(a is b for a, b in pairwise([model.beliefs[0], agreeing(model, Known()).beliefs[0]]))
+    assert all(a is b for a, b in pairwise([model.beliefs[0], raked(model, PublicMarginals()).beliefs[0]]))

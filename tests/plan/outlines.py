@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import comb
 
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 
 TREE = Shares(Fraction(3, 10), Fraction(1, 10), Fraction(6, 10))
 SINGLE = Shares(Fraction(1), Fraction(0), Fraction(0))
@@ -34,7 +34,7 @@ class Outline:
         errors = comb(len(sizes), 2) if self.manner in {"distances", "both"} and free else 0
         largest, *others = sorted(sizes.values(), reverse=True)
         cells = max(sum(sizes.values()), largest * sum(others))
-        return Outlined(self.rounds if edges else 0, choices, errors, edges, cells, self.shares)
+        return StrategyOutline(self.rounds if edges else 0, choices, errors, edges, cells, self.shares)
 
 
 @dataclass
@@ -47,4 +47,4 @@ class Alone(Outline):
 
     def outline(self, sizes, wanted, measure, noise):
         self.asked.append((dict(sizes), tuple(wanted), measure, noise))
-        return Outlined(0, 0, 0, 0, sum(sizes.values()), self.shares)
+        return StrategyOutline(0, 0, 0, 0, sum(sizes.values()), self.shares)

@@ -14,7 +14,7 @@ from dpsynth.config import compiled
 from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
-from dpsynth.plan.outline import Outlined, Shares
+from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.plan import make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
@@ -146,7 +146,7 @@ def test_prices_of_any_number_of_columns_sum_to_the_budget_and_not_a_digit_more(
     domain = Domain({f"c{i}": 2 + i * i % 97 for i in range(columns)})
     near = Neighbours("add_remove")
     shares = Shares(Fraction(1, 3), Fraction(1, 7), Fraction(1, 2))
-    outlined = Outlined(1, columns // 2, columns // 3, columns - 1, 10, shares)
+    outlined = StrategyOutline(1, columns // 2, columns // 3, columns - 1, 10, shares)
     for measure, noise in ((ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace")):
         steps = Spending(budget, measure, near, noise).steps(shares, outlined, domain)
         plan = Terms(near, measure)

@@ -13,7 +13,7 @@ import pytest
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -111,7 +111,7 @@ def publication() -> Publication:
         synthetic=synthetic(40),
         singles=measurements[:-2],
         answers=measurements[-2:],
-        grouping=Grouping({}),
+        compression=Compression({}),
         merged_below=64.5,
         model=estimate(domain_of(COLUMNS), measurements).model,
         statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
@@ -130,15 +130,15 @@ def publication() -> Publication:
 def merged(publication: Publication) -> Publication:
     """The same with values of two columns merged: three of them measured together, a pair again."""
     of_plan, of_pay = np.array([0, 1, 1, 2, 1]), np.array([0, 0, 1])
-    grouping = Grouping({NAMES[1]: of_plan, NAMES[3]: of_pay})
-    domain = grouping.coarse(domain_of(COLUMNS))
+    compression = Compression({NAMES[1]: of_plan, NAMES[3]: of_pay})
+    domain = compression.coarse(domain_of(COLUMNS))
     cliques = (NAMES[1:], (NAMES[0], NAMES[2]), (NAMES[2], NAMES[1]))
     rng = np.random.default_rng(3)
     answers = tuple(
         Measurement(c, rng.integers(-3, 90, domain.shape(c)), "laplace", 1.5 + i)
         for i, c in enumerate(cliques)
     )
-    return replace(publication, answers=answers, cliques=cliques, grouping=grouping, structure="auto")
+    return replace(publication, answers=answers, cliques=cliques, compression=compression, structure="auto")
 
 
 @pytest.fixture

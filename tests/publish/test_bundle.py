@@ -104,7 +104,7 @@ def test_a_stranger_can_put_the_measurements_together_again(written, kind, reque
     metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
     schema = {column["name"]: column["labels"] for column in json.loads(metadata["dpsynth.columns"])}
     groups = json.loads(metadata["dpsynth.groups"])
-    assert groups == {c: g.tolist() for c, g in publication.grouping.groups.items()}
+    assert groups == {c: g.tolist() for c, g in publication.compression.groups.items()}
     summary = json.loads(metadata["dpsynth.measurements"])
     number = table["measurement"].to_numpy()
     assert number.max() + 1 == len(summary) == len(publication.singles) + len(publication.answers)
@@ -284,7 +284,7 @@ def test_what_several_rows_or_ids_have_is_worked_out_for_the_account_in_use(
 
 
 def test_where_values_were_named_a_group_has_its_own_delta_or_nothing(written, publication):
-    guarantee = Guarantee(1.0, 1e-6, 0.028, "one row", "add_remove", "gdp", mu=0.237, lapse=5e-7)
+    guarantee = Guarantee(1.0, 1e-6, 0.028, "one row", "add_remove", "gdp", mu=0.237, approximate_delta=5e-7)
     folder = written(guarantee=guarantee)
     said = " ".join(json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["not_protected"])
     assert "with 2 rows it is ε = 2 with δ = 3.719e-6, with 5 rows it is ε = 5 with δ = 8.58e-5, with" in said

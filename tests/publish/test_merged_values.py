@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.publish.explanation import assumption
 from dpsynth.publish.merged_values import group_labels, merged_columns
 from dpsynth.publish.pages import some_in_words
@@ -21,17 +21,17 @@ CITY = Column("city", CategoryCodec(tuple("abcdefgh")), missing=True)
 
 
 def test_a_group_is_called_by_all_of_its_values_or_the_first_of_many():
-    grouping = Grouping({"city": np.array([0, 1, 1, 2, 1, 1, 1, 2, 0])})
-    assert group_labels(CITY, grouping) == ("a | (missing)", "b | c | e | … (5 values)", "d | h")
-    four = Grouping({"city": np.array([0, 0, 0, 0, 1, 2, 3, 4, 5])})
+    compression = Compression({"city": np.array([0, 1, 1, 2, 1, 1, 1, 2, 0])})
+    assert group_labels(CITY, compression) == ("a | (missing)", "b | c | e | … (5 values)", "d | h")
+    four = Compression({"city": np.array([0, 0, 0, 0, 1, 2, 3, 4, 5])})
     assert group_labels(CITY, four) == ("a | b | c | d", "e", "f", "g", "h", "(missing)")
 
 
 def test_what_was_merged_is_told_in_table_order_without_values_left_alone():
     plain = Column("plain", CategoryCodec(("x", "y")), missing=False)
     other = Column("other", CategoryCodec(("x", "y", "z")), missing=False)
-    grouping = Grouping({"other": np.array([0, 1, 1]), "city": np.array([0, 1, 1, 2, 1, 1, 1, 2, 0])})
-    city, rest = merged_columns((CITY, plain, other), grouping)
+    compression = Compression({"other": np.array([0, 1, 1]), "city": np.array([0, 1, 1, 2, 1, 1, 1, 2, 0])})
+    city, rest = merged_columns((CITY, plain, other), compression)
     assert (city.column, city.values, city.groups) == ("city", 9, 3)
     assert city.held == (("a", "(missing)"), ("b", "c", "e", "f", "g"), ("d", "h"))
     assert (rest.column, rest.held) == ("other", (("y", "z"),))
@@ -42,8 +42,8 @@ def test_the_manifest_lists_every_group_in_full_and_says_why(written, merged):
     told = manifest["structure"]["merged_values"]
     assert told["below_rows"] == 64.5
     labels = {column["name"]: column["labels"] for column in manifest["columns"]}
-    assert set(told["columns"]) == set(merged.grouping.groups)
-    for name, groups in merged.grouping.groups.items():
+    assert set(told["columns"]) == set(merged.compression.groups)
+    for name, groups in merged.compression.groups.items():
         facts = told["columns"][name]
         held = [
             [n for n, g in zip(labels[name], groups, strict=True) if g == k] for k in range(groups.max() + 1)

@@ -108,7 +108,7 @@ class Protection:
         assert event["mechanism"] == "exponential mechanism"
         return _PI * self.epsilon(charge) ** 2 / 16
 
-    def lapse(self, charge: Record) -> Fraction:
+    def approximate_delta(self, charge: Record) -> Fraction:
         """Probability that a charge for naming values names one that a unit alone has."""
         event = charge["event"]
         assert isinstance(event, dict)
@@ -127,7 +127,7 @@ class Protection:
         paid = charges(found)
         if delta is None:
             return _decimal(sum(map(self.epsilon, paid), Fraction(0)))
-        left = Fraction(delta) - sum(map(self.lapse, paid), Fraction(0))
+        left = Fraction(delta) - sum(map(self.approximate_delta, paid), Fraction(0))
         if accountant == "gdp":
             return gdp_epsilon(sum(map(self.half_mu_squared, paid), Fraction(0)), left)
         assert accountant == "zcdp"

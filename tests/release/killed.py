@@ -49,10 +49,10 @@ STEPS = [
 def spent_by(found: Sequence[evidence.Record]) -> Fraction:
     """Epsilon that a journal's charges add up to."""
     paid = evidence.charges(found)
-    half_mu_squared, lapse = (
-        sum(map(figure, paid), Fraction(0)) for figure in (BY_ROW.half_mu_squared, BY_ROW.lapse)
+    half_mu_squared, approximate_delta = (
+        sum(map(figure, paid), Fraction(0)) for figure in (BY_ROW.half_mu_squared, BY_ROW.approximate_delta)
     )
-    return _epsilon(half_mu_squared, Fraction(DELTA) - lapse)
+    return _epsilon(half_mu_squared, Fraction(DELTA) - approximate_delta)
 
 
 @cache

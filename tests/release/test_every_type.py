@@ -30,7 +30,7 @@ COLUMNS: Mapping[str, Mapping[str, object]] = {
     "pay": {
         "type": "number", "min": 0, "max": 9000, "bins": 9, "decimals": 2,
         "format": {"thousands": " ", "decimal": ",", "suffix": " €"},
-        "missing": {"apart": ["refused", "unknown"], "markers": ["?"]},
+        "missing": {"distinct": ["refused", "unknown"], "markers": ["?"]},
     },
     "bonus": {"type": "number", "min": -100, "max": 100, "bins": 4, "decimals": 1, "missing": False},
     "grade": {"type": "ordered", "values": ["low", "mid", "high"], "missing": "n/a"},
@@ -224,7 +224,7 @@ def test_a_place_for_missing_that_depends_on_the_data_would_be_noticed(
         return encode(column, texts)
 
     monkeypatch.setattr(Column, "encode", learning)
-    monkeypatch.setattr(public_schema, "_missing", lambda c: {**described(c), "has_a_place": c.name in met})
+    monkeypatch.setattr(public_schema, "_missing", lambda c: {**described(c), "modelled": c.name in met})
     quiet = public_facts(released(tmp_path / "quiet", rows(600)))
     told = public_facts(released(tmp_path / "told", [*rows(600), EXTREMES["a first missing"]]))
     assert quiet != told

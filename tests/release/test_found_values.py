@@ -44,24 +44,27 @@ def test_delta_of_found_values_is_in_the_guarantee_and_in_the_ledger(
     manifest = evidence.assert_whole(folder)
     promised = manifest["guarantee"]
     assert isinstance(promised, dict)
-    lapse = float(sum(map(protection.lapse, evidence.charges(found)), Fraction(0)))
+    approximate_delta = float(sum(map(protection.approximate_delta, evidence.charges(found)), Fraction(0)))
     pure = kind == "laplace added up plainly"
     counted = (None, "zcdp") if pure else ("1e-6", promised["accountant"])
     exact = float(protection.total(found, *counted))
     assert exact <= promised["epsilon"] <= min(exact * 1.001, 3.0)
-    assert 1e-8 < lapse <= promised["lapse"] <= lapse * 1.2
-    assert promised["delta"] == (pytest.approx(lapse, rel=1e-12) if pure else 1e-6)
+    assert 1e-8 < approximate_delta <= promised["approximate_delta"] <= approximate_delta * 1.2
+    assert promised["delta"] == (pytest.approx(approximate_delta, rel=1e-12) if pure else 1e-6)
     (naming,) = [m for m in manifest["mechanisms"] if m["delta"]]  # type: ignore[union-attr, index]
-    assert naming["delta"] == pytest.approx(promised["lapse"])
+    assert naming["delta"] == pytest.approx(promised["approximate_delta"])
     assert any("naming values" in sentence for sentence in promised["in_words"])
     assert place.balance is not None
     (entry,) = place.balance.releases
-    assert float(entry.cost.lapse) == pytest.approx(promised["lapse"]) and entry.state == "closed"
-    assert place.balance.lapses == (0 if pure else Fraction(1, 2))
+    assert (
+        float(entry.cost.approximate_delta) == pytest.approx(promised["approximate_delta"])
+        and entry.state == "closed"
+    )
+    assert place.balance.approximate_share == (0 if pure else Fraction(1, 2))
     # The planted fault: without what naming took, epsilon would be lower.
     if not pure:
         unaware = evidence.Protection(by_person, protection.rows)
-        forgotten = [r for r in found if r["kind"] != "charge" or not protection.lapse(r)]
+        forgotten = [r for r in found if r["kind"] != "charge" or not protection.approximate_delta(r)]
         assert float(unaware.total(forgotten, *counted)) < promised["epsilon"]
     told = json.dumps(manifest["columns"])
     assert "Aa" in told and "alone" not in told

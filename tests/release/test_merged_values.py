@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.config.methods import METHODS
-from dpsynth.domain.compression import Grouping
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.lifecycle.result import Release
@@ -74,7 +74,7 @@ def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config
     # Columns of requested pairs keep their values, though most of income's are rare.
     assert groups == facts["groups"] and "age" in groups and not {"sex", "city", "income"} & set(groups)
     assert len(set(groups["age"])) < 30
-    digest = Grouping({c: np.array(g) for c, g in groups.items()}).digest
+    digest = Compression({c: np.array(g) for c, g in groups.items()}).digest
     asked = questions(done)
     assert {q.get("grouping") for q in asked[1 + len(sizes) :]} == {digest}
     assert not any("grouping" in q for q in asked[: 1 + len(sizes)])

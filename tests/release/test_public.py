@@ -26,7 +26,7 @@ def write(place: Place, rows: Sequence[Sequence[str]], header: Sequence[str] = H
 def public(place: Place) -> Place:
     """A place with a public table of the same kind."""
     write(place, people(2000, seed=2))
-    place.configure(public=str(place.folder / "public.csv"), structure={"method": "auto"})
+    place.configure(public_table=str(place.folder / "public.csv"), structure={"method": "auto"})
     return place
 
 
@@ -57,10 +57,10 @@ def test_its_cells_may_be_separated_otherwise_than_the_private_tables(public: Pl
     told = manifest(release(public))["public_table"]
     path = public.folder / "public.csv"
     path.write_text(path.read_text().replace(",", ";"))
-    public.configure(public={"path": str(path), "separator": ";"}, structure={"method": "auto"})
+    public.configure(public_table={"path": str(path), "separator": ";"}, structure={"method": "auto"})
     again = manifest(release(public))["public_table"]
     assert (again["rows"], again["columns"]) == (told["rows"], told["columns"])
-    public.configure(public=str(path), structure={"method": "auto"})
+    public.configure(public_table=str(path), structure={"method": "auto"})
     with pytest.raises(ConfigError, match="has none of the columns"):
         release(public)
 
@@ -81,7 +81,7 @@ def test_a_release_is_closer_to_its_table_with_a_like_one(place: Place) -> None:
     place.table(rows(3000, 1))
     write(place, rows(3000, 2))
     errors = []
-    for changes in ({"public": str(place.folder / "public.csv")}, {"public": None}):
+    for changes in ({"public_table": str(place.folder / "public.csv")}, {"public_table": None}):
         place.configure(structure={"method": "auto"}, privacy={"epsilon": 0.3, "delta": 1e-9}, **changes)
         # Now and then noise has it that a table is not believed: the best of three tells what it brings.
         made = [release(place).synthetic for _ in range(3)]
@@ -119,7 +119,7 @@ def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: st
     private, link = place.folder / "people.csv", place.folder / "public.csv"
     link.symlink_to(private)
     path = {"same": private, "dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link}[way]
-    place.configure(public=str(path))
+    place.configure(public_table=str(path))
     with pytest.raises(ConfigError, match=r"public\.path must be another file than source\.path"):
         release(place)
     assert untouched(place)
@@ -166,7 +166,7 @@ def test_earlier_releases_and_a_public_table_go_together(public: Place) -> None:
     first = release(public)
     public.configure(
         release="again",
-        public=str(public.folder / "public.csv"),
+        public_table=str(public.folder / "public.csv"),
         structure={"method": "auto"},
         reuse={"earlier_periods": True},
     )

@@ -36,7 +36,7 @@ def counted(made: Release) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("method", ["mst", "auto", "independent", "aim", "privbayes"])
 def test_counts_come_out_exactly_and_are_not_asked(place: Place, method: str) -> None:
-    place.configure(known=[with_file(place, PAIRS)], structure={"method": method})
+    place.configure(public_marginals=[with_file(place, PAIRS)], structure={"method": method})
     made = release(place)
     assert made.table.num_rows == 300 and counted(made) == PAIRS
     asked = [m["columns"] for m in manifest(made)["mechanisms"] if m["question"] in ("marginal", "count")]
@@ -48,18 +48,18 @@ def test_counts_come_out_exactly_and_are_not_asked(place: Place, method: str) ->
         paid = [m["columns"] for m in json.loads(schema.metadata[b"dpsynth.measurements"])]
         assert ["age"] in paid and not [c for c in paid if c in (["sex"], ["city"], ["sex", "city"])]
     table = made.statistics["sex and city"].table
-    assert set(table["basis"].to_pylist()) == {"known"}
+    assert set(table["basis"].to_pylist()) == {"public"}
     assert set(table["standard_error"].to_pylist()) == {0.0}
     told = {(r["sex"], r["city"].replace("(missing)", "?")): r["estimate"] for r in table.to_pylist()}
     assert all(told[cell] == pytest.approx(n) for cell, n in PAIRS.items())
-    assert manifest(made)["known_marginals"] == [{"columns": ["sex", "city"], "rows": 300}]
+    assert manifest(made)["public_marginals"] == [{"columns": ["sex", "city"], "rows": 300}]
     assert "sex with city" in (made.folder / "public" / "README.md").read_text()
 
 
 def test_shares_leave_the_number_of_rows_to_be_asked(place: Place) -> None:
     """As of a census a thousand times as large."""
     shares = {value: 1000 * n for value, n in SEX.items()}
-    place.configure(known=[{"columns": ["sex"], "shares": shares}], sample={"rows": 600})
+    place.configure(public_marginals=[{"columns": ["sex"], "shares": shares}], sample={"rows": 600})
     made = release(place)
     assert Counter(made.table["sex"].to_pylist()) == {v: 2 * n for v, n in SEX.items()}
     asked = [m["columns"] for m in manifest(made)["mechanisms"]]
@@ -71,13 +71,15 @@ def test_shares_leave_the_number_of_rows_to_be_asked(place: Place) -> None:
 
 def test_totals_that_are_wrong_of_the_table_neither_fail_nor_speak(place: Place) -> None:
     """Planted: nobody of the table is F, as the totals have it, and there are 1,000 rows."""
-    place.configure(known=[{"columns": ["sex"], "counts": {"F": 0, "M": 1000}}])
+    place.configure(public_marginals=[{"columns": ["sex"], "counts": {"F": 0, "M": 1000}}])
     made = release(place)
     assert Counter(made.table["sex"].to_pylist()) == {"M": 1000}
 
 
 def test_the_total_is_not_asked_of_a_table_whose_rows_are_public_either(place: Place) -> None:
-    place.configure(known=[{"columns": ["sex"], "counts": dict(SEX)}], privacy={"neighbours": "replace_one"})
+    place.configure(
+        public_marginals=[{"columns": ["sex"], "counts": dict(SEX)}], privacy={"neighbours": "replace_one"}
+    )
     made = release(place)
     assert [] not in [m["columns"] for m in manifest(made)["mechanisms"]]
     assert made.table.num_rows == 300

@@ -106,7 +106,7 @@ def test_tables_that_were_measured_owe_nothing_to_earlier_periods(monthly: Place
     ).columns
     own = read_measurements(last.folder / "public" / "measurements.parquet", columns)
     domain = domain_of(columns)
-    direct = LeastSquares(domain, Expansion(domain, own.grouping, own.singles).direct(own.answers))
+    direct = LeastSquares(domain, Expansion(domain, own.compression, own.singles).direct(own.answers))
     for title, clique in (("age", ("age",)), ("sex and city", ("sex", "city"))):
         table = last.statistics[title].table
         assert np.allclose(table["estimate"].to_numpy(), direct.marginal(clique).ravel())

@@ -18,7 +18,7 @@ COLUMNS = {
     "to": {"type": "date", "min": "2020-01-01", "max": "2020-06-30", "unit": "week"},
     "at": {"type": "datetime", "min": "2020-02-01T00:00:00", "max": "2020-02-03T12:00:00", "unit": "hour"},
     "c": {"type": "category", "values": ["red", "blue", "it's"]},
-    "e": {"type": "ordered", "values": ["low", "mid", "red"], "missing": {"apart": ["refused"]}},
+    "e": {"type": "ordered", "values": ["low", "mid", "red"], "missing": {"distinct": ["refused"]}},
     "flag": {"type": "boolean", "missing": False},
     "post": {"type": "text", "pattern": "[0-2]{3}", "prefixes": ["00", "1", "2"]},
     "band": {"type": "derived", "formula": "if(n < 10, 'few', 'many')"},

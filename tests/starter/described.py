@@ -67,7 +67,7 @@ VISITS_DECLARED = {
         "missing": "NA",
     },
     "postcode": {"type": "text", "pattern": "[0-9]{5}", "keep": 3, "missing": "unknown"},
-    "smokes": {"type": "category", "values": ["yes", "no"], "missing": {"apart": ["-1", "-2"]}},
+    "smokes": {"type": "category", "values": ["yes", "no"], "missing": {"distinct": ["-1", "-2"]}},
     "licence": {"type": "category", "values": None, "missing": "NA"},
     "weight": {"type": "number", "min": 0, "max": 300, "format": None, "missing": "NA"},
     "remarks": {"type": "category", "values": None, "missing": "NA"},
@@ -329,11 +329,11 @@ MANIFEST = """\
   "columns": [
     {"name": "age", "type": "integer", "edges": [0.0, 18.0, 65.0, 90.5], "decimals": 0,
      "labels": ["0 to 17", "18 to 64", "65 to 90", "(missing)"],
-     "missing": {"has_a_place": true, "markers": ["?"]}},
+     "missing": {"modelled": true, "markers": ["?"]}},
     {"name": "cost", "type": "number", "edges": [0.0, 0.01, 250.0], "decimals": 2,
-     "labels": ["0.00", "[0.01, 250]"], "missing": {"has_a_place": false, "markers": []}},
+     "labels": ["0.00", "[0.01, 250]"], "missing": {"modelled": false, "markers": []}},
     {"name": "city", "type": "text", "ordered": false, "other": "other",
-     "labels": ["Oslo", "other", "(missing)"], "missing": {"has_a_place": true, "markers": []}},
+     "labels": ["Oslo", "other", "(missing)"], "missing": {"modelled": true, "markers": []}},
     {"name": "id", "type": "text", "made_up_from": "P001"},
     {"name": "twice", "type": "integer", "computed_from": "age + age", "missing_is_written": ""}
   ]

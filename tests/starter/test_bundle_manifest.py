@@ -20,7 +20,7 @@ DECLARED = {
     "code": "{type: integer, min: 5, max: 9, bins: 5, missing: false}",
     "pay": "{type: number, bins: [0, 0.01, 10.5, 1000], decimals: 2}",
     "cost": "{type: number, min: -5, max: 5, format: {prefix: $}}",
-    "sex": "{type: category, values: [F, M], missing: {apart: [refused], markers: ['-']}}",
+    "sex": "{type: category, values: [F, M], missing: {distinct: [refused], markers: ['-']}}",
     "city": "{type: category, values: [Oslo, Bergen], other: elsewhere}",
     "grade": "{type: ordered, values: [1, 2, 3]}",
     "size": "{type: ordered, values: [S, M, L]}",

@@ -9,7 +9,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.public_relations import PART, trusted
+from dpsynth.structure.public_relations import PART, with_public_relations
 from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 4, "b": 4, "c": 3, "d": 3})
@@ -40,7 +40,7 @@ def asked(seed, told, structure=BUDGET / 20):
     door = FakeCurator(DOMAIN, table(rng), BUDGET, rng)
     problem = problem_of(door, one_way=BUDGET / 10, structure=structure)
     before = door.spent
-    found, believed = trusted(door, problem, problem.start, told)
+    found, believed = with_public_relations(door, problem, problem.start, told)
     return door, problem, found, believed, door.spent - before
 
 

@@ -13,7 +13,7 @@ from dpsynth.config.scalars import Text
 from dpsynth.config.source import TableFile
 
 
-class Public(TableFile):
+class PublicTableSpec(TableFile):
     """A table that is public already: a sample of the same population, or an earlier synthetic table."""
 
     path: Annotated[str, Text("the path of a file", longest=4000)] = Field(
