@@ -131,21 +131,36 @@ COMING = {
 }
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make docs` builds it."""
+def built(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What becomes of a site when it is built as `make docs` builds it."""
     pytest.importorskip("mkdocs", reason="the site is built with the packages of the lock file")
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    (arguments,) = re.findall(r"^\tNO_MKDOCS_2_WARNING=1 \$\(BIN\)/mkdocs (build.*)$", makefile, re.MULTILINE)
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *arguments.split(), "-f", str(config), "-d", str(folder)],
         cwd=REPOSITORY,
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=300,
     )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = built(REPOSITORY / "mkdocs.yml", folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.mark.parametrize(("link", "code"), [("index.md", 0), ("nowhere.md", 1)])
+def test_a_link_to_nowhere_is_caught(tmp_path: Path, link: str, code: int) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A\n\n[B]({link})\n", encoding="utf-8")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text("site_name: a\n", encoding="utf-8")
+    assert built(config, tmp_path / "site").returncode == code
 
 
 FETCHED = re.compile(
