@@ -15,7 +15,7 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all test-faults check format wheel schema lock clean
+.PHONY: help env demo test test-all test-faults check docs format wheel schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
 	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
 	@echo "make check     ruff, mypy, import-linter and the quick tests"
+	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl"
 	@echo "make schema    write schemas/ again from the typed spec"
@@ -65,6 +66,10 @@ check: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) -m "not slow"
 
+# With --quiet, --strict would let every warning through. The theme's own advertisement is switched off.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -82,5 +87,5 @@ lock: $(READY)
 	    --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find dpsynth flows tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

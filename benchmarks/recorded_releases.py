@@ -270,7 +270,8 @@ def cases() -> Iterator[Case]:
     yield single("constraints", PEOPLE, gaussian, CONSTRAINTS, STATISTICS, SAMPLE)
     yield single("constraints-parts", PARTS, person)
     yield single("constraints-aim", PARTS, gaussian, STRUCTURES["aim"])
-    counts = "public_marginals: [{columns: [sex], counts: {F: 620, M: 580}}, {columns: [sex, city], file: totals.csv}]"
+    stated = "{columns: [sex], counts: {F: 620, M: 580}}, {columns: [sex, city], file: totals.csv}"
+    counts = f"public_marginals: [{stated}]"
     shares = "public_marginals: [{columns: [smoker], shares: {'no': 3, 'yes': 1}}]"
     yield single("known-counts", FEW, gaussian, counts)
     yield single("known-shares", FEW, laplace, shares)

@@ -1,8 +1,10 @@
 """Differentially private synthetic data: one guarded door, a journal, a ledger, a bundle.
 
-spec = dpsynth.load("configs/randhie.yaml")
-release = dpsynth.release(spec)
-release.synthetic, release.guarantee, release.statistics
+A release, from its configuration to its results:
+
+    spec = dpsynth.load("configs/randhie.yaml")
+    release = dpsynth.release(spec)
+    release.synthetic, release.guarantee, release.statistics
 """
 
 from __future__ import annotations

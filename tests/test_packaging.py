@@ -48,6 +48,6 @@ def test_a_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
 
 def test_a_wheel_names_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
     read = {name.split("/", 1)[1]: name for name in wheel.namelist() if ".dist-info/" in name}
-    assert "dpsynth = dpsynth.cli:main" in wheel.read(read["entry_points.txt"]).decode()
+    assert "dpsynth = dpsynth.cli.app:main" in wheel.read(read["entry_points.txt"]).decode()
     assert "License-Expression: Apache-2.0" in wheel.read(read["METADATA"]).decode()
     assert "licenses/LICENSE" in read

@@ -103,7 +103,7 @@ class CliqueChoices(PrivacyFilter):
             The indices of the chosen candidates, in the order of choice.
 
         Raises:
-            As for ``choose``; ValueError also where ``admissible`` has not one value for each candidate.
+            ValueError: as for ``choose``, and where ``admissible`` has not one value for each candidate.
         """
         chosen: list[int] = []
         if most <= 0 or not candidates:

@@ -452,6 +452,6 @@ def test_a_password_in_the_ledgers_url_is_not_shown(here: Here) -> None:
 
 def test_the_command_line_starts_without_what_only_the_ledger_needs() -> None:
     heavy = ("sqlalchemy", "rich", "jinja2", "pydantic", "numpy")
-    code = f"import sys, dpsynth.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, dpsynth.cli.app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stderr

@@ -97,7 +97,8 @@ def test_what_is_known_is_not_asked_and_leaves_its_part_to_the_others(load_with)
             "adds up to 4 rows, and public_marginals[0] to 3",
         ),
         (
-            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, {columns: [sex], shares: {F: 1, M: 1}}]",
+            "public_marginals: [{columns: [sex], counts: {F: 1, M: 2}}, "
+            "{columns: [sex], shares: {F: 1, M: 1}}]",
             "contradicts public_marginals[0]",
         ),
     ],

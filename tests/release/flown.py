@@ -18,7 +18,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-import dpsynth.cli
+import dpsynth.cli.app
 import dpsynth.pipeline
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import DpsynthError
@@ -120,13 +120,13 @@ def _published() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
-    announce = dpsynth.cli._announce
+    announce = dpsynth.cli.app._announce
 
     def told(bundle: Any) -> None:
         print(CANARIES["formula"])
         announce(bundle)
 
-    with mock.patch("dpsynth.cli._announce", told):
+    with mock.patch("dpsynth.cli.app._announce", told):
         yield
 
 
@@ -159,7 +159,7 @@ def main() -> None:
         code: object = 0
         try:
             with FAULTS[name]():
-                dpsynth.cli.main()
+                dpsynth.cli.app.main()
         except SystemExit as stop:
             code = stop.code
         except BaseException:

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy.engine.default import DefaultDialect
 
-import dpsynth.cli
+import dpsynth.cli.app
 import dpsynth.ledger.ledger
 import dpsynth.lifecycle.beginning
 import dpsynth.lifecycle.steps
@@ -200,7 +200,7 @@ def _child(job: Job, begun: int) -> int:
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
-        dpsynth.cli.main()
+        dpsynth.cli.app.main()
     except SystemExit as stop:
         code = stop.code
     except BaseException:

@@ -29,7 +29,7 @@ FAULTY = '''
 """dpsynth with faults planted: run as a script it serves, and runs of releases import it."""
 import sys
 
-import dpsynth.cli
+import dpsynth.cli.app
 import dpsynth.lifecycle.beginning
 import flows.release
 import flows.schedule
@@ -59,7 +59,7 @@ def deployment(*arguments):
 
 if __name__ == "__main__":
     flows.schedule._deployment = deployment
-    dpsynth.cli.main()
+    dpsynth.cli.app.main()
 '''
 
 

@@ -1,0 +1,187 @@
+"""The pages say what is there: rooms, proofs, API pages, and a site that builds and asks no other host."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.skipif(
+    not (REPOSITORY / "mkdocs.yml").is_file(), reason="the pages are those of a checkout"
+)
+
+ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
+ROOM = re.compile(r"^\| (\d+) \| `(\w+)` \| \S", re.MULTILINE)
+PROOF = re.compile(
+    r"^\| [^|]+ \| ((?:`dpsynth[\w.]+`(?:, )?)+) \| `(tests/[\w/]+\.py)::(test_\w+)` \|$", re.MULTILINE
+)
+
+
+def section(title: str) -> str:
+    """A section of the architecture page, without its own title."""
+    return ARCHITECTURE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def layers() -> list[set[str]]:
+    """The rooms by layer, from the top down, as the import contracts have them."""
+    contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]
+    (layered,) = (c["layers"] for c in contracts["contracts"] if c["type"] == "layers")
+    return [{room.strip().removeprefix("dpsynth.") for room in layer.split("|")} for layer in layered]
+
+
+def rooms() -> set[str]:
+    """The packages and modules of dpsynth, and flows."""
+    found = {
+        p.stem
+        for p in (REPOSITORY / "dpsynth").iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").is_file()
+    }
+    return found - {"__init__"} | {"flows"}
+
+
+def told(text: str) -> list[set[str]]:
+    """The rooms by layer, as a table has them."""
+    numbered = [(int(number), room) for number, room in ROOM.findall(text)]
+    assert numbered == sorted(numbered, key=lambda row: row[0]), "layers stand in their order"
+    return [{room for n, room in numbered if n == layer} for layer in sorted({n for n, _ in numbered})]
+
+
+def absent(text: str) -> list[str]:
+    """Names in an index of proofs that stand for nothing: no docstring, or no such test."""
+    missing = []
+    for arguments, file, test in PROOF.findall(text):
+        missing += [name for name in re.findall(r"`([\w.]+)`", arguments) if not documented(name)]
+        path = REPOSITORY / file
+        if not path.is_file() or f"def {test}(" not in path.read_text(encoding="utf-8"):
+            missing.append(f"{file}::{test}")
+    return missing
+
+
+def documented(name: str) -> bool:
+    """True if a dotted name is that of a module, class or function with a docstring."""
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            found = getattr(found, part, None)
+        return bool(getattr(found, "__doc__", None))
+    return False
+
+
+def test_the_table_of_rooms_is_that_of_the_import_contracts_and_of_the_folders() -> None:
+    table = told(section("The rooms"))
+    assert table == layers()
+    assert set().union(*table) == rooms()
+
+
+def test_a_room_that_the_table_leaves_out_or_moves_is_caught() -> None:
+    text = section("The rooms")
+    swapped = {"`config`": "`rules`", "`rules`": "`config`"}
+    assert told(re.sub("`config`|`rules`", lambda room: swapped[room[0]], text)) != layers()
+    assert set().union(*told(re.sub(r"\| \d+ \| `errors`.*\n", "", text))) != rooms()
+
+
+def test_every_argument_and_test_in_the_index_of_the_proofs_exists() -> None:
+    index = section("Index of the proofs")
+    rows = [line for line in index.splitlines() if "::test_" in line]
+    assert len(rows) > 30
+    assert len(PROOF.findall(index)) == len(rows), "a row is written in another way"
+    assert absent(index) == []
+
+
+@pytest.mark.parametrize("name", ["dpsynth.accounting.gaussian_dp", "test_costs_are_the_formulas"])
+def test_a_proof_that_is_gone_is_caught(name: str) -> None:
+    index = section("Index of the proofs")
+    assert name in index
+    assert absent(index.replace(name, name + "_gone"))
+
+
+def test_every_room_has_its_page_of_the_api() -> None:
+    pages = {page.stem for page in (REPOSITORY / "docs" / "api").glob("*.md")} - {"dpsynth"}
+    assert pages == rooms() - {"__main__"}
+    for page in pages:
+        text = (REPOSITORY / "docs" / "api" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"::: {'' if page == 'flows' else 'dpsynth.'}{page}\n" in text
+
+
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    named = re.findall(r"`((?:dpsynth|flows|tests)/[\w/]+\.py)`", ARCHITECTURE.read_text(encoding="utf-8"))
+    assert [file for file in named if not (REPOSITORY / file).is_file()] == []
+
+
+def built(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What becomes of a site when it is built as `make docs` builds it."""
+    pytest.importorskip("mkdocs", reason="the site is built with the packages of the lock file")
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    (arguments,) = re.findall(r"^\tNO_MKDOCS_2_WARNING=1 \$\(BIN\)/mkdocs (build.*)$", makefile, re.MULTILINE)
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *arguments.split(), "-f", str(config), "-d", str(folder)],
+        cwd=REPOSITORY,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = built(REPOSITORY / "mkdocs.yml", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(("link", "code"), [("index.md", 0), ("nowhere.md", 1)])
+def test_a_link_to_nowhere_is_caught(tmp_path: Path, link: str, code: int) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A\n\n[B]({link})\n", encoding="utf-8")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text("site_name: a\n", encoding="utf-8")
+    assert built(config, tmp_path / "site").returncode == code
+
+
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\bhref=["']?(?:https?:)?//"""
+    r"""|url\(["']?(?:https?:)?//|@import\s+["'](?:https?:)?//"""
+)
+"""Something that a browser fetches from another host when it shows a page."""
+
+
+def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_another_host(site: Path) -> None:
+    pages = [file for file in site.rglob("*") if file.suffix in (".html", ".css")]
+    assert {"index.html", "architecture.html", "first_release.html", "CONTRIBUTING.html"} <= {
+        p.name for p in pages
+    }
+    assert [p.name for p in pages if FETCHED.search(p.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<link rel="stylesheet" href="https://fonts.googleapis.com/css">',
+        "<script src=//unpkg.com/mermaid></script>",
+        "@font-face{src:url(https://fonts.gstatic.com/a.woff2)}",
+    ],
+)
+def test_a_page_that_fetches_something_is_caught(page: str) -> None:
+    assert FETCHED.search(page)
+
+
+def test_the_pages_of_the_api_hold_docstrings_with_their_doctests_as_code(site: Path) -> None:
+    page = (site / "api" / "accounting.html").read_text(encoding="utf-8")
+    assert "Bounded range" in page
+    assert "&gt;&gt;&gt;" in page and "<blockquote>" not in page
