@@ -104,7 +104,7 @@ class Means:
     mean: Numbers
     error: Numbers
     rows: Numbers
-    compression: Numbers
+    grouping_error: Numbers
 
 
 class Source(Protocol):
@@ -164,8 +164,8 @@ class Measured:
         error = np.sqrt(_within_group(weights, self.direct.cell_variance(clique), of_rows))
         # A cell that noise has taken below zero holds nobody, and takes nothing off the others' error.
         inside = np.maximum(cells, 0.0) @ half_widths
-        compression = np.clip(_ratio(inside, rows, least), 0.0, half_widths.max())
-        return Means(mean, error, rows, compression)
+        grouping_error = np.clip(_ratio(inside, rows, least), 0.0, half_widths.max())
+        return Means(mean, error, rows, grouping_error)
 
 
 def _within_group(weights: Numbers, cell: float, whole: float) -> Numbers:
@@ -201,8 +201,8 @@ class Modelled:
         """Means of the model, errors by the bootstrap; none for a group of nobody."""
         mean, rows = _means(self.model, clique, centres)
         refits = [_means(replicate, clique, centres)[0] for replicate in self.replicates]
-        compression, _ = _means(self.model, clique, half_widths)
-        return Means(mean, root_mean_square_error(mean, refits), rows, compression)
+        grouping_error, _ = _means(self.model, clique, half_widths)
+        return Means(mean, root_mean_square_error(mean, refits), rows, grouping_error)
 
 
 def root_mean_square_error(estimate: Numbers, refits: Sequence[Numbers]) -> Numbers:

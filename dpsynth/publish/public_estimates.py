@@ -46,8 +46,8 @@ class Stated:
         among = cells.sum(axis=1)
         weights = np.full(cells.shape, np.nan)
         np.divide(cells, among[:, None], out=weights, where=(among * rows >= LEAST_ROWS)[:, None])
-        mean, compression = weights @ centres, weights @ half_widths
-        return Means(mean, np.where(np.isnan(mean), np.nan, 0.0), among * rows, compression)
+        mean, grouping_error = weights @ centres, weights @ half_widths
+        return Means(mean, np.where(np.isnan(mean), np.nan, 0.0), among * rows, grouping_error)
 
 
 def cautions_with_public_marginals(public: PublicMarginals) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class MeanRow:
     figure: str
     margin: str
     rows: str
-    compression: str
+    grouping_error: str
     dot: float | None
     low: float
     high: float
@@ -96,7 +96,7 @@ class MeanView:
     @property
     def binned(self) -> bool:
         """Whether values inside a bin are unknown for any mean."""
-        return any(row.compression for row in self.rows)
+        return any(row.grouping_error for row in self.rows)
 
 
 def _number(row: Row, name: str) -> float | None:
@@ -203,7 +203,7 @@ def mean_view(statistic: StatisticTable) -> MeanView:
 def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
     estimate, error = _number(row, "estimate"), _number(row, "standard_error")
     low, high = _number(row, "low"), _number(row, "high")
-    compression = _number(row, "grouping_error")
+    grouping_error = _number(row, "grouping_error")
 
     def place(value: float | None) -> float:
         return 0.0 if value is None else 100.0 * (value - least) / span
@@ -213,7 +213,7 @@ def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
         figure=figures.number(estimate, error),
         margin="" if error is None else f"± {figures.number(Z95 * error, error)}",
         rows=figures.count(_number(row, "rows")),
-        compression=f"± {figures.number(compression, error)}" if compression else "",
+        grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
         dot=None if estimate is None else place(estimate),
         low=place(low if low is not None else estimate),
         high=place(high if high is not None else estimate),

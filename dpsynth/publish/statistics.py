@@ -198,7 +198,7 @@ class _Tables:
         found = source.means(clique, centres, half_widths)
         least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
         figures = _with_interval(found.mean, found.error, least, most)
-        figures |= {"rows": found.rows, "grouping_error": found.compression}
+        figures |= {"rows": found.rows, "grouping_error": found.grouping_error}
         return StatisticTable(
             name=file_name(("mean", of) if by is None else ("mean", of, "by", by), taken),
             title=f"mean of {of}" if by is None else f"{of} by {by}",
