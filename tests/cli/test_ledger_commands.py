@@ -338,6 +338,7 @@ def test_a_cap_below_what_is_counted_is_allowed_and_refuses_every_release(here: 
         (("--epsilon", "inf", "--reason", "x"), "--epsilon"),
         (("--delta", "1", "--reason", "x"), "--delta"),
         (("--approximate-share", "1", "--reason", "x"), "--approximate-share"),
+        (("--lapses", "0.1", "--reason", "x"), "--lapses has another name now: write --approximate-share"),
         (("--delta", "nan", "--reason", "x"), "--delta"),
         (("--epsilon", "5", "--reason", "  "), "--reason"),
         (("--epsilon", "5", "--reason", "\x1b[31m"), "--reason"),
