@@ -460,15 +460,15 @@ FAULTS: tuple[Fault, ...] = (
         "errors.py",
         "failed: {type(error).__name__}; details",
         "failed: {error}; details",
-        "release/test_canary.py::test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else",
+        "release/test_promises.py::test_a_failure_before_the_first_charge_costs_and_leaves_nothing",
     ),
     _fault(
         "a foreign error gets out",
         "A library's message, which may quote a cell, reaches the terminal.",
         "lifecycle/steps.py",
         "    except Exception as error:\n        failure",
-        "    except ZeroDivisionError as error:\n        failure",
-        "release/test_canary.py::test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else",
+        "    except Exception as error:\n        raise\n        failure",
+        "release/test_promises.py::test_a_failure_before_the_first_charge_costs_and_leaves_nothing",
     ),
     _fault(
         "values that few hold are named",
@@ -546,7 +546,7 @@ FAULTS: tuple[Fault, ...] = (
         "publish/measurement_file.py",
         "if not isinstance(answer, Measurement | ExactTotal):",
         "if False:",
-        "publish/test_bundle.py::test_what_is_no_answer_of_the_release_is_never_written_as_one",
+        "publish/test_measurement_file.py::test_what_is_no_answer_of_this_release_is_not_written_as_one",
     ),
     _fault(
         "guarantee without the choices",

@@ -16,7 +16,6 @@ import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import EvidenceCounts, Observation, PublicCounts
 from dpsynth.errors import DpsynthError
 from dpsynth.model import load
 from dpsynth.publish import commit, restore, write_public
@@ -127,15 +126,6 @@ def test_a_stranger_can_put_the_measurements_together_again(written, kind, reque
                 held = [n for n, g in zip(schema[column], groups.get(column, ()), strict=False) if g == k]
                 assert label == (" | ".join(held) if column in by_group else schema[column][k])
         assert set(cells["standard_deviation"].to_pylist()) == {measurement.stddev}
-
-
-@pytest.mark.parametrize("kind", [PublicCounts, EvidenceCounts, Observation])
-@pytest.mark.parametrize("field", ["singles", "answers"])
-def test_what_is_no_answer_of_the_release_is_never_written_as_one(written, publication, field, kind):
-    *others, last = getattr(publication, field)
-    other = kind(last.clique, last.values, last.noise, last.scale)
-    with pytest.raises(TypeError, match=f"{kind.__name__} is no answer of this release"):
-        written(**{field: (*others, other)})
 
 
 def test_statistics_files_hold_the_tables(written, publication):
