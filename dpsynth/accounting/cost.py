@@ -27,8 +27,9 @@ class Cost:
         approximate_delta: probability of telling more than that (``dpsynth.accounting.partition_selection``),
             a part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.
 
-    Raises: TypeError, ValueError: a figure is a float, or negative, or the approximate delta is above the
-        amount's delta.
+    Raises:
+        TypeError: a figure is a float.
+        ValueError: a figure is negative, or the approximate delta is above the amount's delta.
     """
 
     amount: Amount
@@ -40,7 +41,7 @@ class Cost:
         """Reject inexact figures."""
         Amount(self.rho, Fraction(0) if self.half_mu_squared is None else self.half_mu_squared)
         if not Amount(delta=self.approximate_delta).within(self.amount):
-            raise ValueError("a approximate delta is a part of delta")
+            raise ValueError("an approximate delta is a part of delta")
 
     @property
     def epsilon(self) -> Fraction:

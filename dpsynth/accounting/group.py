@@ -3,13 +3,13 @@
 A row is protected where somebody has k of them, or an id where somebody has k: between the table with all
 and the table with none lie k steps. Only epsilon without delta grows by the factor k. Invariant: rounded up.
 
-Without a approximate delta the events tell. Let k units change: the counts of a Gaussian answer move by k
+Without an approximate delta the events tell. Let k units change: the counts of a Gaussian answer move by k
 times the sensitivity, and so do scores and the counts of a Laplace answer. The noise stays. So epsilon grows
 by k, mu by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016, proposition 1.9; Dong,
 Roth and Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds of k units as it
 stands, with k Delta for Delta. Epsilon is then taken at the same delta.
 
-With a approximate delta the good outcomes of two neighbours are other ones at every step, and rho and mu
+With an approximate delta the good outcomes of two neighbours are other ones at every step, and rho and mu
 don't grow that way. What holds whatever happened inside follows from (epsilon, delta)-DP alone, step by step:
 (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) (Vadhan 2017, lemma 2.2). Under pure accounting
 that is k epsilon, and the delta, if there is any, grows.

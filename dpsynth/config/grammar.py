@@ -280,7 +280,7 @@ class Spec(Section):
         if known.marginals and self.constraints:
             raise refused(
                 "must be left out where there are constraints: rows that are drawn again because they "
-                "violate one would not keep the known counts",
+                "violate one would not keep the public counts",
                 "public_marginals",
             )
         method = METHODS[self.structure.method]

@@ -4,7 +4,7 @@ A census publishes totals. Where they are stated as counts, they are those of th
 the number of its rows is public too: it is what they add up to. Where they are stated as shares, the number
 of rows stays private.
 
-Invariant: known marginals agree wherever they share columns, and all counts have one sum.
+Invariant: public marginals agree wherever they share columns, and all counts have one sum.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ NO_PUBLIC_MARGINALS = PublicMarginals()
 
 
 class Contradiction(ValueError):
-    """Two known marginals that can't both be true: the place of the later one, and what is wrong with it."""
+    """Two public marginals that can't both be true: the place of the later one, and what is wrong with it."""
 
     def __init__(self, place: int, words: str) -> None:
         """Keep both."""
@@ -125,11 +125,12 @@ def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
     if one.counted and other.counted and totals[0] != totals[1]:
         raise Contradiction(
             i,
-            f"adds up to {totals[0]:,.0f} rows, and known[{j}] to {totals[1]:,.0f}: all counts are of the "
-            "same table, so they must have one sum. If they are of another population, give them as shares",
+            f"adds up to {totals[0]:,.0f} rows, and public_marginals[{j}] to {totals[1]:,.0f}: all counts "
+            "are of the same table, so they must have one sum. If they are of another population, give them "
+            "as shares",
         )
     shared = tuple(c for c in one.clique if c in other.clique)
     if shared and float(np.abs(one.summed(shared) - other.summed(shared)).max()) > AGREEMENT:
         raise Contradiction(
-            i, f"contradicts known[{j}]: the two have other numbers for {' and '.join(shared)}"
+            i, f"contradicts public_marginals[{j}]: the two have other numbers for {' and '.join(shared)}"
         )

@@ -44,7 +44,7 @@ def test_other_sums_are_refused():
 def test_other_numbers_of_a_shared_column_are_refused(counted):
     """Planted: one row moved from one value to the other."""
     PublicMarginals.of([BOTH, known("sex", numbers=[40, 60], counted=counted)])
-    with pytest.raises(Contradiction, match=r"contradicts known\[0\].* for sex"):
+    with pytest.raises(Contradiction, match=r"contradicts public_marginals\[0\].* for sex"):
         PublicMarginals.of([BOTH, known("sex", numbers=[41, 59], counted=counted)])
 
 
