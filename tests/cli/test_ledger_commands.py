@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth import cli
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.accounting.measures import PURE, ZCDP
+from dpsynth.cli import app
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
@@ -54,7 +54,7 @@ class Here:
         self._capsys.readouterr()
         self._monkeypatch.setattr(sys, "argv", ["dpsynth", "ledger", *arguments])
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            app.main()
         said = self._capsys.readouterr()
         assert isinstance(stopped.value.code, int)
         return Ended(stopped.value.code, said.out, said.err)
