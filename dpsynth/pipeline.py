@@ -71,17 +71,19 @@ def run(
         StepFailed: an unforeseen error, its details withheld.
     """
     step, request = Steps(run_step), Request(Path(outputs), resume, period)
-    inputs = step("plan", inputs_of, spec)
-    if spec.public_table is not None:
-        inputs = step("read the public table", with_public_table, inputs)
+    planned = step("plan", inputs_of, spec)
+    inputs = (
+        planned if spec.public_table is None else step("read the public table", with_public_table, planned)
+    )
     with step("reserve budget", begin, inputs, request, tell) as release_run:
         rng = np.random.default_rng(release_run.seed)
         earlier = step("read earlier releases", earlier_answers, inputs, release_run, request.outputs)
-        stage = step("open the table", door, inputs, release_run)
-        if isinstance(stage, Unbounded):
-            stage = step("find most rows", find_contribution_bound, inputs, stage)
-        if stage.plan.searches:
-            stage = step("find places", find_domains, inputs, stage)
+        first = step("open the table", door, inputs, release_run)
+        if isinstance(first, Unbounded):
+            bounded = step("find the contribution bound", find_contribution_bound, inputs, first)
+        else:
+            bounded = first
+        stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
         expansion = step("merge rare values", compress, stage, answers)
         measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
