@@ -109,7 +109,9 @@ def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
     return run_step
 
 
-@pytest.mark.parametrize("step", ["find most rows", "find places", "measure single columns", "fit the model"])
+@pytest.mark.parametrize(
+    "step", ["find the contribution bound", "find domains", "measure single columns", "fit the model"]
+)
 def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
     spec = spec_of(tmp_path, {"max_rows": "private"})
     with pytest.raises(Interrupted):
