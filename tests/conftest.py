@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.databases import Postgres, reason_without
 from tests.examples import LEAST, PART
 
 settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("quick", deadline=None, max_examples=max(LEAST, 100 // PART), derandomize=True)
+settings.register_profile(
+    "unshrunk", settings.get_profile("quick"), phases=(Phase.explicit, Phase.generate, Phase.target)
+)
 # --hypothesis-profile=full is read later than this, and earlier than the tests.
 settings.load_profile("quick")
 

@@ -1,1 +1,1 @@
-"""Events, accountants, budgets and the ledger: public arithmetic that never sees data."""
+"""Events, measures, accountants and calibration: public arithmetic that never sees data."""

@@ -17,19 +17,20 @@ from dpsynth.accounting.rounding import float_up
 
 
 def amount_of(
-    events: Iterable[Event], measure: Measure, delta: Fraction | None, apart: Fraction = Fraction(0)
+    events: Iterable[Event], measure: Measure, delta: Fraction | None, set_aside: Fraction = Fraction(0)
 ) -> Amount:
-    """(epsilon, delta) that events add up to, epsilon rounded up.
+    """The (epsilon, delta) that events add up to, epsilon rounded up.
 
-    The deltas of the events themselves are taken out of delta before epsilon is taken at the rest; the
-    sum of both holds (proof in ``dpsynth.accounting.partition_selection``). Under pure accounting they are
-    all of it.
+    Epsilon is taken at delta less the deltas of the events; the sum of both holds (proof in
+    ``dpsynth.accounting.partition_selection``). Under pure accounting the deltas of the events are all of
+    delta.
 
     Args:
         events: every charge.
         measure: how losses add up.
-        delta: the total asked for; nothing of it is needed under pure accounting.
-        apart: what was set apart of it for the deltas of the events; it counts whole, if they have less too.
+        delta: the total asked for; not needed under pure accounting.
+        set_aside: the part of delta that was set aside for the deltas of the events; it counts in full, even
+            if they sum to less.
 
     Raises:
         ValueError: an event has no cost under the measure, there is no delta where the measure needs
@@ -38,7 +39,7 @@ def amount_of(
     found = list(events)
     total, approximate_delta = (
         sum((measure.cost(e) for e in found), Fraction(0)),
-        max(apart, approximate_delta_of(found)),
+        max(set_aside, approximate_delta_of(found)),
     )
     if not measure.needs_delta:
         return Amount(total, approximate_delta)
@@ -53,7 +54,7 @@ def compose(
     measure: Measure,
     delta: Fraction | None,
     neighbours: Neighbours,
-    apart: Fraction = Fraction(0),
+    set_aside: Fraction = Fraction(0),
 ) -> Guarantee:
     """The guarantee that a sequence of adaptively chosen events adds up to; arguments as ``amount_of``.
 
@@ -61,18 +62,21 @@ def compose(
     chosen from earlier answers within a fixed total (Feldman and Zrnic 2021 for zCDP; Smith
     and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
 
-    A guarantee is what was fixed beforehand. So of a release that counts by mu the sum of the events' own
-    rho is not told: it depends on how many choices were made, and no bound below mu^2/2 was set to it. Nor is
-    the part of ``apart`` that the events took.
+    A guarantee holds figures that were fixed beforehand. So a release that counts by mu does not publish the
+    sum of the events' own rho: it depends on how many choices were made, and no bound below mu^2/2 was set to
+    it. The part of ``set_aside`` that the events took is not published either.
 
     Raises:
         ValueError: as ``amount_of``.
     """
     found = list(events)
-    amount, approximate_delta = amount_of(found, measure, delta, apart), float_up(approximate_delta_of(found))
-    if approximate_delta_of(found) <= apart:
+    amount, approximate_delta = (
+        amount_of(found, measure, delta, set_aside),
+        float_up(approximate_delta_of(found)),
+    )
+    if approximate_delta_of(found) <= set_aside:
         # The float nearest to the config's decimal, which is how it is printed.
-        approximate_delta = float(apart)
+        approximate_delta = float(set_aside)
     elif delta is not None and approximate_delta_of(found) <= delta:
         approximate_delta = min(approximate_delta, float(delta))
     epsilon = float_up(amount.epsilon)

@@ -17,7 +17,7 @@ _SLACK = Decimal("1e-45")
 
 
 def advanced_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None:
-    """Epsilon, rounded up, such that parts of (epsilon_i, delta_i) are together (epsilon, delta)-DP.
+    """The epsilon, rounded up, at which parts of (epsilon_i, delta_i) are together (epsilon, delta)-DP.
 
     The least of three (Kairouz, Oh and Viswanath 2015, theorem 3.5), with d = delta - sum delta_i,
     S = sum epsilon_i^2 and A = sum epsilon_i tanh(epsilon_i/2): sum epsilon_i, A + sqrt(2 S ln(1/d)) and
@@ -40,7 +40,7 @@ def advanced_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | Non
 
 
 def _mean_loss(epsilon: Decimal) -> Decimal:
-    """Epsilon tanh(epsilon/2): the mean loss of a coin that tells as much as epsilon allows."""
+    """Epsilon tanh(epsilon/2), the mean loss of randomised response and the largest that epsilon allows."""
     other = (-epsilon).exp()
     return epsilon * (1 - other) / (1 + other)
 

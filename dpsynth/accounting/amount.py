@@ -12,7 +12,7 @@ from numbers import Rational
 
 
 def digits(value: Fraction, *, up: bool) -> str:
-    """A rational for people: six significant digits, rounded up or down.
+    """The text of a rational: six significant digits, rounded up or down.
 
     >>> digits(Fraction(1, 3), up=True), digits(Fraction(1, 10**6), up=False)
     ('0.333334', '1e-6')
@@ -47,13 +47,13 @@ class Amount:
         return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
 
     def less(self, other: Amount) -> Amount:
-        """What another amount leaves of this one, each figure at least 0."""
+        """The rest of this amount less another, each figure at least 0."""
         return Amount(
             max(Fraction(0), self.epsilon - other.epsilon), max(Fraction(0), self.delta - other.delta)
         )
 
     def within(self, cap: Amount) -> bool:
-        """Whether neither figure exceeds the cap's."""
+        """True if neither figure exceeds the cap's."""
         return self.epsilon <= cap.epsilon and self.delta <= cap.delta
 
     def capped(self, cap: Amount) -> Amount:
@@ -61,5 +61,5 @@ class Amount:
         return Amount(min(self.epsilon, cap.epsilon), min(self.delta, cap.delta))
 
     def shown(self, *, up: bool = True) -> str:
-        """For people: ``ε = 3, δ = 1e-6``."""
+        """The amount in words: ``ε = 3, δ = 1e-6``."""
         return f"ε = {digits(self.epsilon, up=up)}, δ = {digits(self.delta, up=up)}"

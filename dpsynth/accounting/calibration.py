@@ -1,6 +1,6 @@
-"""Calibration: what a price buys of each kind of answer.
+"""Calibration: the noise that a price buys for each kind of answer.
 
-Plans forecast by it and the curator draws by it, so what was said beforehand is what is drawn.
+Plans and the curator use the same calibration, so a forecast names the noise that is drawn.
 Invariant: every price buys noise that costs at most that price, by the sensitivities of the neighbours.
 """
 
@@ -29,10 +29,10 @@ E_co = TypeVar("E_co", bound=RecordedEvent, covariant=True)
 
 @dataclass(frozen=True)
 class Calibrated(Generic[E_co]):
-    """What a price buys.
+    """A mechanism calibrated to a price.
 
     Attributes:
-        event: what is charged.
+        event: the event that is charged.
         moved: the sensitivity, in words with its value.
     """
 
@@ -54,7 +54,7 @@ class Calibrated(Generic[E_co]):
 
 @dataclass(frozen=True)
 class CalibratedNoise(Calibrated[GaussianEvent | LaplaceEvent]):
-    """Noise of integers that a price buys.
+    """Noise of integers calibrated to a price.
 
     Attributes:
         noise: its kind.
@@ -75,12 +75,12 @@ class CalibratedNoise(Calibrated[GaussianEvent | LaplaceEvent]):
 
 @dataclass(frozen=True)
 class Calibration:
-    """What prices buy under a measure.
+    """The calibration of mechanisms to prices under a measure.
 
     Attributes:
-        near: relation and unit, which decide every sensitivity.
-        measure: of the prices.
-        noise: of counts and distances.
+        near: the neighbour relation and the unit, which decide every sensitivity.
+        measure: the measure of the prices.
+        noise: the kind of noise of counts and distances.
     """
 
     near: Neighbours
@@ -89,11 +89,11 @@ class Calibration:
 
     @property
     def counted_once(self) -> Calibration:
-        """The same for counts of units, each counted once and in one cell."""
+        """The calibration for counts of units, each counted once and in one cell."""
         return replace(self, near=self.near.counted_once)
 
     def counts(self, price: Fraction) -> CalibratedNoise:
-        """Noise of the counts of one marginal; of any counts where rows stand in one cell each."""
+        """Noise of the counts of one marginal, or of any counts in which each row falls into one cell."""
         moved = self.noise.moved(self.near.l1, self.near.l2_squared)
         return self._noise(price, self.near.l1, self.near.l2_squared, moved)
 

@@ -1,7 +1,7 @@
-"""Several releases together: what each accountant says of them, and which may be relied on.
+"""Guarantees of several releases together, by each accountant, and the least one that holds.
 
-Invariant: every epsilon is rounded up, and says itself when it holds. Some hold only if all noise was
-fixed before the first release; they serve to compare, and ``least`` never picks them.
+Invariant: every epsilon is rounded up and carries the condition under which it holds. Some epsilons hold
+only if all noise was fixed before the first release; they serve to compare, and ``least`` never picks them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.accounting.numerical import PublicMarginals, pld_epsilon, rdp_epsilon
+from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 from dpsynth.accounting.rounding import float_up
 
 Accountant = Literal["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
@@ -28,7 +28,7 @@ class Composed:
     """One of several releases.
 
     Attributes:
-        cost: what it counts for.
+        cost: its cost.
         events: its answers; none where only the cost is known, as while it is reserved.
     """
 
@@ -38,15 +38,15 @@ class Composed:
 
 @dataclass(frozen=True)
 class Statement:
-    """What an accountant says of releases together.
+    """An accountant's guarantee for several releases together.
 
     Attributes:
         accountant: its name.
-        epsilon: rounded up; None where it can say none.
+        epsilon: rounded up; None where the accountant has none.
         delta: the one asked for; that of "sequential" is the sum of the releases' own. The nearest float,
             which is how it is printed.
-        adaptive: whether it holds also where noise and budgets were chosen from earlier answers.
-        why: when it holds, or why there is no epsilon; one sentence.
+        adaptive: true if it holds also where noise and budgets were chosen from earlier answers.
+        why: one sentence: the condition under which it holds, or the reason why there is no epsilon.
     """
 
     accountant: Accountant
@@ -57,11 +57,11 @@ class Statement:
 
 
 def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement, ...]:
-    """What each accountant says of releases all of which one person may be in.
+    """Each accountant's statement on releases that one person may all be in.
 
     Args:
         releases: in any order.
-        delta: at which to give epsilon; at 0 only "sequential" has one.
+        delta: the delta at which epsilon is given; at 0 only "sequential" has one.
     """
     own = sum((release.cost.amount for release in releases), Amount())
     approximate = sum((release.cost.approximate_delta for release in releases), Fraction(0))
@@ -76,7 +76,7 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
 
 
 def statements_of(groups: Sequence[Sequence[Composed]], delta: Fraction) -> tuple[Statement, ...]:
-    """What each accountant says where one person can't be in the releases of two groups: the most of any.
+    """Each accountant's statement where nobody is in the releases of two groups: the largest over the groups.
 
     Args:
         groups: a release may be in several.
@@ -141,7 +141,7 @@ def _gdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
 
 
 def _rdp(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
-    return rdp_epsilon(_known(releases), delta)
+    return rdp_epsilon(_composition(releases), delta)
 
 
 def _pld(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
@@ -149,14 +149,14 @@ def _pld(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
         release if all(e.half_mu_squared is not None for e in release.events) else Composed(release.cost)
         for release in releases
     ]
-    found = pld_epsilon(_known(bounded), delta)
+    found = pld_epsilon(_composition(bounded), delta)
     if found is not None:
         return found
     return "It can't tell so small a δ or so large an ε, or releases of which little is known use up the δ."
 
 
-def _known(releases: Sequence[Composed]) -> PublicMarginals:
-    return PublicMarginals(
+def _composition(releases: Sequence[Composed]) -> Composition:
+    return Composition(
         Counter(event for release in releases for event in release.events),
         Counter(release.cost for release in releases if not release.events),
     )

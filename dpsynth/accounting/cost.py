@@ -1,7 +1,7 @@
-"""What a release counts for in a ledger, under each way of adding up.
+"""The cost of a release in a ledger, under each measure.
 
 Invariant: every figure is an exact rational that is not below the true cost, and a release whose
-answers keep to what was planned never comes to more than ``planned`` said.
+answers keep to its plan never costs more than ``planned`` gave.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ class Cost:
 
     Attributes:
         amount: (epsilon, delta).
-        rho: of zCDP.
+        rho: rho of zCDP.
         half_mu_squared: mu^2/2 of Gaussian DP; None where the release is not bounded by it.
-        approximate_delta: probability of telling more than that (``dpsynth.accounting.partition_selection``),
-            a part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.
+        approximate_delta: the probability of a larger loss (``dpsynth.accounting.partition_selection``), a
+            part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.
 
-    Raises: TypeError, ValueError: a figure is a float, or negative, or the approximate delta is above the
-        amount's delta.
+    Raises:
+        TypeError: a figure is a float.
+        ValueError: a figure is negative, or the approximate delta is above the amount's delta.
     """
 
     amount: Amount
@@ -40,7 +41,7 @@ class Cost:
         """Reject inexact figures."""
         Amount(self.rho, Fraction(0) if self.half_mu_squared is None else self.half_mu_squared)
         if not Amount(delta=self.approximate_delta).within(self.amount):
-            raise ValueError("a approximate delta is a part of delta")
+            raise ValueError("an approximate delta is a part of delta")
 
     @property
     def epsilon(self) -> Fraction:
@@ -49,11 +50,11 @@ class Cost:
 
     @property
     def pure(self) -> bool:
-        """Whether it is epsilon-DP, but for its approximate delta."""
+        """True if it is epsilon-DP, but for its approximate delta."""
         return self.amount.delta == self.approximate_delta
 
     def within(self, other: Cost) -> bool:
-        """Whether no figure exceeds another's; a missing figure is above all."""
+        """True if no figure exceeds the other cost's; a missing figure exceeds every number."""
         if (
             not self.amount.within(other.amount)
             or self.rho > other.rho
@@ -71,24 +72,24 @@ NOTHING = Cost(Amount(), Fraction(0), Fraction(0))
 def planned(
     measure: Measure, noise: str, budget: Fraction, amount: Amount, approximate_delta: Fraction = Fraction(0)
 ) -> Cost:
-    """What a release counts for that may spend a budget under a measure.
+    """The cost of a release that may spend a budget under a measure.
 
     Args:
-        measure: how it adds up its own losses.
+        measure: the measure in which it adds up its own losses.
         noise: "gaussian" or "laplace".
         budget: epsilon, rho or mu^2/2.
-        amount: (epsilon, delta) that it states for itself.
-        approximate_delta: what its events may have of delta, all together.
+        amount: the (epsilon, delta) of its own guarantee.
+        approximate_delta: the part of delta that its events may take together.
     """
     return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), approximate_delta)
 
 
 def spent(events: Iterable[Event], amount: Amount) -> Cost:
-    """What a release counts for whose journal holds these events.
+    """The cost of a release whose journal holds these events.
 
     Args:
         events: every charge.
-        amount: (epsilon, delta) that they add up to.
+        amount: the (epsilon, delta) that they add up to.
     """
     found = list(events)
     rho = sum((ZCDP.cost(e) for e in found), Fraction(0))

@@ -1,10 +1,10 @@
-"""Privacy events: what an accountant needs to know of one answer, and nothing else.
+"""Privacy events: the facts of one answer that an accountant needs, and nothing else.
 
-One event is journalled for each answer, so events are evidence of what happened. Its
-epsilon, rho and mu^2/2 are exact rationals of the parameters that the mechanism really used. Its
-cost is one of them, rounded up to a double: sums of costs are then exact and stay short, where
-sums of the rationals would double their digits with every event. Those of ``selection`` cost a delta of
-their own besides, which adds up by itself.
+One event is journalled for each answer, so events are evidence of what happened. The epsilon, rho and mu^2/2
+of an event are exact rationals of the parameters that the mechanism really used. Its cost is one of them,
+rounded up to a double: sums of costs are then exact and stay short, where sums of the rationals would double
+their digits with every event. The events of ``partition_selection`` have a delta of their own as well; these
+deltas add up separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Event(Protocol):
 
     @property
     def delta(self) -> Fraction:
-        """Probability of telling more than epsilon, rho and mu^2/2 say; it adds up beside them."""
+        """Probability of a loss above epsilon, rho and mu^2/2; it adds up beside them."""
         ...
 
     @property
@@ -124,8 +124,8 @@ class ExponentialEvent:
     and Rogers 2020), and hence it is mu-Gaussian-DP with mu = epsilon sqrt(2 pi)/4:
 
     1. Bounded range: for two neighbours the probability ratios lie in some [e^(t - epsilon), e^t]. Among
-       all pairs of distributions of which that is true, the two-point pair at the ends tells most:
-       its ratio is the largest in convex order of those with mean 1 (Blackwell 1953).
+       all pairs of distributions with this property, the two-point pair at the ends is the easiest to
+       distinguish: its ratio is the largest in convex order of those with mean 1 (Blackwell 1953).
     2. The pair has probabilities a and b at one point with logit(a) - logit(b) = epsilon, whatever t
        is. Its trade-off function has one corner, so as that of N(0, 1) against N(mu, 1) is convex,
        it lies above it if the corner does: if mu >= g(logit a) - g(logit b), g = Phi^-1 of the
@@ -160,7 +160,7 @@ class ExponentialEvent:
 
 
 RecordedEvent = LaplaceEvent | GaussianEvent | ExponentialEvent | SelectionEvent | ThresholdEvent
-"""What a journal may hold."""
+"""The events that a journal may hold."""
 
 _KINDS: dict[str, type[RecordedEvent]] = {
     "discrete Laplace": LaplaceEvent,
@@ -182,12 +182,12 @@ def to_json(event: RecordedEvent) -> dict[str, object]:
 
 
 def from_json(record: Mapping[str, object]) -> RecordedEvent:
-    """The event of ``to_json``; KeyError on an unknown mechanism."""
+    """The event that ``to_json`` wrote; KeyError on an unknown mechanism."""
     fields = dict(record)
     kind = _KINDS[str(fields.pop("mechanism"))]
     return kind(**fields)  # type: ignore[arg-type]
 
 
 def approximate_delta_of(events: Iterable[Event]) -> Fraction:
-    """The probability that any of several events tells more than its epsilon, rho and mu^2/2 say."""
+    """The probability that any of several events has a loss above its epsilon, rho and mu^2/2."""
     return sum((e.delta for e in events), Fraction(0))

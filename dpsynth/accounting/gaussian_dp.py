@@ -1,7 +1,7 @@
 """Gaussian differential privacy of a release: from mu to (epsilon, delta), and back.
 
-Invariant: epsilons are rounded up and budgets down, and what is said of continuous Gaussian
-noise is said of the discrete noise that is drawn.
+Invariant: epsilons are rounded up and budgets down, and each bound holds for the discrete noise that is
+drawn, not only for continuous Gaussian noise.
 
 Continuous noise. Answers of L2 sensitivity Delta with noise of variance tau^2 have
 mu^2 = Delta^2/tau^2. The mu^2 of all answers add up, also when each question and its noise
@@ -62,17 +62,17 @@ _NEAR_ENOUGH = Decimal("1e-30")
 
 
 def continuous_variance(sigma: Fraction) -> Fraction:
-    """tau^2: variance of the continuous noise that discrete noise counts as; may be below 0."""
+    """tau^2, the variance of the continuous noise that discrete noise counts as; may be below 0."""
     return (1 - HIDDEN_SHARE) * sigma**2 - LEAST_HIDDEN
 
 
 def least_sigma(variance: float) -> float:
-    """Sigma of the discrete noise that counts as continuous noise of a variance, to nearest."""
+    """The sigma of the discrete noise that counts as continuous noise of a variance, to nearest."""
     return sqrt((variance + float(LEAST_HIDDEN)) / float(1 - HIDDEN_SHARE))
 
 
 def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, of discrete noise and choices whose mu^2/2 add up to a total.
+    """The epsilon, rounded up, of discrete noise and choices whose mu^2/2 add up to a total.
 
     The least epsilon >= 0 with [Phi(-x) - e^epsilon Phi(-x - mu)] exp(0.0003 mu^2) <= delta,
     where epsilon = mu x + mu^2/2. The logarithm of the left side is concave in epsilon, being

@@ -1,16 +1,16 @@
-"""Group privacy: what a release guarantees to several units that change together.
+"""Group privacy: the guarantee for several units that change together.
 
-A row is protected where somebody has k of them, or an id where somebody has k: between the table with all
-and the table with none lie k steps. Only epsilon without delta grows by the factor k. Invariant: rounded up.
+A group has k units where one person has k rows, or k ids: between the table with all of them and the table
+with none lie k steps. Only epsilon without delta grows by the factor k. Invariant: results are rounded up.
 
-Without a approximate delta the events tell. Let k units change: the counts of a Gaussian answer move by k
-times the sensitivity, and so do scores and the counts of a Laplace answer. The noise stays. So epsilon grows
-by k, mu by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016, proposition 1.9; Dong,
-Roth and Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds of k units as it
-stands, with k Delta for Delta. Epsilon is then taken at the same delta.
+Without an approximate delta the bound follows from the events. Let k units change: the counts of a Gaussian
+answer move by k times the sensitivity, and so do scores and the counts of a Laplace answer. The noise stays.
+So epsilon grows by k, mu by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016,
+proposition 1.9; Dong, Roth and Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds
+of k units as it stands, with k Delta for Delta. Epsilon is then taken at the same delta.
 
-With a approximate delta the good outcomes of two neighbours are other ones at every step, and rho and mu
-don't grow that way. What holds whatever happened inside follows from (epsilon, delta)-DP alone, step by step:
+With an approximate delta the outcomes without failure differ at every step, so rho and mu don't grow that
+way. The bound that always holds follows from (epsilon, delta)-DP alone, step by step:
 (k epsilon, delta (1 + e^epsilon + ... + e^((k - 1) epsilon))) (Vadhan 2017, lemma 2.2). Under pure accounting
 that is k epsilon, and the delta, if there is any, grows.
 """
@@ -32,11 +32,11 @@ _FAR = 2000
 
 
 def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
-    """(epsilon, delta) for a group of units; None where delta would be 1 or more, which promises nothing.
+    """The (epsilon, delta) of a group of units; None where delta would be 1 or more, which promises nothing.
 
     Args:
-        guarantee: of one unit.
-        units: how many change together, at least 1.
+        guarantee: the guarantee of one unit.
+        units: number of units that change together, at least 1.
 
     Raises:
         ValueError: there are no units.
@@ -53,7 +53,7 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
 
 
 def _powers(epsilon: Fraction, units: int) -> Fraction:
-    """(e^(units epsilon) - 1)/(e^epsilon - 1), rounded up; beyond all use, some number of that kind."""
+    """(e^(units epsilon) - 1)/(e^epsilon - 1), rounded up; capped where epsilon is extreme."""
     base = _EXACT.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
     if not base:
         return Fraction(units)

@@ -1,4 +1,4 @@
-"""The published guarantee, in one value."""
+"""The guarantee that is published, as one value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release guarantees: (epsilon, delta)-DP for a unit under a neighbour relation.
+    """The guarantee of a release: (epsilon, delta)-DP for a unit under a neighbour relation.
 
     Attributes:
         epsilon: rounded up.
@@ -17,9 +17,9 @@ class Guarantee:
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
         accountant: "sequential", "zcdp" or "gdp".
-        mu: of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
+        mu: mu of Gaussian DP, rounded up; None under other accountants. Discrete noise keeps to it
             but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
-        approximate_delta: the part of delta that was set apart for partition selection, rounded up: rho, mu
+        approximate_delta: the part of delta that was set aside for partition selection, rounded up: rho, mu
             and pure epsilon hold but for this probability.
     """
 

@@ -1,8 +1,9 @@
 """Measures of privacy loss: epsilon of pure DP, rho of zero-concentrated DP, mu^2/2 of Gaussian DP.
 
-All that differs between the measures is said here: how losses are counted, what budget an (epsilon, delta)
-leaves and back, and near which scale a price buys noise. Rho and mu^2/2 are nearly the same number for
-Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for Laplace noise mu^2/2 is 1.57 times rho.
+This module holds everything that differs between the measures: the cost of a loss, the conversion between a
+budget and (epsilon, delta), and the noise scale near which a price is met. Rho and mu^2/2 are nearly the same
+number for Gaussian noise, but epsilon is lower for mu^2/2; for a choice and for Laplace noise mu^2/2 is 1.57
+times rho.
 
 Invariant: costs and epsilons are rounded up, budgets down.
 """
@@ -30,7 +31,7 @@ _ROUNDING = 1 + Fraction(1, 1 << 40)
 
 
 class Loss(Protocol):
-    """A privacy loss as each measure counts it, whether of one answer or of a release."""
+    """A privacy loss as each measure counts it, of one answer or of a release."""
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -55,14 +56,14 @@ class Measure(ABC):
         name: as stored in journals.
         accountant: the accountant, and the privacy filter, that add up this measure: as written in
             configs, and stored in manifests and ledgers.
-        title: for people, with the figure that is added up.
-        composition: for people, the way of adding up.
-        symbol: of the figure.
+        title: its name for people, with the figure that is added up.
+        composition: the name of its composition, for people.
+        symbol: the symbol of the figure.
         noises: names of the noise of counts that releases under this measure may have.
-        needs_delta: whether its totals imply an epsilon only at a delta above 0; the deltas of events
-            (``partition_selection``) are then set apart from that delta. Without it they are all of delta.
+        needs_delta: true if its totals imply an epsilon only at a delta above 0; the deltas of events
+            (``partition_selection``) are then set aside from that delta. Without it they are all of delta.
         error_power: the p of noise whose error falls as B^-p with the cost B.
-        uncounted: why some noise has no cost under it.
+        uncounted: the reason why some noise has no cost under it.
     """
 
     name: MeasureName
@@ -77,10 +78,10 @@ class Measure(ABC):
 
     @abstractmethod
     def exact_cost(self, loss: Loss) -> Fraction | None:
-        """A loss as it is counted, not rounded; None where it is not bounded under this measure."""
+        """The cost of a loss, not rounded; None where it is not bounded under this measure."""
 
     def cost(self, loss: Loss) -> Fraction:
-        """A loss as it is counted, rounded up to a double; ValueError where it is not bounded."""
+        """The cost of a loss, rounded up to a double; ValueError where it is not bounded."""
         exact = self.exact_cost(loss)
         if exact is None:
             raise ValueError(self.uncounted)
@@ -92,7 +93,7 @@ class Measure(ABC):
 
     @abstractmethod
     def epsilon(self, total: Fraction, delta: Fraction | None) -> Fraction:
-        """Epsilon, rounded up, that a total of costs implies; ValueError where delta is missing."""
+        """The epsilon, rounded up, that a total of costs implies; ValueError where delta is missing."""
 
     @abstractmethod
     def mu(self, total: Fraction) -> float | None:
@@ -100,24 +101,24 @@ class Measure(ABC):
 
     @abstractmethod
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
-        """The rho and mu^2/2 of a release that spends a budget, at most.
+        """Bounds on the rho and mu^2/2 of a release that spends a budget.
 
         Args:
-            budget: under this measure.
-            mu_by_rho: whether mu^2/2 of each of its answers is at most pi/2 times rho (``Noise.mu_by_rho``).
+            budget: the budget under this measure.
+            mu_by_rho: true if mu^2/2 of each of its answers is at most pi/2 times rho (``Noise.mu_by_rho``).
         """
 
     @abstractmethod
     def laplace_epsilon(self, price: float) -> float:
-        """About the epsilon of Laplace noise at a price."""
+        """The epsilon of Laplace noise at a price, approximately."""
 
     @abstractmethod
     def exponential_epsilon(self, price: float) -> float:
-        """About the epsilon of an exponential mechanism at a price."""
+        """The epsilon of an exponential mechanism at a price, approximately."""
 
     @abstractmethod
     def gaussian_sigma(self, variance: float) -> float:
-        """About the sigma of Gaussian noise that counts as noise of a variance; ValueError if none does."""
+        """The sigma, approximately, that counts as noise of a variance; ValueError if none does."""
 
 
 @dataclass(frozen=True)

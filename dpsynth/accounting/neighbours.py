@@ -1,4 +1,4 @@
-"""Neighbouring tables: what one step of the guarantee hides, and how far counts can move by it.
+"""Neighbouring tables: the change that the guarantee hides, and the sensitivity of counts to it.
 
 Invariant: sensitivities are exact integers, derived from the relation and the unit alone.
 """
@@ -21,12 +21,12 @@ class Neighbours:
             for another, their number unchanged).
         person: column whose equal values make one person, or None where a unit is a row.
         max_rows: rows of one unit that enter any count; 1 where a unit is a row.
-        nameless: what becomes of rows that say no person: "left_out" (they enter no count) or "together"
+        nameless: the treatment of rows without a person: "left_out" (they enter no count) or "together"
             (they are one person).
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
-    it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Rows that are left
-    out move nothing; taken together, they are bounded as those of any other unit.
+    it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Nameless rows that are left
+    out move nothing; nameless rows taken together are bounded like the rows of any other unit.
     """
 
     relation: Relation
@@ -48,21 +48,21 @@ class Neighbours:
     def l2_squared(self) -> int:
         """Largest squared L2 distance of a marginal's counts between neighbours, in rows^2.
 
-        k^2 when all k rows of a unit stand in one cell; 2k^2 when k leave one cell and k
+        k^2 when all k rows of a unit fall into one cell; 2k^2 when k leave one cell and k
         enter another.
         """
         return self.max_rows**2 * (2 if self.relation == "replace_one" else 1)
 
     @property
     def counted_once(self) -> Neighbours:
-        """The same where units are counted instead of rows, each once and in one cell."""
+        """The neighbours of counts of units, each counted once and in one cell."""
         return replace(self, max_rows=1)
 
     @property
     def rows_public(self) -> bool:
-        """Whether the number of rows is the same in all neighbours, hence public.
+        """True if the number of rows is the same in all neighbours, hence public.
 
-        True only for exchanged rows: an exchanged person may bring fewer or more rows.
+        It is so only for exchanged rows: an exchanged person may bring fewer or more rows.
         """
         return self.relation == "replace_one" and self.person is None
 
@@ -75,10 +75,10 @@ class Neighbours:
 
 
 def protected(unit: str) -> str:
-    """What the words for a unit protect: one row, or one person.
+    """The protected unit without its contribution bound: one row, or one person.
 
-    How many rows of a person are used says how a release protects them, not what: it is the person who comes
-    or goes, with all rows there are. So guarantees with other bounds are about the same thing.
+    The contribution bound is a means of protection, not a part of the unit: it is the person who comes or
+    goes, with all rows there are. So guarantees with different bounds are about the same unit.
 
     >>> protected(Neighbours("add_remove", "who", 3).unit)
     'one person: all rows with the same who'

@@ -1,4 +1,4 @@
-"""Kinds of noise of counts: their laws, and what a price buys of them."""
+"""Kinds of noise of counts: their distributions and their calibration to a price."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Noise(ABC):
     """A kind of noise.
 
     Attributes:
-        name: as written in configs and stored.
-        mechanism: for people.
-        by_l2: whether its cost goes by the squared L2 distance of all numbers that get it together.
-        mu_by_rho: whether mu^2/2 of an answer is at most pi/2 times its rho, whatever its scale.
+        name: its name as written in configs and stored.
+        mechanism: its name for people.
+        by_l2: true if its cost goes by the squared L2 distance of all numbers that get it together.
+        mu_by_rho: true if mu^2/2 of an answer is at most pi/2 times its rho, whatever its scale.
     """
 
     name: NoiseName
@@ -43,7 +43,7 @@ class Noise(ABC):
 
     @abstractmethod
     def deviations(self, cells: int, chance: float) -> float:
-        """Standard deviations that all of so many draws stay below, but for a small chance."""
+        """The number of standard deviations that all of so many draws stay below, but for a small chance."""
 
     @abstractmethod
     def moved(self, l1: int, l2_squared: int) -> str:
@@ -122,7 +122,7 @@ class LaplaceNoise(Noise):
         return 2.0 * t / (1.0 - t * t)
 
     def deviations(self, cells: int, chance: float) -> float:
-        """By P[x > d] = exp(-d/b)/2, where the standard deviation is sqrt(2) b.
+        """The bound from P[x > d] = exp(-d/b)/2, where the standard deviation is sqrt(2) b.
 
         A sum of several Laplace noises has lighter tails than one, so the number holds for sums too.
         """

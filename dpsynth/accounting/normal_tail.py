@@ -2,7 +2,7 @@
 
 Invariant: results are within ``TAIL_ERROR`` of the truth, relatively. Doubles won't do: the
 differences taken of these tails lose as many digits as epsilon is small, and a budget must be
-rounded in a direction that is known.
+rounded in a given direction.
 """
 
 from __future__ import annotations

@@ -1,25 +1,26 @@
 """Two accountants of the library dp-accounting: Renyi DP and privacy loss distributions.
 
-The library computes in doubles, rounded to the nearest. Invariant: what comes out of here is above what
-they say by more than they can be wrong, and each answer stands for a pair of laws that no two neighbours
-are easier to tell apart than, whatever its question was. So both hold where questions depend on earlier
-answers, if all scales of noise were fixed before the first (Mironov 2017; Zhu, Dong and Wang 2022). The
-pairs, for privacy loss distributions:
+The library computes in doubles, rounded to the nearest. Invariant: every result exceeds the
+library's by more than its rounding error, and each answer is represented by a dominating pair of laws: no two
+neighbours are easier to distinguish, whatever the question was. So both hold where questions depend on
+earlier answers, if all scales of noise were fixed before the first (Mironov 2017; Zhu, Dong and Wang 2022).
+The pairs, for privacy loss distributions:
 
 1. Gaussian noise: normal laws mu apart, and a factor on delta, by the proof in ``gaussian_dp``. The factor
    goes with the delta of everything, as the other laws multiply both sides in its step 3.
 2. Laplace noise of L1 sensitivity l: the noise, and the noise moved by l in a single cell. Moving several
    cells by a little each is a walk of as many steps. Of log-concave noise the trade-off functions for s
    and for t chain to that for s + t (Dong, Roth and Su 2022, on group privacy), so no walk ends further than
-   its steps in a row. For l = 1 the pair is randomised response: continuous Laplace noise tells less.
+   its steps in a row. For l = 1 the pair is randomised response: continuous Laplace noise reveals less.
 3. Choices: pairs of two points with ratios e^t and e^(t - epsilon) (``events.ExponentialEvent``), with
    another t for each answer. Their largest delta(e) is at t = (e + epsilon)/2, and it is
    (1 - exp((e - epsilon)/2))^2/(1 - exp(-epsilon)) for e between -epsilon and epsilon. Being convex in
    exp(e), it is the delta(e) of one pair, which stands for every t.
-4. What only epsilon and delta are known of: randomised response that with probability delta tells all
+4. Releases of which only epsilon and delta are given: randomised response that with probability delta reveals
+   the input
    (Kairouz, Oh and Viswanath 2015).
 5. Partition selection, but for its delta: Gaussian noise, or randomised response for each of its partitions
-   (``dpsynth.accounting.partition_selection``). Its delta is taken out of what is asked for beforehand.
+   (``dpsynth.accounting.partition_selection``). Its delta is subtracted from the delta asked for.
 """
 
 from __future__ import annotations
@@ -45,52 +46,55 @@ if TYPE_CHECKING:
 _ORDERS = 1 + np.geomspace(0.02, 1e6, 160)
 
 _RENYI_MARGIN = Fraction(1, 10**9)
-"""Of epsilon, and absolute: it is a sum of terms that are right to 12 digits, and loses few of them."""
+"""Margin of epsilon, relative and absolute: epsilon is a sum of terms with 12 correct digits."""
 
 _EXACT_BETWEEN = (Fraction(1, 100), Fraction(500))
-"""Epsilons of which the library's Renyi divergence of randomised response has nine digits."""
+"""Range of epsilon in which the library's Renyi divergence of randomised response has nine correct digits."""
 
 _DELTA_MARGIN = 1e-12
-"""And a thousandth more for each answer: convolution by FFT moves delta by about 1e-16 for each."""
+"""Margin of delta, and a thousandth more for each answer: convolution by FFT moves delta by 1e-16 each."""
 
 _STEP, _LEAST_STEP = 1e-4, 5e-6
-"""Losses are put on a grid. Its step is this part of epsilon; less for small answers, down to the last."""
+"""Step of the grid of losses, as a part of epsilon: the usual one, and the least, for small answers."""
 
 _LARGEST_STEP = 0.05
-"""An epsilon above 500 is of no interest, and its exponentials overflow."""
+"""Largest step of the grid: an epsilon above 500 is of no interest, and its exponentials overflow."""
 
 _POINTS = 401
 """Points of a choice's delta(e), which lines join."""
 
 
 @dataclass(frozen=True)
-class PublicMarginals:
-    """What is known of releases, but for their approximate deltas, which add up beside all this.
+class Composition:
+    """The losses that releases compose, without their approximate deltas, which add up separately.
 
     Attributes:
-        events: their answers, and how often each was given.
-        costs: of releases of which no answers are known, and how often each.
+        events: the answers, and how often each was given.
+        costs: the costs of releases without a list of answers, and how often each occurs.
     """
 
     events: Mapping[RecordedEvent, int]
     costs: Mapping[Cost, int]
 
 
-def rdp_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction:
-    """Epsilon at the best of many orders of Renyi DP, rounded up.
+def rdp_epsilon(composition: Composition, delta: Fraction) -> Fraction:
+    """The epsilon at the best of many orders of Renyi DP, rounded up.
 
-    Laplace noise, and releases known to be epsilon-DP, count as randomised response; all else by rho.
+    Laplace noise, and releases that are epsilon-DP, count as randomised response; everything else by rho.
 
     Args:
-        known: the releases.
+        composition: the releases.
         delta: what approximate deltas leave of it, above 0.
     """
     import dp_accounting as library
     from dp_accounting.rdp import RdpAccountant
 
     found: list[tuple[Fraction | None, Fraction, int]] = [
-        *((e.epsilon if isinstance(e, LaplaceEvent) else None, e.rho, n) for e, n in known.events.items()),
-        *((c.amount.epsilon if c.pure else None, c.rho, n) for c, n in known.costs.items()),
+        *(
+            (e.epsilon if isinstance(e, LaplaceEvent) else None, e.rho, n)
+            for e, n in composition.events.items()
+        ),
+        *((c.amount.epsilon if c.pure else None, c.rho, n) for c, n in composition.costs.items()),
     ]
     if not any(spent for _, spent, _ in found):
         return Fraction(0)
@@ -107,20 +111,20 @@ def rdp_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction:
     return epsilon * (1 + _RENYI_MARGIN) + _RENYI_MARGIN
 
 
-def pld_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction | None:
-    """Epsilon of the privacy loss distribution of all answers, rounded up.
+def pld_epsilon(composition: Composition, delta: Fraction) -> Fraction | None:
+    """The epsilon of the privacy loss distribution of all answers, rounded up.
 
     Args:
-        known: the releases; all events have a ``half_mu_squared``.
+        composition: the releases; all events have a ``half_mu_squared``.
         delta: what approximate deltas leave of it, above 0.
 
     Returns:
-        None where doubles can't tell so small a delta or so large an epsilon, or ``known.costs`` have as
-        much delta of their own.
+        None where doubles can't represent so small a delta or so large an epsilon, or ``composition.costs``
+        have as much delta of their own.
     """
     from dp_accounting.pld import privacy_loss_distribution
 
-    gaussian, parts = _pairs(known)
+    gaussian, parts = _pairs(composition)
     if not gaussian and not parts:
         return Fraction(0)
     answers = sum(parts.values()) + 1
@@ -149,11 +153,11 @@ def pld_epsilon(known: PublicMarginals, delta: Fraction) -> Fraction | None:
 _Part = LaplaceEvent | ExponentialEvent | Amount
 
 
-def _pairs(known: PublicMarginals) -> tuple[Fraction, dict[_Part, int]]:
-    """mu^2/2 of all that counts as normal laws; and all else, with how often each."""
+def _pairs(composition: Composition) -> tuple[Fraction, dict[_Part, int]]:
+    """The mu^2/2 of everything that counts as normal laws; and the other parts, with their number."""
     gaussian = Fraction(0)
     parts: dict[_Part, int] = {}
-    for event, times in known.events.items():
+    for event, times in composition.events.items():
         if isinstance(event, GaussianEvent | ThresholdEvent):
             assert event.half_mu_squared is not None
             gaussian += event.half_mu_squared * times
@@ -162,7 +166,7 @@ def _pairs(known: PublicMarginals) -> tuple[Fraction, dict[_Part, int]]:
             parts[coin] = parts.get(coin, 0) + event.partitions * times
         else:
             parts[event] = times
-    for cost, times in known.costs.items():
+    for cost, times in composition.costs.items():
         if not cost.pure and cost.half_mu_squared is not None:
             gaussian += cost.half_mu_squared * times
         elif (rest := Amount(cost.amount.epsilon, cost.amount.delta - cost.approximate_delta)) != Amount():
@@ -198,15 +202,15 @@ def _law(part: _Part, step: float) -> PrivacyLossDistribution:
     far = max(1, ceil(epsilon / step))
     if isinstance(part, ExponentialEvent):
         points = np.unique(np.rint(np.linspace(-far, far, _POINTS)).astype(np.int64))
-        told = 0.0
+        revealed = 0.0
         between = np.expm1((np.clip(points * step, -epsilon, epsilon) - epsilon) / 2) ** 2
         between /= -np.expm1(-epsilon)
     else:
         points = np.unique([-far, 1 - far, far - 1, far])
-        told = float_up(part.delta)
+        revealed = float_up(part.delta)
         between = -np.expm1(np.clip(points * step, -epsilon, epsilon) - epsilon) / (1 + exp(-epsilon))
     # Below -epsilon every delta(e) is 1 - exp(e).
-    deltas = told + (1 - told) * np.maximum(between, -np.expm1(points * step))
+    deltas = revealed + (1 - revealed) * np.maximum(between, -np.expm1(points * step))
     return privacy_loss_distribution.PrivacyLossDistribution(
         pld_pmf.create_pmf_pessimistic_connect_dots(step, points, deltas)
     )

@@ -1,11 +1,11 @@
-"""Events of partition selection: which values of an open column enough units hold.
+"""Events of partition selection: the values of an open column that enough units hold.
 
-Nobody knows the values beforehand, so one that a single unit holds could give that unit away, and
-no epsilon bounds that. Invariant: a value that only one of two neighbours has is named with a probability
-of at most ``delta``, all such values of a unit together, and everything else costs what the event's
-epsilon, rho and mu^2/2 say.
+Nobody knows the values beforehand, so a value that a single unit holds could give that unit away, and
+no epsilon bounds that. Invariant: the values that only one of two neighbours has are named with a probability
+of at most ``delta``, all values of a unit together, and everything else costs the event's epsilon, rho and
+mu^2/2.
 
-What is named with the values counts as post-processing. A unit counts once for a value, so it moves the
+Everything computed from the named values is post-processing. A unit counts once for a value, so it moves the
 numbers of at most ``partitions`` values, each by one.
 
 Delta beside rho and mu. A mechanism is delta-approximately rho-zCDP or mu-Gaussian-DP if on either
@@ -13,8 +13,8 @@ neighbour it does with probability delta anything at all, and otherwise somethin
 mu-Gaussian-DP (Bun and Steinke 2016, definition 8.1). Over a sequence, also an adaptive one within fixed
 totals, the deltas add up, and so does the rest. For let f be the product of all 1 - delta_i of a transcript.
 That of a set S without any failure has the mass of f on S under the transcripts that never fail, where f
-lies between 0 and 1; these obey (epsilon, delta')-DP by the totals of rho or mu^2. What fails has mass at
-most the sum of the deltas. So the whole is (epsilon, delta' + sum of delta_i)-DP.
+lies between 0 and 1; these obey (epsilon, delta')-DP by the totals of rho or mu^2. The failures have mass at
+most the sum of the deltas. So the sequence is (epsilon, delta' + sum of delta_i)-DP.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpsynth.accounting.normal_tail import EXACT, TAIL_ERROR, density, mills_rat
 from dpsynth.accounting.rounding import PI, float_up
 
 _FAR = 40
-"""As many deviations out the normal tail is below every double."""
+"""Deviations beyond which the normal tail is below every double."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class SelectionEvent:
     Sensitivity: a unit moves the numbers of units of at most ``partitions`` values, each by one.
     Distribution: a value of n units is named with the probability of Desfontaines, Voss and Gipson (2022),
     theorem 1, which is (epsilon0, delta0)-DP for a step of one; values are named independently.
-    Cost: partitions times (epsilon0, delta0). What is (epsilon0, delta0)-DP is post-processing of a
-    randomised response that is epsilon0-DP, but with probability delta0 tells all (Kairouz, Oh and
+    Cost: partitions times (epsilon0, delta0). An (epsilon0, delta0)-DP answer is post-processing of a
+    randomised response that is epsilon0-DP, but with probability delta0 reveals its input (Kairouz, Oh and
     Viswanath 2015, theorem 3.1), so it is delta0-approximately epsilon0^2/2-zCDP, and delta0-approximately
     mu-Gaussian-DP with mu = epsilon0 sqrt(2 pi)/2, as ``events.LaplaceEvent``.
     """

@@ -1,7 +1,6 @@
 """The least noise within a price.
 
-Invariant: a scale is rounded towards more noise: the cost of the event that stands here, rounded up, is
-at most the price.
+Invariant: a scale is rounded towards more noise: the cost of the event, rounded up, is at most the price.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ def threshold_within(price: Fraction, delta: Fraction, measure: Measure, partiti
     """The least discrete Gaussian noise and threshold within a price and a delta.
 
     Raises:
-        ValueError: the price is not positive, the delta is not between 0 and 1 or is below what doubles
-            tell, or Gaussian noise has no cost under the measure.
+        ValueError: the price is not positive, the delta is not between 0 and 1 or is too small for
+            doubles, or Gaussian noise has no cost under the measure.
     """
     sigma = gaussian_within(price, partitions, measure).sigma
     # Beyond 40 deviations the bound on the tail falls no further.

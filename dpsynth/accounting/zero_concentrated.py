@@ -33,7 +33,7 @@ def _penalty(alpha: Decimal, delta: Fraction) -> Decimal:
 
 
 def _best_alpha(objective: Callable[[float], float]) -> float:
-    """Alpha that minimises an objective unimodal in log(alpha - 1); golden section."""
+    """The alpha that minimises an objective unimodal in log(alpha - 1), by golden section."""
     ratio = (5**0.5 - 1) / 2
     low, high = -25.0, 40.0
     a, b = high - ratio * (high - low), low + ratio * (high - low)
@@ -53,7 +53,7 @@ def _best_alpha(objective: Callable[[float], float]) -> float:
 def _polished(alpha: Decimal, rho: Fraction, delta: Fraction) -> Decimal:
     """The best alpha, from one that is good to the digits of a float.
 
-    It is where the derivative of alpha rho + penalty(alpha) is 0, and so (alpha - 1)^2 rho +
+    At the best alpha the derivative of alpha rho + penalty(alpha) is 0, and so is (alpha - 1)^2 rho +
     ln(alpha) + ln(delta). Each of Newton's steps doubles the digits, and an error in alpha counts
     squared in epsilon.
     """
@@ -73,7 +73,7 @@ def _float_penalty(alpha: float, log_delta: float) -> float:
 
 
 def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, such that rho-zCDP implies (epsilon, delta)-DP.
+    """The epsilon, rounded up, at which rho-zCDP implies (epsilon, delta)-DP.
 
     epsilon = inf over alpha > 1 of alpha rho + [alpha ln(1 - 1/alpha) - ln(alpha - 1) -
     ln delta]/(alpha - 1) (Canonne, Kamath and Steinke 2020, proposition 12).

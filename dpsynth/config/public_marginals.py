@@ -126,7 +126,7 @@ def public_marginals_of(
     try:
         return PublicMarginals.of(marginals)
     except Contradiction as error:
-        raise refused(error.words, "public_marginals", error.place) from None
+        raise refused(error.words, "public_marginals", error.position) from None
 
 
 def _marginal(spec: PublicMarginalSpec, columns: Mapping[str, Column], i: int) -> PublicMarginal:

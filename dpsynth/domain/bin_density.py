@@ -1,11 +1,11 @@
-"""Density of the values inside a bin, told from the counts of the bins beside it.
+"""Density of the values inside a bin, estimated from the counts of the neighbouring bins.
 
-Bins that are wide for what lies in them hold more small values than large ones, or the other way round;
-money above all. The density inside a bin goes on as it goes from bin to bin. It is linear where both axes
-are logarithmic: a straight line through the densities of neighbours, so a power of the value, x^slope. A bin
-whose neighbours both hold less, or both more, has a uniform density, and so has one on both sides of zero.
+Wide bins hold more small values than large ones, or more large values than small ones; amounts of money above
+all. The density inside a bin continues the trend from bin to bin. It is linear on logarithmic axes: a
+straight line through the densities of neighbours, so a power of the value, x^slope. A bin whose neighbours
+both hold less, or both more, has a uniform density, and so has a bin on both sides of zero.
 
-Bins are stated as runs of whole steps, a step being the last decimal of the column.
+Bins are given as runs of whole steps, a step being the last decimal of the column.
 
 Invariant: the counts are public ones, of noisy answers; a value stays in its bin whatever they are.
 """
@@ -24,33 +24,33 @@ _STEEPEST = 6.0
 """A density changes by a factor of at most e^6 within a bin."""
 _FROM_ZERO = (-0.9, 5.0)
 """Least and largest slope of a bin that begins at zero; at -1 a density has no end there."""
-_APART = 256
-"""Steps from a bin's end after which a density hardly changes within a step."""
+_SMOOTH_FROM = 256
+"""Steps from a bin's end after which the density hardly changes within a step."""
 _FLATTEST = 1e-6
 _NARROWEST = 1e-3
-"""Bins narrower than this part of their distance from zero are uniform: powers hardly tell the ends apart."""
+"""Width, relative to the distance from zero, below which a bin is uniform: powers hardly differ there."""
 
 
 def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
     """The exponent of each bin's density, float64[bins]; 0 is uniform.
 
-    In a bin with a neighbour on either side it is the harmonic mean of the slopes to both, 0 if they
-    differ in sign (the limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at
-    either end, the slope to the one neighbour. Bins of one value have no density: they are left out.
+    In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they differ in sign (the
+    limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at either end, the slope to
+    the one neighbour. Bins of one value have no density and are left out.
 
     Args:
         low: first step of each bin, rising.
         high: last step of each bin, at least ``low``.
-        counts: rows of each bin, maybe noisy.
-        least: rows that a bin is taken to have at least, above 0.
+        counts: rows of each bin, possibly noisy.
+        least: lower bound on the rows of a bin, above 0.
     """
     first, end, mirrored = _distances(low, high)
     density = np.log(np.maximum(counts, least) / (end - first))
-    place = np.log((first + end) / 2)
+    position = np.log((first + end) / 2)
     found = np.zeros(len(low))
     wide = (low < high) & ((low >= 0) | mirrored) & (end - first > _NARROWEST * end)
     for side in (np.flatnonzero(wide & ~mirrored), np.flatnonzero(wide & mirrored)[::-1]):
-        between = [(density[b] - density[a]) / (place[b] - place[a]) for a, b in pairwise(side)]
+        between = [(density[b] - density[a]) / (position[b] - position[a]) for a, b in pairwise(side)]
         if between:
             before, after = np.array([between[0], *between]), np.array([*between, between[-1]])
             agree = before * after > 0
@@ -72,13 +72,13 @@ def drawn(low: Steps, high: Steps, slope: Numbers, rng: np.random.Generator) -> 
 
 
 def means(low: Steps, high: Steps, slope: Numbers) -> Numbers:
-    """What ``drawn`` gives on average, to a thousandth of a bin; float64[bins], slopes not 0.
+    """The mean of ``drawn``, to a thousandth of a bin; float64[bins], slopes not 0.
 
     The mean of the density less that of the parts of a step that are cut off. Those are summed
     over the steps near zero, and a half each where the density hardly changes within one.
     """
     first, end, mirrored = _distances(low, high)
-    near = np.minimum(first[:, None] + np.arange(_APART + 1), end[:, None])
+    near = np.minimum(first[:, None] + np.arange(_SMOOTH_FROM + 1), end[:, None])
     shares, moments = _shares(near, first, end, slope), _moments(near, first, end, slope)
     cut = (np.diff(moments) - near[:, :-1] * np.diff(shares)).sum(axis=1) + (1 - shares[:, -1]) / 2
     whole = _moments(end[:, None], first, end, slope)[:, 0]
@@ -86,7 +86,7 @@ def means(low: Steps, high: Steps, slope: Numbers) -> Numbers:
 
 
 def _distances(low: Steps, high: Steps) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
-    """Each bin as distances from zero, [first, end), and whether it lies below zero."""
+    """Each bin as distances from zero, [first, end), and true where it lies below zero."""
     mirrored = (low < 0) & (high <= 0)
     first = np.where(mirrored, -high, np.maximum(low, 0)).astype(np.float64)
     return first, np.where(mirrored, -low, high) + 1.0, mirrored

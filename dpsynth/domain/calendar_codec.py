@@ -21,7 +21,7 @@ from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
-"""Units that a cell may be, from coarse to fine; a week begins on Monday."""
+"""Units of a cell, from coarse to fine; a week begins on Monday."""
 
 _NUMPY = {"year": "Y", "quarter": "M", "month": "M", "week": "D", "day": "D", "hour": "h", "minute": "m"}
 # 1970-01-01 was a Thursday.
@@ -29,7 +29,7 @@ _TO_MONDAY = 3
 
 
 def fine_enough(grain: str, unit: str) -> bool:
-    """Whether a format of some grain tells units apart."""
+    """True if a format of a grain distinguishes units."""
     return GRAINS.index(grain) >= GRAINS.index(_NUMPY[unit])
 
 
@@ -58,7 +58,7 @@ class CalendarCodec:
     moment decodes to a uniform draw from those of its unit that the format can write.
 
     Attributes:
-        form: how cells are written.
+        form: the format of the cells.
         unit: one of UNITS, no finer than the format's grain.
         first: the first moment, in grains since 1970-01-01.
         last: the last moment, in grains since 1970-01-01.
@@ -77,7 +77,7 @@ class CalendarCodec:
     last: int
 
     def __post_init__(self) -> None:
-        """Reject ends out of order, and units that the format can't tell apart."""
+        """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or not fine_enough(self.form.grain, self.unit):
             raise ValueError("the ends must not be out of order, nor the unit finer than the format")
 
@@ -113,7 +113,7 @@ class CalendarCodec:
 
     @property
     def _stored(self) -> tuple[str, pa.DataType]:
-        """What values of the Arrow type count, and the integers that count it."""
+        """The unit that values of the Arrow type count, and the type of the integers that count it."""
         return ("D", pa.int32()) if self._kind == "date" else ("us", pa.int64())
 
     @property
@@ -187,7 +187,7 @@ class CalendarCodec:
         return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> CalendarCodec:
-        """The same: moments of a unit are equally likely."""
+        """The codec itself: moments of a unit are equally likely."""
         del counts, least
         return self
 

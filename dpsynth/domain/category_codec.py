@@ -36,7 +36,7 @@ class CategoryCodec:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The categories as text, then the label of the others if it is not among them."""
+        """The categories as text, then the label of all other values if it is not among them."""
         texts = tuple(str(v) for v in self.values)
         return texts if self.other is None or self.other in texts else (*texts, self.other)
 
@@ -68,7 +68,7 @@ class CategoryCodec:
 
     @property
     def schema(self) -> dict[str, object]:
-        """The order, if it means something, and the label of all other values if there is one."""
+        """Whether the categories are ordered, and the label of all other values if there is one."""
         return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
     @property
@@ -152,7 +152,7 @@ class BooleanCodec:
 
     @property
     def schema(self) -> dict[str, object]:
-        """None beside the labels."""
+        """Empty: the labels are all of it."""
         return {}
 
     @property

@@ -1,4 +1,4 @@
-"""Values that the cells of a column's partition stand for, as rules reckon with them.
+"""Values of the cells of a column's partition, as rules use them.
 
 Invariant: a value that a cell decodes to is among the values given for it here.
 """

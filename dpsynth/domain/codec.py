@@ -1,11 +1,11 @@
-"""Codecs: how the values of a column are partitioned into cells, and cells are coded and decoded.
+"""Codecs: the partition of a column's values into cells, with the coding of texts and the decoding of cells.
 
 Each kind of column has a file of its own: ``numeric_codec``, ``category_codec``,
-``calendar_codec``, ``duration_codec``, ``text_codec``. Other rooms learn what they need of a kind
-from the properties of ``Codec``, so that a new kind changes none of them.
+``calendar_codec``, ``duration_codec``, ``text_codec``. Other rooms depend on the properties of ``Codec``
+alone, so that a new kind changes none of them.
 
 Invariant: cells are declared or were paid for, never read off the table, and every text has
-an answer: a cell, or INVALID. Encoding never raises on a value.
+a code: that of a cell, or INVALID. Encoding never raises on a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpsynth.domain.cell_values import CellValues
 from dpsynth.domain.formula_kinds import Kind
 
 INVALID = -1
-"""Code of a text that is no value of the column: empty, malformed or unknown."""
+"""Code of a text that is no value of the column: an empty, a malformed or an undeclared one."""
 
 Codes = NDArray[np.int64]
 
@@ -37,12 +37,12 @@ def drawn_between(
         codes: none negative.
         rng: of post-processing.
     """
-    # Bounds of no numbers at all are refused.
+    # The generator refuses empty bounds.
     return rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
 
 
 class Codec(Protocol):
-    """The partition of one kind of column: its cells, what they hold, and their coding."""
+    """The partition of one kind of column: its cells, their values, and their coding."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -61,20 +61,20 @@ class Codec(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """True if the order of the cells means something."""
+        """True if the order of the cells has a meaning."""
         ...
 
     @property
     def closed(self) -> bool:
-        """True if the labels are the values: each cell holds one text, known by name."""
+        """True if the labels are the values: each cell holds one declared text."""
         ...
 
     @property
     def continuous(self) -> bool:
         """True if each number from the first cell's low end to the last cell's high end is a value.
 
-        Numbers are those with the decimals of ``kind``. Counts of neighbouring cells then say something
-        of each other, and a sum of other columns may stand in the column.
+        Numbers are those with the decimals of ``kind``. Counts of neighbouring cells are then related, and
+        the column may be a sum of other columns.
         """
         ...
 
@@ -82,7 +82,7 @@ class Codec(Protocol):
     def schema(self) -> Mapping[str, object]:
         """Facts of the public schema beside type and labels, as JSON values.
 
-        Journals and measurement files hold digests of them: what is there once never changes.
+        Journals and measurement files hold digests of them, so an existing fact never changes.
         """
         ...
 
@@ -102,7 +102,7 @@ class Codec(Protocol):
         ...
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Cell of each stripped text, INVALID where there is none."""
+        """Code of each stripped text's cell, INVALID where it has none."""
         ...
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
@@ -114,11 +114,11 @@ class Codec(Protocol):
         ...
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> Codec:
-        """The same cells, with the density inside each that the counts of all of them suggest.
+        """The same cells, each with the density that the counts of all cells suggest.
 
         Args:
             counts: float64[cells], noisy counts of rows.
-            least: rows that a cell is taken to have at least, above 0.
+            least: lower bound on the rows of a cell, above 0.
         """
         ...
 

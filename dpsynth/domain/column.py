@@ -1,7 +1,7 @@
-"""A column: its name, its codec, and where missing and unusable cells go.
+"""A column: its name, its codec, and the codes of missing and unusable cells.
 
-Invariant: every cell has a code, whatever it holds; which codes exist depends on the
-config alone, so a first missing or malformed cell changes no schema.
+Invariant: every cell has a code, whatever it holds; the set of codes depends on the config alone, so a first
+missing or malformed cell changes no schema.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Column:
 
     Attributes:
         name: as in the header of the source.
-        codec: of its values.
-        missing: whether missing is a cell of its own, the first code after those of the
-            values. It then also takes malformed and unknown cells.
+        codec: the codec of its values.
+        missing: true if missing is a cell of its own, the first code after those of the values. It then also
+            takes malformed and undeclared texts.
         markers: texts that mean missing, besides the empty one. The first is written back.
-        fallback: code that takes unusable cells where ``missing`` is False.
-        distinct: texts that mean missing in a way of their own: a code each, after the others.
-        search: how its cells are to be found, where those of ``codec`` only stand in for them; nothing is
+        fallback: code that takes unusable texts where ``missing`` is False.
+        distinct: texts that mean missing and have a code each, after all other codes.
+        search: the search that will find its cells, where those of ``codec`` are provisional; nothing is
             coded by such a column.
-        uniform: whether all values of a bin of numbers are equally likely, whatever its neighbours hold.
+        uniform: true if all values of a bin of numbers are equally likely, whatever the neighbouring counts.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Column:
 
     @property
     def kept_as_text(self) -> bool:
-        """Whether the curator keeps the cells' texts, since more than one coding of them is counted."""
+        """True if the curator keeps the texts, because more than one coding of them is counted."""
         return self.search is not None
 
     @property
@@ -61,7 +61,7 @@ class Column:
 
     @property
     def recorded(self) -> Mapping[str, object]:
-        """The column as digests state it. Journals and ledgers hold these, so its keys never change."""
+        """The column as digests record it. Journals and ledgers hold these, so its keys never change."""
         stated = asdict(self)
         return stated | {
             "places": stated.pop("codec"),
@@ -87,16 +87,16 @@ class Column:
         return self.codec.centres
 
     def values_of(self, texts: pa.StringArray) -> pa.StringArray:
-        """The cells' texts without blanks around them, null where they mean missing."""
+        """The texts without blanks around them, null where they mean missing."""
         stripped = pc.utf8_trim_whitespace(texts)
         absent = pc.is_in(stripped, pa.array(["", *self.markers, *self.distinct], pa.string()))
         return pc.if_else(absent, pa.scalar(None, pa.string()), stripped)
 
     def encode(self, texts: pa.StringArray) -> Codes:
-        """Codes in 0..size-1 of the cells' texts; null means missing.
+        """Codes in 0..size-1 of texts; null means missing.
 
         Raises:
-            ValueError: the cells are still to be found.
+            ValueError: the column's cells are still to be found.
         """
         if self.search is not None:
             raise ValueError(f"the cells of column {self.name} are still to be found")
@@ -105,15 +105,15 @@ class Column:
         codes = np.where(codes == INVALID, self.unusable, codes)
         if not self.distinct:
             return codes
-        told = pc.index_in(stripped, pa.array(self.distinct, pa.string())).fill_null(INVALID)
-        marker = told.to_numpy(zero_copy_only=False).astype(np.int64)
+        marked = pc.index_in(stripped, pa.array(self.distinct, pa.string())).fill_null(INVALID)
+        marker = marked.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.where(marker == INVALID, codes, len(self.codec.labels) + self.missing + marker)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A typed value for each code, null for missing.
 
-        A value whose text would be read as missing is drawn again, and is missing where its
-        cell has no other: a column of ages may say that 99 means missing.
+        A value whose text would be read as missing is drawn again, and is missing where its cell has no
+        other value: a column of ages may declare that 99 means missing.
         """
         gone = codes >= len(self.codec.labels)
         values = self.codec.decode(np.where(gone, 0, codes), rng)
@@ -123,7 +123,7 @@ class Column:
 
     @cached_property
     def markers_may_be_drawn(self) -> bool:
-        """Whether a value of some cell would be read as missing."""
+        """True if a value of some cell would be read as missing."""
         marks = (*self.markers, *self.distinct)
         return bool(marks) and bool((self.codec.encode(pa.array(marks, pa.string())) != INVALID).any())
 
@@ -141,7 +141,7 @@ class Column:
         return values, gone | np.asarray(pc.is_in(self.codec.text(values), marks))
 
     def distinct_texts(self, codes: Codes) -> pa.StringArray:
-        """The marker of each code that is missing in a way of its own, null for all others."""
+        """The marker of each code that has one of ``distinct``, null for every other code."""
         first = self.size - len(self.distinct)
         texts = pa.array([*self.distinct, None], pa.string())
         return texts.take(pa.array(np.where(codes >= first, codes - first, len(self.distinct))))
@@ -150,17 +150,17 @@ class Column:
         """Decoded values as they stand in a CSV file.
 
         Args:
-            values: what ``decode`` gave.
-            distinct: what ``distinct_texts`` gave for the same codes; nulls elsewhere are written
-                as the first of ``markers``, or empty without any.
+            values: the result of ``decode``.
+            distinct: the result of ``distinct_texts`` for the same codes; other nulls are written as the
+                first of ``markers``, or empty without any.
         """
         texts = self.codec.text(values)
-        told = texts if distinct is None else pc.coalesce(texts, distinct)
-        return pc.fill_null(told, self.markers[0] if self.markers else "")
+        marked = texts if distinct is None else pc.coalesce(texts, distinct)
+        return pc.fill_null(marked, self.markers[0] if self.markers else "")
 
 
 def distinct_label(marker: str) -> str:
-    """Public name of a cell of its own for one marker of missing cells.
+    """Public name of the cell of one distinct marker.
 
     >>> distinct_label("refused")
     '(missing: refused)'
@@ -175,5 +175,5 @@ def _nulled(values: pa.Array, gone: NDArray[np.bool_]) -> pa.Array:
 
 
 def domain_of(columns: Iterable[Column]) -> Domain:
-    """The discrete domain of some columns."""
+    """The discrete domain of columns."""
     return Domain({c.name: c.size for c in columns})

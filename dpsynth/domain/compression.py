@@ -1,8 +1,8 @@
-"""Groups of values: columns whose rarer values are counted together.
+"""Domain compression: groups of rare values of a column that are counted together.
 
-Invariant: a grouping is public. It is made from answers that were paid for or from the config,
-never from looking at the table, and a row's group depends on that row's own value alone: whoever
-counts groups counts each row in one cell, as before.
+Invariant: a compression is public. It is made from answers that were paid for or from the config, never read
+off the table. A row's group depends on that row's own value alone, so a count of groups counts each row in
+one cell.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dpsynth.domain.domain import Domain
 
 @dataclass(frozen=True, eq=False)
 class Compression:
-    """Which group each cell of a column belongs to.
+    """The group of each cell of a column.
 
     Attributes:
-        groups: column to integers[cells], the group of each cell, numbered from 0 without a
-            gap; only columns that have merged cells.
+        groups: column to integers[cells], the group of each cell, numbered from 0 without a gap; only columns
+            that have merged cells.
 
     Raises:
         ValueError: a column's groups are not numbered from 0 without a gap.
 
-    >>> few = Grouping({"city": np.array([0, 1, 1])})
+    >>> few = Compression({"city": np.array([0, 1, 1])})
     >>> few.coarse(Domain({"sex": 2, "city": 3})).sizes
     {'sex': 2, 'city': 2}
     """
@@ -45,19 +45,19 @@ class Compression:
                 raise ValueError(f"the groups of column {column} must be numbered from 0 without a gap")
 
     def coarse(self, domain: Domain) -> Domain:
-        """The domain with groups for cells: the same columns in the same order.
+        """The compressed domain: groups for cells, the same columns in the same order.
 
         Raises:
-            ValueError: the domain lacks a grouped column, or it has another number of cells.
+            ValueError: the domain lacks a compressed column, or it has another number of cells.
         """
         for column, groups in self.groups.items():
             if domain.sizes.get(column) != groups.size:
-                raise ValueError(f"column {column} has other cells than its grouping")
+                raise ValueError(f"column {column} has other cells than its compression")
         sizes = {c: int(self.groups[c].max()) + 1 for c in self.groups}
         return Domain({c: sizes.get(c, size) for c, size in domain.sizes.items()})
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the columns and their groups, whatever order the columns stand in."""
+        """SHA-256 of the columns and their groups, independent of the order of the columns."""
         listed = {column: groups.tolist() for column, groups in self.groups.items()}
         return sha256(json.dumps(listed, sort_keys=True).encode()).hexdigest()

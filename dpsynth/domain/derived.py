@@ -26,15 +26,15 @@ class Derived:
     """A column of the synthetic table that is computed from others.
 
     Attributes:
-        name: of the column.
-        written: the formula as people wrote it.
-        formula: what it says.
-        map: texts that the formula may come to, and what each stands for. Empty: the formula's
-            value itself is the column's.
-        other: what all other texts stand for; None: they are missing.
-        decimals: of numbers; None: as many as the formula's operands have.
-        form: how numbers are written.
-        marker: what missing is written as.
+        name: name of the column.
+        written: the text of the formula.
+        formula: the formula, parsed.
+        map: texts that the formula may come to, and the value of each. Empty: the formula's value itself is
+            the column's.
+        other: the value of all other texts; None: they are missing.
+        decimals: decimals of numbers; None: as many as the formula's operands have.
+        form: the format of numbers.
+        marker: the text of a missing cell.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Derived:
     marker: str = ""
 
     def kind(self, kinds: Mapping[str, Kind]) -> Kind:
-        """What the column holds, by what the columns that it is computed from hold.
+        """The kind of the column's values, from the kinds of the columns that it is computed from.
 
         Raises:
-            ValueError: the formula does not suit them; the message says why.
+            ValueError: the formula can't be computed from these kinds; the message gives the reason.
         """
         found = kind_of(self.formula, kinds)
         if self.map:
@@ -95,7 +95,7 @@ class Derived:
         return pc.cast(values, pa.string())
 
     def text(self, values: pa.Array, kind: Kind) -> pa.StringArray:
-        """Values of a kind as they stand in a CSV file."""
+        """Values of a kind as they are written in a CSV file."""
         return pc.fill_null(self._written(values, kind), self.marker)
 
 

@@ -1,7 +1,7 @@
 """Discrete domains: the number of codes of each column of a table.
 
 Invariant: a domain is a public fact. It comes from the config or from a private
-answer that was paid for, never from looking at the table.
+answer that was paid for, never read off the table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Domain:
         return prod(self.shape(clique))
 
     def batches(self, cliques: Iterable[Clique], most: int) -> Iterator[list[Clique]]:
-        """Cliques in the order given, together of at most so many cells; or one alone of more."""
+        """Batches of cliques in the order given, each of at most so many cells, or of one larger clique."""
         batch: list[Clique] = []
         cells = 0
         for clique in cliques:

@@ -1,4 +1,4 @@
-"""Codec of durations: how long something took, in seconds, minutes, hours, days or weeks.
+"""Codec of durations, in cells of seconds, minutes, hours, days or weeks.
 
 Invariant: a decoded duration lies in its cell and between the ends, at the resolution of the
 format, and its text is read back into the same cell.
@@ -21,7 +21,7 @@ from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import parse_numbers
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-"""Lengths that a cell may have, in seconds."""
+"""Lengths of a cell, in seconds."""
 
 _NUMBERS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _CLOCKS = {
@@ -66,7 +66,7 @@ class DurationCodec:
     last: int
 
     def __post_init__(self) -> None:
-        """Reject ends out of order, and units that the format can't tell apart."""
+        """Reject ends out of order, and units that the format can't distinguish."""
         if self.first > self.last or UNITS[self.unit] % self.grain:
             raise ValueError("the ends must not be out of order, nor the unit finer than the format")
 
@@ -109,7 +109,7 @@ class DurationCodec:
 
     @property
     def schema(self) -> dict[str, object]:
-        """Unit, ends, format, and what means are in."""
+        """Unit, ends, format, and the unit of means."""
         first, last = (_written(self.form, end) for end in (self.first, self.last))
         means = self.form if self.form in _NUMBERS else "seconds"
         return {"unit": self.unit, "min": first, "max": last, "format": self.form, "means_in": means}
@@ -166,7 +166,7 @@ class DurationCodec:
         return pa.array(texts, pa.string()).take(distinct.indices)
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> DurationCodec:
-        """The same: durations of a cell are equally likely."""
+        """The codec itself: durations of a cell are equally likely."""
         del counts, least
         return self
 
@@ -177,9 +177,9 @@ def grain_of(form: str) -> int:
 
 
 def read_durations(form: str, texts: pa.StringArray) -> NDArray[np.float64]:
-    """Durations of stripped texts in whole grains, NaN for all that is none.
+    """Durations of stripped texts in whole grains, NaN for every other text.
 
-    Whatever the format, ISO 8601 is read too: it is how durations of a Parquet file come. A number
+    ISO 8601 is read with every format, because the durations of a Parquet file have it. A number
     too large for a double becomes an infinity, which clipping then bounds.
     """
     found = _seconds(_ISO, texts) // grain_of(form)
@@ -197,17 +197,17 @@ def _seconds(pattern: str, texts: pa.StringArray) -> NDArray[np.float64]:
     """Whole seconds of texts that a pattern matches, NaN for all others."""
     found = pc.extract_regex(texts, pattern)
     total = np.zeros(len(texts))
-    said = np.zeros(len(texts), dtype=np.bool_)
+    given = np.zeros(len(texts), dtype=np.bool_)
     for i, field in enumerate(found.type):
         part = found.field(i)
         if field.name == "sign":
             sign = np.where(np.asarray(pc.equal(part, "-")), -1.0, 1.0)
             continue
         here = np.asarray(pc.not_equal(part, ""))
-        said |= here
+        given |= here
         numbers = pc.cast(pc.replace_with_mask(part, pa.array(~here), pa.scalar("0")), pa.float64())
         total += np.asarray(numbers) * _SECONDS[field.name]
-    return np.where(said & np.asarray(found.is_valid()), sign * total, np.nan)
+    return np.where(given & np.asarray(found.is_valid()), sign * total, np.nan)
 
 
 def _written(form: str, grains: int) -> str:

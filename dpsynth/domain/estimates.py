@@ -1,4 +1,4 @@
-"""Public estimates of marginals, which a curator compares the private table with."""
+"""Public estimates of marginals, with which a curator compares the private table."""
 
 from __future__ import annotations
 

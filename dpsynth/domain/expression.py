@@ -1,6 +1,6 @@
-"""Formulas over columns, as people write them: ``pay + bonus``, ``if(age < 18, 'child', 'adult')``.
+"""Formulas over columns in their written form: ``pay + bonus``, ``if(age < 18, 'child', 'adult')``.
 
-A small grammar of its own, read by hand: nothing in a configuration is ever run as a program.
+The grammar is small and parsed by hand: nothing in a configuration is ever run as a program.
 
     formula     choice ("implies" formula)?
     choice      conjunction ("or" conjunction)*
@@ -13,8 +13,7 @@ A small grammar of its own, read by hand: nothing in a configuration is ever run
     factor      "-" factor | number | 'text' | column | `column` | function "(" formula ("," formula)* ")" |
                 "(" formula ")"
 
-Invariant: a formula is a value; what it comes to is worked out in ``formula_kinds``
-and ``formulas``.
+Invariant: a formula is a value; ``formula_kinds`` finds its kind, and ``formulas`` evaluates it.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _TOKEN = re.compile(
     r"|(?P<word>[^\W\d]\w*)|(?P<sign>==|!=|<=|>=|[-+*/()<>,\[\]]))"
 )
 COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
-"""Signs that compare."""
+"""Comparison operators."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A number or a text that stands in a formula."""
+    """A number or a text in a formula."""
 
     value: Decimal | str
 
@@ -50,7 +49,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Call:
-    """An operation: an operator's sign, or a function's name; and what it works on."""
+    """An operation: an operator's sign or a function's name, and its operands."""
 
     operation: str
     operands: tuple[Expression, ...]
@@ -63,7 +62,7 @@ def parse(text: str) -> Expression:
     """The formula in a text.
 
     Raises:
-        ValueError: it is none; the message says why, as words that follow its name.
+        ValueError: it is no formula; the message gives the reason, in words that follow its name.
 
     >>> parse("`b c` * 2")
     Call(operation='*', operands=(Reference(column='b c'), Literal(value=Decimal('2'))))
@@ -84,7 +83,7 @@ def references(expression: Expression) -> Iterator[str]:
 
 
 class _Reader:
-    """Reads a formula from left to right."""
+    """A parser of one formula, from left to right."""
 
     def __init__(self, text: str) -> None:
         self._tokens = list(_tokens(text))
@@ -148,7 +147,7 @@ class _Reader:
         return Call("not", (found,)) if negative else found
 
     def _listed(self, value: Expression, depth: int) -> Expression:
-        """Whether a value is one of those in brackets: as many comparisons."""
+        """The test that a value is one of those in brackets, as comparisons."""
         if not self._next("["):
             raise self._wanted("[")
         found: Expression = Call("==", (value, self._sum(depth)))

@@ -1,4 +1,4 @@
-"""What kind of value a formula comes to, from the kinds of the columns that it names.
+"""Kinds of formulas, from the kinds of the columns that they name.
 
 Invariant: a formula that has a kind can be computed in every row, whatever the row holds.
 """
@@ -21,7 +21,7 @@ _QUOTIENT = 6
 _LONGEST = 1000
 
 MOMENTS: dict[str, MomentKind] = {"date": "date", "datetime": "datetime", "time": "time"}
-"""Kinds that a text in ISO 8601 can be compared with."""
+"""Kinds of moments, which can be compared with a text in ISO 8601."""
 
 SPANS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """Functions of the time between two moments, in seconds."""
@@ -36,11 +36,11 @@ FUNCTIONS = ("if", "min", "max", "round", "first", "last", "join", *_FIELDS, *SP
 
 @dataclass(frozen=True)
 class Kind:
-    """What values are.
+    """The kind of values.
 
     Attributes:
         word: "number", "text", "truth", "date", "datetime", "time" or "duration".
-        decimals: of numbers, at most.
+        decimals: largest number of decimals of numbers.
     """
 
     word: str
@@ -48,15 +48,15 @@ class Kind:
 
 
 def kind_of(formula: Expression, kinds: Mapping[str, Kind]) -> Kind:
-    """What a formula comes to.
+    """The kind of a formula's values.
 
     Args:
-        formula: over columns that all have a kind here.
-        kinds: by column.
+        formula: a formula over columns that all have a kind here.
+        kinds: the kinds by column.
 
     Raises:
-        ValueError: an operation does not suit what it works on; the message says why, as words
-            that follow the formula's name.
+        ValueError: an operation does not suit its operands; the message gives the reason, in words that
+            follow the formula's name.
     """
     if isinstance(formula, Literal):
         if isinstance(formula.value, str):

@@ -1,8 +1,8 @@
 """The values of formulas, in every row at once.
 
 Invariant: a formula that has a kind has a value for every row, missing where one of its operands is;
-nothing in it can fail on a value. What is true or false whatever a missing operand might have been has a
-value all the same, as in SQL; and whether something is missing always has one.
+nothing in it can fail on a value. A logical operation whose result does not depend on its missing operand has
+a value all the same, as in SQL; and a test for missing always has one.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _COMPARISONS: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
 
 @dataclass(frozen=True)
 class Operand:
-    """A column's values, and as they are written; null where missing.
+    """A column's values with their texts; null where missing.
 
     Attributes:
-        kind: what they are.
-        values: typed.
-        texts: as they stand in a CSV file, but for missing ones.
+        kind: their kind.
+        values: typed values.
+        texts: the values as they are written in a CSV file, null where missing.
     """
 
     kind: Kind
@@ -56,7 +56,7 @@ class Operand:
 
 
 def value_of(formula: Expression, operands: Mapping[str, Operand], rows: int) -> pa.Array:
-    """Values of a formula whose kind was found; numbers as float64, null where missing.
+    """Values of a formula that has a kind; numbers as float64, null where missing.
 
     Raises:
         KeyError: a column is not among the operands.

@@ -1,7 +1,7 @@
-"""What the synthetic table consists of: its columns in their order, and where each comes from.
+"""The layout of the synthetic table: its columns in their order, with the source of each.
 
-A column is drawn from the model, made from nothing, or computed from others. Only the first kind
-is read from the private table.
+A column is drawn from the model, made up, or computed from other columns. Only the first kind is read from
+the private table.
 
 Invariant: the table's columns, their types and their order follow from the config alone.
 """
@@ -32,18 +32,18 @@ class Layout:
     """The synthetic table's columns in order.
 
     Attributes:
-        parts: one a column.
+        parts: one part a column.
     """
 
     parts: tuple[Part, ...]
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Those that are read from the private table and drawn from the model."""
+        """The columns that are read from the private table and drawn from the model."""
         return tuple(part for part in self.parts if isinstance(part, Column))
 
     def found(self, codecs: Mapping[str, Codec]) -> Layout:
-        """The same table with the codecs of some columns in place of those that stood in for them."""
+        """The same layout with found codecs instead of the provisional ones."""
         return Layout(
             tuple(
                 replace(part, codec=codecs[part.name], search=None)
@@ -54,7 +54,7 @@ class Layout:
         )
 
     def with_density(self, counts: Mapping[str, tuple[NDArray[np.float64], float]]) -> Layout:
-        """The same table, with densities inside bins of numbers that follow the counts of neighbours.
+        """The same layout, with densities inside bins of numbers that follow the counts of neighbouring bins.
 
         Args:
             counts: noisy counts of the codes of columns, and their standard deviation, above 0.
@@ -63,7 +63,7 @@ class Layout:
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
-        """What each column of the table holds.
+        """The kind of each column of the table.
 
         Raises:
             FormulaRefused: a formula can't be computed.
@@ -82,10 +82,10 @@ class Layout:
         return found
 
     def in_turn(self) -> Iterator[Derived]:
-        """Derived columns in an order to compute them in: each after those that it is computed from.
+        """Derived columns in the order of their computation: each after the columns that it is computed from.
 
         Raises:
-            FormulaRefused: a formula names a column that is not there, or itself in a roundabout way.
+            FormulaRefused: a formula names an undeclared column, or its own column through other formulas.
         """
         waiting = {part.name: part for part in self.parts if isinstance(part, Derived)}
         known = {part.name for part in self.parts} - waiting.keys()
@@ -110,11 +110,11 @@ class Layout:
         return FormulaRefused(first, "is computed from itself, by way of the columns that it names")
 
     def decode(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> pa.Table:
-        """The table, typed; beside a column with markers told apart, one that says which.
+        """The typed table; a column with distinct markers has a companion column that names the marker.
 
         Args:
             codes: int64[rows] for each of ``columns``.
-            rng: decides the values within a cell.
+            rng: generator of the values within a cell.
         """
         return self.whole(codes, {c.name: c.decode(codes[c.name], rng) for c in self.columns})
 
@@ -122,7 +122,7 @@ class Layout:
         """The table of values that were drawn already.
 
         Args:
-            codes: int64[rows] for each of ``columns``; of use only to tell missing cells apart.
+            codes: int64[rows] for each of ``columns``; used only to distinguish missing cells.
             drawn: a typed value for each row of each of ``columns``, null for missing.
         """
         rows = len(next(iter(codes.values())))
@@ -158,7 +158,7 @@ class Layout:
             yield derived.name, operands[derived.name].values
 
     def texts(self, table: pa.Table) -> dict[str, pa.StringArray]:
-        """The columns as they stand in a CSV file, without nulls; of a table that ``decode`` made."""
+        """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
         found: dict[str, pa.StringArray] = {}
         for part in self.parts:
             values = table.column(part.name).combine_chunks()
@@ -173,16 +173,16 @@ class Layout:
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
-    """With half a standard deviation at least in each bin, empty ones make no cliff."""
+    """The part with densities; the least count, half a standard deviation, smooths empty bins."""
     if not isinstance(part, Column) or part.uniform:
         return part
     return replace(part, codec=part.codec.with_density(counts[: len(part.codec.labels)], stddev / 2))
 
 
 class FormulaRefused(ValueError):
-    """A formula that can't be computed: the column it stands at, and what is wrong with it.
+    """A formula that can't be computed: its column, and the fault.
 
-    ``unknown`` is the name of a column that isn't there, if that is what is wrong.
+    ``unknown`` is the name of an undeclared column, if that is the fault.
     """
 
     def __init__(self, column: str, words: str, unknown: str | None = None) -> None:
@@ -193,7 +193,7 @@ class FormulaRefused(ValueError):
 
 
 def companion(name: str) -> str:
-    """Name of the column that says which marker a missing cell of another one bears.
+    """Name of the companion column, which names the marker of each missing cell.
 
     >>> companion("income")
     'income (missing)'

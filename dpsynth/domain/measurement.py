@@ -1,7 +1,7 @@
-"""Counts that a model is fitted to, each with a type that says where they come from.
+"""Counts that a model is fitted to, each with a type that gives their provenance.
 
-A model takes any ``Observation``. What a release may write down as its own answers is a ``Measurement``,
-which was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
+A model takes any ``Observation``. A release may write down as its own answers only a ``Measurement``, which
+was charged to the journal, or an ``ExactTotal``; public counts and evidence have other types.
 
 Invariant: all of them are public. Everything after a measurement is post-processing.
 """
@@ -36,7 +36,7 @@ def mean_absolute_error(noise: str, scale: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """Counts of one marginal, or linear queries on one, with an error of known size.
+    """Counts of one marginal, or linear queries on one, with an error of given variance.
 
     Attributes:
         clique: the columns counted, in the order of the array's axes.
@@ -46,8 +46,8 @@ class Observation:
         scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
         query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
             each answer, such as prefix sums or merged bins; None where every cell was counted.
-        summed: int64, shape of the values: how many noisy counts each value is the sum of, each
-            with noise of its own; None where that is one.
+        summed: int64, shape of the values: number of noisy counts whose sum each value is, each count with
+            noise of its own; None where each value is one count.
     """
 
     clique: Clique
@@ -81,7 +81,7 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Measurement(Observation):
-    """A noisy marginal, charged and drawn behind the door: all that a release learns of the private rows."""
+    """A noisy marginal, charged and drawn by the curator: nothing else of private rows reaches a release."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class ExactTotal(Observation):
 
 @dataclass(frozen=True, eq=False)
 class PublicCounts(Observation):
-    """Counts from public knowledge: a marginal that the config states, or one of a public table."""
+    """Counts from public knowledge: a marginal given in the config, or one of a public table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,4 +105,4 @@ class EvidenceCounts(Observation):
 
 
 OwnAnswer = Measurement | ExactTotal
-"""What a release may publish as its own answer."""
+"""The types of a release's own answers."""

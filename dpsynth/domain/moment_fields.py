@@ -41,7 +41,7 @@ def months_of(names: pa.StringArray) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """The numbers that codes stand for; what several need is computed once."""
+    """The fields of moments by format code; intermediate fields are computed once."""
 
     moments: Moments
 
@@ -62,7 +62,7 @@ class Fields:
         return (self.moments.astype("M8[s]") - self._days.astype("M8[s]")).astype(np.int64)
 
     def of(self, code: str) -> Numbers:
-        """The number for each moment."""
+        """The number of a code for each moment."""
         if code in ("%Y", "%y"):
             year = self._years.astype(np.int64) + 1970
             return year % 100 if code == "%y" else year

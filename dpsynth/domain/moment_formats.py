@@ -1,9 +1,9 @@
-"""Dates and times of day as cells spell them: a stated subset of strptime's codes, exactly.
+"""Formats of dates and times of day: a fixed subset of strptime's codes.
 
-A format fixes the finest unit that it can tell apart, its grain; moments are counted in grains.
+The grain of a format is the finest unit that it writes; moments are counted in grains.
 
-Invariant: what is written in a format is read back as the same moment, and a text that names no
-day of the calendar is no moment.
+Invariant: a moment that is written in a format is read back as the same moment, and a text that names no day
+of the calendar is no moment.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ _ISO_PATTERNS: dict[MomentKind, str] = {
 
 @dataclass(frozen=True)
 class MomentFormat:
-    """How dates, datetimes or times of day are written.
+    """A format of dates, datetimes or times of day.
 
     Attributes:
-        kind: which of them.
+        kind: "date", "datetime" or "time".
         pattern: text with codes.
 
     Raises:
-        ValueError: the pattern can't be used; the message says why, as words that follow its name.
+        ValueError: the pattern can't be used; the message gives the reason, in words that follow its name.
 
     >>> form = MomentFormat("date", "%-d %b %Y")
     >>> days = form.read(pa.array(["1 Feb 2020", "30 Feb 2020", "2020-02-03"]))
@@ -87,7 +87,7 @@ class MomentFormat:
     pattern: str
 
     def __post_init__(self) -> None:
-        """Reject a pattern that can't say one moment in one way."""
+        """Reject a pattern that doesn't write each moment in exactly one way."""
         _check(self.kind, self._pieces)
 
     @cached_property
@@ -112,11 +112,11 @@ class MomentFormat:
         return f"^{found}$"
 
     def read(self, texts: pa.StringArray) -> Moments:
-        """Moments of stripped texts, datetime64 of the grain; NaT for all that is none.
+        """Moments of stripped texts, datetime64 of the grain; NaT for every other text.
 
-        A text that does not look like the pattern may be in ISO 8601 as well, for typed columns
-        of Parquet files come so; what is finer than the grain is cut off, and an offset from UTC
-        is dropped: the clock that the text shows counts.
+        A text that does not match the pattern may be in ISO 8601 as well, because typed columns of Parquet
+        files are. A part finer than the grain is cut off, and an offset from UTC is dropped: the local time
+        counts.
         """
         found = pc.extract_regex(texts, self._regex)
         moments = self._of_fields(found)
@@ -158,13 +158,13 @@ class MomentFormat:
         return moments
 
     def write(self, moments: Moments) -> pa.StringArray:
-        """Texts of moments, none of them NaT and all of years 0 to 9999."""
+        """Texts of moments, of which none is NaT and all are of years 0 to 9999."""
         fields = Fields(moments)
         return pc.binary_join_element_wise(*(_written(piece, fields) for piece in self._pieces), "")
 
 
 def _check(kind: MomentKind, pieces: list[str]) -> None:
-    """Refuse a pattern that says too little, too much, or something twice."""
+    """ValueError for a pattern with missing, superfluous or repeated codes."""
     codes = [_UNPADDED.get(piece, piece) for piece in pieces]
     for code in codes:
         if code.startswith("%") and code not in _PATTERNS and code != "%%":
@@ -209,5 +209,5 @@ def _written(piece: str, fields: Fields) -> pa.StringArray | str:
 
 @cache
 def _digits(width: int) -> pa.StringArray:
-    """Texts of the numbers from 0 on, with so many digits at least: of years, or of what is below 100."""
+    """Texts of the numbers from 0 on, with so many digits at least: of years, or of numbers below 100."""
     return pa.array([f"{i:0{width}}" for i in range(10_000 if width == 4 else 100)], pa.string())

@@ -1,6 +1,6 @@
-"""Numbers as cells spell them: plain, or with separators, signs of currency and leading zeros.
+"""Formats of numbers: plain, or with separators, signs of currency and leading zeros.
 
-Invariant: what is written in a format is read back as the same number. A cell in neither the
+Invariant: a number that is written in a format is read back as the same number. A text in neither the
 declared format nor plain notation is no number; no guess is made.
 """
 
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PLAIN_NUMBER = re.compile(_NUMBER)
-# A reader can't tell these apart, and programs write all three between thousands.
+# A reader can't distinguish these, and programs write all three between thousands.
 _BLANKS = " \u00a0\u202f"
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a plain decimal number (no inf, nan, hex, or separators)."""
+    """True if a text is a plain decimal number (no inf, nan, hex, or separators)."""
     return _PLAIN_NUMBER.match(text) is not None
 
 
@@ -64,14 +64,14 @@ def fixed_texts(values: pa.Array, decimals: int) -> pa.StringArray:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How numbers are written.
+    """A format of numbers.
 
     Attributes:
-        width: digits before the decimal sign, at least; zeros fill up.
-        thousands: what stands between groups of three digits.
-        decimal: what stands before the decimals.
-        prefix: what stands in front of the digits, after a minus sign.
-        suffix: what stands behind the digits.
+        width: least number of digits before the decimal sign; zeros fill up.
+        thousands: separator between groups of three digits.
+        decimal: separator before the decimals.
+        prefix: text in front of the digits, after a minus sign.
+        suffix: text behind the digits.
 
     >>> dollars = NumberFormat(thousands=",", prefix="$")
     >>> dollars.write(pa.array(["-1234.50", "7.00"])).to_pylist()
@@ -88,12 +88,12 @@ class NumberFormat:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What differs from plain notation, for the public schema."""
+        """The differences from plain notation, for the public schema."""
         return {key: value for key, value in asdict(self).items() if value != getattr(PLAIN, key)}
 
     @property
     def _plain(self) -> bool:
-        """Whether plain notation reads it: leading zeros are part of that."""
+        """True if plain notation reads it, leading zeros included."""
         return not (self.thousands or self.prefix or self.suffix) and self.decimal == "."
 
     @cached_property
@@ -109,7 +109,7 @@ class NumberFormat:
         )
 
     def read(self, texts: pa.StringArray) -> NDArray[np.float64]:
-        """Numbers of stripped texts in this format or in plain notation, NaN for all others."""
+        """Numbers of stripped texts in this format or in plain notation, NaN for every other text."""
         if self._plain:
             return parse_numbers(texts)
         found = pc.extract_regex(texts, self._pattern)

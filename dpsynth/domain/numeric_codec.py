@@ -1,4 +1,4 @@
-"""Codec of numbers: bins with declared edges, and how likely the values inside each are.
+"""Codec of numbers: bins with declared edges, and a density of the values inside each.
 
 Invariant: a decoded value lies in its bin, on the grid of the column's decimals, and is read
 back into the same bin.
@@ -30,15 +30,15 @@ class NumericCodec:
     """Bins of a numeric column: [e0, e1), [e1, e2), … , the last one closed.
 
     Values outside are clipped to the first and last bin. A value decodes to a draw from the
-    bin's multiples of 10^-decimals, uniform or as ``slopes`` say; integers have decimals = 0.
-    Cells are written as ``form`` says; labels are plain.
+    bin's multiples of 10^-decimals, uniform or by ``slopes``; integers have decimals = 0. Values are written
+    in ``form``; labels are plain.
 
     Attributes:
-        edges: as above.
-        decimals: of the values.
-        integer: whether they are whole numbers.
-        form: how they are spelt.
-        slopes: of the density of each bin (``bin_density``); none where all are uniform.
+        edges: the edges e0, e1, ... above.
+        decimals: decimals of the values.
+        integer: true if they are whole numbers.
+        form: their format.
+        slopes: slopes of the density of each bin (``bin_density``); empty where all bins are uniform.
 
     >>> p = NumericCodec((0.0, 1.0, 2.0, 5.0), decimals=0, integer=True)
     >>> p.labels
@@ -123,7 +123,7 @@ class NumericCodec:
 
         Args:
             counts: float64[bins], noisy counts of rows.
-            least: rows that a bin is taken to have at least, above 0.
+            least: lower bound on the rows of a bin, above 0.
         """
         return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))
 
@@ -142,7 +142,7 @@ class NumericCodec:
 
     @property
     def half_widths(self) -> NDArray[np.float64]:
-        """How far a value that a bin stands for can lie from its centre; 0 for one-value bins."""
+        """Largest distance of a bin's values from its centre; 0 for one-value bins."""
         low, high = self._grid
         ends = (low, high) if self.integer else (np.array(self.edges[:-1]), np.array(self.edges[1:]))
         wide = np.maximum(ends[1] - self.centres, self.centres - ends[0])

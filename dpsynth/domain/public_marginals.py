@@ -1,10 +1,9 @@
-"""Known marginals: what is public of some columns, exactly, before anything is asked.
+"""Public marginals: exact counts or shares of columns that are public before anything is asked.
 
-A census publishes totals. Where they are stated as counts, they are those of the private table itself, so
-the number of its rows is public too: it is what they add up to. Where they are stated as shares, the number
-of rows stays private.
+A census publishes totals. Marginals given as counts are those of the private table itself, so the number of
+its rows, their sum, is public too. Where all marginals are given as shares, the number of rows stays private.
 
-Invariant: known marginals agree wherever they share columns, and all counts have one sum.
+Invariant: public marginals agree wherever they share columns, and all counts have one sum.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from dpsynth.domain.domain import Clique
 Shares = NDArray[np.float64]
 
 AGREEMENT = 1e-6
-"""How far two shares of the same rows may be apart."""
+"""Largest difference between two shares of the same rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class PublicMarginal:
-    """What is known of some columns.
+    """A public marginal.
 
     Attributes:
         clique: the columns.
         numbers: float64 of the columns' sizes; counts, or shares on any scale. At least one is above 0.
-        counted: whether they are counts of the private table's rows.
+        counted: true if they are counts of the private table's rows.
     """
 
     clique: Clique
@@ -53,20 +52,21 @@ class PublicMarginal:
 
 @dataclass(frozen=True, eq=False)
 class PublicMarginals:
-    """All that is known.
+    """All public marginals of a table.
 
     Attributes:
-        marginals: none lies within another's columns; each shares as many as may be with those before it.
+        marginals: marginals of which none lies within another's columns; each shares as many columns as
+            possible with the marginals before it.
     """
 
     marginals: tuple[PublicMarginal, ...] = ()
 
     @classmethod
     def of(cls, marginals: Iterable[PublicMarginal]) -> PublicMarginals:
-        """What some marginals tell, each of which says something that no other says.
+        """The marginals without those that another one contains.
 
         Raises:
-            Contradiction: two don't agree.
+            Contradiction: two of them disagree.
         """
         given = list(marginals)
         for i, one in enumerate(given):
@@ -93,16 +93,16 @@ class PublicMarginals:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The columns of each."""
+        """The columns of each marginal."""
         return tuple(m.clique for m in self.marginals)
 
     @property
     def columns(self) -> frozenset[str]:
-        """Columns of which all is known that a single column tells."""
+        """Columns whose one-way marginal is public."""
         return frozenset(c for m in self.marginals for c in m.clique)
 
     def shares(self, columns: Clique) -> Shares | None:
-        """The part of all rows that each cell of some columns has; None where that is not known."""
+        """The part of all rows that each cell of some columns has; None where that is not public."""
         of = next((m for m in self.marginals if columns and set(columns) <= set(m.clique)), None)
         return None if of is None else of.summed(columns)
 
@@ -111,12 +111,12 @@ NO_PUBLIC_MARGINALS = PublicMarginals()
 
 
 class Contradiction(ValueError):
-    """Two known marginals that can't both be true: the place of the later one, and what is wrong with it."""
+    """Two public marginals that can't both be true: the position of the later one, and its fault."""
 
-    def __init__(self, place: int, words: str) -> None:
+    def __init__(self, position: int, words: str) -> None:
         """Keep both."""
         super().__init__(words)
-        self.place = place
+        self.position = position
         self.words = words
 
 
@@ -125,11 +125,12 @@ def _agree(i: int, one: PublicMarginal, j: int, other: PublicMarginal) -> None:
     if one.counted and other.counted and totals[0] != totals[1]:
         raise Contradiction(
             i,
-            f"adds up to {totals[0]:,.0f} rows, and known[{j}] to {totals[1]:,.0f}: all counts are of the "
-            "same table, so they must have one sum. If they are of another population, give them as shares",
+            f"adds up to {totals[0]:,.0f} rows, and public_marginals[{j}] to {totals[1]:,.0f}: all counts "
+            "are of the same table, so they must have one sum. If they are of another population, give them "
+            "as shares",
         )
     shared = tuple(c for c in one.clique if c in other.clique)
     if shared and float(np.abs(one.summed(shared) - other.summed(shared)).max()) > AGREEMENT:
         raise Contradiction(
-            i, f"contradicts known[{j}]: the two have other numbers for {' and '.join(shared)}"
+            i, f"contradicts public_marginals[{j}]: the two have other numbers for {' and '.join(shared)}"
         )

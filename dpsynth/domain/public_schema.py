@@ -1,4 +1,4 @@
-"""The public schema as plain JSON values: what each column may hold, and where missing goes."""
+"""The public schema as plain JSON values: the values of each column, and the treatment of missing cells."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def type_name(part: Part, kind: Kind) -> str:
 def public_schema(layout: Layout) -> list[dict[str, object]]:
     """One mapping a column of the synthetic table, in its order.
 
-    All have a name and a type. Modelled ones have labels in the order of their codes, what there
-    is to say of their values (edges, unit, format, order ...), and missing; others say what they are
-    made of.
+    Every column has a name and a type. A modelled column has labels in the order of its codes, facts of its
+    values (edges, unit, format, order ...), and the treatment of missing; any other column has its source.
     """
     return [_described(part, layout.kinds[part.name]) for part in layout.parts]
 

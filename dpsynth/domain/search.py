@@ -1,7 +1,7 @@
-"""What is still to be found of a column before it can be counted: its ends, bins, values or beginnings.
+"""Searches for the domain of a column before it can be counted: its ends, bins, values or prefixes.
 
-Until then a column has cells that stand in for those to come: as many as there can be at most, so that a
-plan made with them is never exceeded.
+Until then a column has provisional cells: as many as there can be at most, so that a plan made with them is
+never exceeded.
 
 Invariant: a search is public. It comes from the config alone.
 """
@@ -22,13 +22,12 @@ class NumberSearch:
 
     Attributes:
         low, high: the ends, where they are public; both None where they are to be found.
-        edges: "equal" cuts what lies between the ends into bins of one width. "quantiles": bins of about as
-            many rows each. "tree": narrow bins where there are many rows, single values among them, and
-            wide ones elsewhere.
-        bins: how many, at most.
-        decimals: of the values; 0 for integers.
-        integer: whether values are whole numbers.
-        form: how cells are spelt.
+        edges: "equal": bins of one width between the ends. "quantiles": bins of about as many rows each.
+            "tree": narrow bins, down to single values, where there are many rows, and wide bins elsewhere.
+        bins: largest number of bins.
+        decimals: decimals of the values; 0 for integers.
+        integer: true if values are whole numbers.
+        form: format of the values.
 
     Raises:
         ValueError: one end without the other, or nothing to find.
@@ -55,8 +54,8 @@ class ValueSearch:
     """Categories that are found, by partition selection.
 
     Attributes:
-        known: values that are public; they are cells whatever is found.
-        most: how many values there may be, those known included.
+        known: public values, which are cells whatever is found.
+        most: largest number of values, public ones included.
         other: label of the cell of all other values.
     """
 
@@ -67,12 +66,12 @@ class ValueSearch:
 
 @dataclass(frozen=True)
 class PrefixSearch:
-    """Beginnings of texts of a pattern, as long as there are rows enough of each.
+    """Prefixes of texts of a pattern, as long as enough rows have each.
 
     Attributes:
         pattern: see ``text_patterns``.
-        levels: lengths that a beginning may have, rising; a beginning of the first is always told apart.
-        most: how many there may be.
+        levels: lengths of a prefix, rising; prefixes of the first length are never merged.
+        most: largest number of prefixes.
     """
 
     pattern: str

@@ -1,4 +1,4 @@
-"""Slices of a table: which of its rows a release is about, by the value of one column.
+"""Slices of a table: the rows that a release is about, by the value of one column.
 
 Invariant: a slice is a public fact, made of the config and the calendar, never of data. A cell
 lies in at most one of several slices that do not overlap, whatever it holds.
@@ -50,7 +50,7 @@ class Slice:
             raise ValueError("a slice starts before it stops")
 
     def overlaps(self, other: Slice) -> bool:
-        """Whether a row may be in both; only slices by the same column are ever known to be apart."""
+        """True if a row may be in both; only slices by the same column can be disjoint."""
         if self.column != other.column:
             return True
         if self.start is None and other.start is None:
@@ -60,9 +60,9 @@ class Slice:
         return self.start < other.stop and other.start < self.stop
 
     def holds(self, cell: str) -> bool:
-        """Whether a row is in the slice whose cell of the column has this text.
+        """True if a row is in the slice whose cell of the column has this text.
 
-        A date that says less than the slice (a month, where the slice is a day) is not in it.
+        A date that is coarser than the slice (a month, where the slice is a day) is not in it.
         """
         if self.start is None or self.stop is None:
             return value_of(cell) == value_of(self.label)
@@ -72,8 +72,8 @@ class Slice:
     def to_json(self) -> dict[str, object]:
         """The slice as plain JSON values."""
         days = {"start": self.start, "stop": self.stop}
-        told = {key: day.isoformat() for key, day in days.items() if day is not None}
-        return {"column": self.column, "label": self.label, **told}
+        days_given = {key: day.isoformat() for key, day in days.items() if day is not None}
+        return {"column": self.column, "label": self.label, **days_given}
 
     @staticmethod
     def from_json(values: Mapping[str, object]) -> Slice:
@@ -90,7 +90,7 @@ class Slice:
 
 
 def span_of(text: str) -> tuple[date, date] | None:
-    """First day and the day after the last of a year, quarter, month, ISO week or day; None of any other.
+    """First day and the day after the last of a year, quarter, month, ISO week or day; None for other texts.
 
     >>> span_of("2026-Q4")
     (datetime.date(2026, 10, 1), datetime.date(2027, 1, 1))
@@ -122,7 +122,7 @@ def _months(year: int, first: int, number: int) -> tuple[date, date]:
 
 
 def value_of(text: str) -> str:
-    """One spelling for the texts that are the same value: without blanks around, and 7 = 007 = 7.0.
+    """The canonical text of a value: without blanks around it, and 7 = 007 = 7.0.
 
     >>> value_of(" 007.50 ")
     '7.5'

@@ -1,6 +1,6 @@
-"""Identifiers made from nothing: a first one, and the following ones counted up.
+"""Surrogate identifiers: a first one, and the following ones counted up.
 
-Invariant: neither the private table nor any answer about it has a part in them.
+Invariant: they depend neither on the private table nor on any answer about it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Surrogates:
     """A column of the synthetic table that numbers its rows.
 
     Attributes:
-        name: of the column.
+        name: name of the column.
         first: the first identifier, which ends in a digit. Digits are added when they run out.
 
     Raises:
@@ -36,7 +36,7 @@ class Surrogates:
     first: str = "1"
 
     def __post_init__(self) -> None:
-        """Reject a first identifier that can't be counted on from."""
+        """Reject a first identifier that can't be counted up."""
         if _ENDING.fullmatch(self.first) is None:
             raise ValueError("must end in a digit, from which the following ones are counted up")
 
@@ -58,7 +58,7 @@ class Surrogates:
         return pa.int64() if not start and str(int(digits)) == digits else pa.string()
 
     def values(self, rows: int) -> pa.Array:
-        """As many identifiers, each another."""
+        """So many distinct identifiers."""
         start, digits = self._parts
         numbers = pa.array(np.arange(int(digits), int(digits) + rows))
         if self.arrow_type == pa.int64():
@@ -67,5 +67,5 @@ class Surrogates:
         return pc.binary_join_element_wise(start, padded, "")
 
     def text(self, values: pa.Array) -> pa.StringArray:
-        """Identifiers as they stand in a CSV file."""
+        """Identifiers as they are written in a CSV file."""
         return pc.cast(values, pa.string())

@@ -1,7 +1,7 @@
 r"""Codec of codes with a hierarchy, such as postcodes: their first characters.
 
-Invariant: a decoded text matches the pattern and begins as its cell says, and every text that
-does so is as likely as any other.
+Invariant: a decoded text matches the pattern and has its cell's prefix, and all such texts are equally
+likely.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ class TextCodec:
 
     Attributes:
         pattern: see ``text_patterns``.
-        prefixes: one a cell; each begins a text of the pattern.
-        other: a text that stands for those of the pattern with another prefix, in a cell of its
-            own. None: they are invalid.
+        prefixes: one prefix a cell; each begins a text of the pattern.
+        other: label of a cell for all texts of the pattern with another prefix. None: they are invalid.
 
     >>> p = TextCodec(r"\d{5}", ("75", "69", "130"))
     >>> p.labels
@@ -79,7 +78,7 @@ class TextCodec:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Prefixes with a star for each character that is drawn, then the label of the others."""
+        """Prefixes with a star for each character that is drawn, then the label of all other texts."""
         found = []
         for prefix in self.prefixes:
             rest = self._positions[len(prefix) :]
@@ -98,7 +97,7 @@ class TextCodec:
 
     @property
     def cell_values(self) -> Texts:
-        """The texts with each prefix; the text of ``other`` is reckoned with everywhere."""
+        """The texts with each prefix; the text of ``other`` may be in every cell."""
 
         def holding(text: str) -> NDArray[np.bool_]:
             if text == self.other:
@@ -140,7 +139,7 @@ class TextCodec:
         return values
 
     def with_density(self, counts: NDArray[np.float64], least: float) -> TextCodec:
-        """The same: texts of a prefix are equally likely."""
+        """The codec itself: texts of a prefix are equally likely."""
         del counts, least
         return self
 

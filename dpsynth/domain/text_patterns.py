@@ -1,6 +1,6 @@
 """Patterns of codes: a small part of regular expressions, each text of one length.
 
-A pattern is a row of positions, each with the characters that may stand there.
+A pattern is a row of positions, each with its allowed characters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFUSED = {
 }
 
 Alphabets = tuple[str, ...]
-"""For each position of a text, the characters that may stand there."""
+"""The allowed characters of each position of a text."""
 
 
 def alphabets(pattern: str) -> Alphabets:
@@ -41,7 +41,8 @@ def alphabets(pattern: str) -> Alphabets:
             a character that means something else, and {n} behind any of these.
 
     Raises:
-        ValueError: it is another pattern; the message says why, as words that follow its name.
+        ValueError: the pattern is not of this kind; the message gives the reason, in words that follow its
+            name.
 
     >>> alphabets(r"[AB]\d-x{2}")
     ('AB', '0123456789', '-', 'x', 'x')
@@ -67,7 +68,7 @@ def alphabets(pattern: str) -> Alphabets:
 
 
 def _item(pattern: str, spot: int) -> tuple[str, int]:
-    """The characters of the item at a spot, and where the next one begins."""
+    """The characters of the item at a spot, and the start of the next item."""
     letter = pattern[spot]
     if letter == "[":
         return _class(pattern, spot + 1)
@@ -138,12 +139,12 @@ def _members(pattern: str, spot: int, end: int) -> Iterator[str]:
 
 
 def texts_of(positions: Alphabets) -> int:
-    """How many texts there are."""
+    """The number of texts of the positions."""
     return prod(map(len, positions))
 
 
 def regex_of(positions: Alphabets) -> str:
-    """A regular expression that every tool reads alike, anchored at both ends."""
+    """A portable regular expression of the texts, anchored at both ends."""
     return "^" + "".join(f"[{''.join(map(_safe, letters))}]" for letters in positions) + "$"
 
 

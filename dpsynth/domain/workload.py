@@ -1,7 +1,7 @@
-"""The workload: which marginals of the synthetic table are to come out well, and how much each counts.
+"""The workload: the marginals of the synthetic table that are to be accurate, each with a weight.
 
-Invariant: sums of weights are exact rationals until they are handed out, so that no column's
-weight, however far from the others', is lost in a difference. The mean weight of a pair is 1.
+Invariant: sums of weights are exact rationals until they are returned, so that no column's weight, however
+far from other columns' weights, is lost in a difference. The mean weight of a pair is 1.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Workload:
             with listed marginals, no such part.
         marginals: listed marginals with their own weights, all positive.
         weights: positive weights of columns; 1 where left out.
-        targets: columns to be predicted from others.
-        target_weight: how many times a marginal counts that holds a target.
+        targets: columns to be predicted from other columns.
+        target_weight: factor of the weight of a marginal that holds a target.
 
     Raises:
         ValueError: an unknown or repeated column, a weight that isn't positive, more ways than
@@ -54,7 +54,7 @@ class Workload:
     target_weight: Weight = TARGET_WEIGHT
 
     def __post_init__(self) -> None:
-        """Reject what names no columns of the table, and what can't be normalised."""
+        """Reject undeclared or repeated columns, and weights that can't be normalised."""
         weighted = tuple(c for c, _ in self.weights)
         for names in (self.columns, self.targets, weighted, *(m for m, _ in self.marginals)):
             if len(set(names)) < len(names) or not set(names) <= set(self.columns):
@@ -79,7 +79,7 @@ class Workload:
         the other columns' weights, so nothing is enumerated.
 
         Raises:
-            KeyError: a column that the workload doesn't know.
+            KeyError: a column is not one of the workload.
         """
         held = frozenset(clique)
         found = self._of_ways(tuple(sorted(self._whole[c] for c in held)), not held.isdisjoint(self.targets))
@@ -93,10 +93,10 @@ class Workload:
         kinds = [(self._whole[c], c in self.targets) for c in self.columns]
         number = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
         table = np.array([[self._of_two(a, b) for b in number] for a in number])
-        places = np.array([number[kind] for kind in kinds])
-        weights: NDArray[np.float64] = table[np.ix_(places, places)]
+        kind_of = np.array([number[kind] for kind in kinds])
+        weights: NDArray[np.float64] = table[np.ix_(kind_of, kind_of)]
         alone = [float(self._of_ways((w,), target) / self._mean) for w, target in number]
-        np.fill_diagonal(weights, np.array(alone)[places])
+        np.fill_diagonal(weights, np.array(alone)[kind_of])
         at = {c: i for i, c in enumerate(self.columns)}
         for clique, own in self._listed:
             rows = [at[c] for c in clique]
@@ -111,7 +111,7 @@ class Workload:
 
     @cached_property
     def _units(self) -> int:
-        """What column weights are multiplied by to make them whole numbers."""
+        """The factor that makes all column weights whole numbers."""
         return lcm(*(Fraction(w).denominator for _, w in self.weights))
 
     @cached_property
@@ -122,7 +122,7 @@ class Workload:
 
     @cached_property
     def _listed(self) -> tuple[tuple[frozenset[str], Fraction], ...]:
-        """The listed marginals with all that their weights are made of."""
+        """The listed marginals with their total weights."""
         found = []
         for clique, own in self.marginals:
             weight = Fraction(own) * Fraction(
@@ -147,24 +147,24 @@ class Workload:
         return _elementary(list(self._whole.values()), self._ways), _elementary(others, self._ways)
 
     @cached_property
-    def _known(self) -> dict[tuple[tuple[int, ...], bool], Fraction]:
-        """Weights worked out before: cliques of equal column weights have equal ones."""
+    def _computed(self) -> dict[tuple[tuple[int, ...], bool], Fraction]:
+        """Cache of weights: cliques of equal column weights have equal weights."""
         return {}
 
     def _of_ways(self, held: tuple[int, ...], targeted: bool) -> Fraction:
-        """Weight of the k-way marginals that hold a clique of these whole weights, with a target or not."""
+        """Weight of the k-way marginals that hold a clique of these weights, with a target or without."""
         if len(held) > self._ways or not self._ways:
             return Fraction(0)
-        if (held, targeted) not in self._known:
+        if (held, targeted) not in self._computed:
             left = self._ways - len(held)
             rest, untargeted = self._polynomials
             times = Fraction(self.target_weight)
             whole = times * _without(rest, held)[left]
             if not targeted:
-                # Those without any target were counted times too, and count once.
+                # Marginals without a target were weighted as well; they count once.
                 whole -= (times - 1) * _without(untargeted, held)[left]
-            self._known[held, targeted] = whole * prod(held) / self._units**self._ways
-        return self._known[held, targeted]
+            self._computed[held, targeted] = whole * prod(held) / self._units**self._ways
+        return self._computed[held, targeted]
 
     def _of_two(self, a: tuple[int, bool], b: tuple[int, bool]) -> float:
         return float(self._of_ways((min(a, b)[0], max(a, b)[0]), a[1] or b[1]) / self._mean)
@@ -184,7 +184,7 @@ def _elementary(values: Sequence[int], degree: int) -> tuple[int, ...]:
 
 
 def _without(elementary: tuple[int, ...], gone: Iterable[int]) -> tuple[int, ...]:
-    """The polynomials of the numbers that stay when some are taken away."""
+    """The elementary symmetric polynomials after some numbers are removed."""
     for value in gone:
         left = [1]
         for e in elementary[1:]:

@@ -1,12 +1,13 @@
-"""Doubt: evidence that a release's own answers contradict counts for less.
+"""Discount: shrinkage of evidence that a release's own answers contradict.
 
-How far earlier periods or a public table are from the rows of now is learnt from single columns, all
-together. One column may have changed more than the others, and a pair where its columns have not. Where a
-release has measured the same columns itself, its answer y and the evidence e, of m cells and variances v
-and s, should lie apart by |y - e|^2 = m (v + s). Where they lie farther, s is raised to |y - e|^2/m - v,
-whereby their average is James and Stein's: closer to the truth than y alone, on average, whatever e is.
+The drift of earlier periods or of a public table is estimated from all single columns together. One column
+may have changed more than another, and a pair may have changed where its columns have not. Where a release
+has measured the same columns itself, its answer y and the evidence e, of m cells and variances v and s, have
+an expected squared distance |y - e|^2 = m (v + s). Where the distance is larger, s is raised to |y - e|^2/m -
+v. The average of y and e is then the estimator of James and Stein: closer to the truth than y alone, on
+average, whatever e is.
 
-Invariant: public arithmetic on noisy answers; no evidence comes to count for more.
+Invariant: public arithmetic on noisy answers; the weight of no evidence increases.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from dpsynth.model.factor import sum_to
 
 
 def discounted(evidence: Sequence[Observation], answers: Sequence[Observation]) -> tuple[Observation, ...]:
-    """Evidence, as imprecise as the answers show it to be.
+    """Evidence with variances raised to its distance from the answers.
 
     Args:
         evidence: marginals over the answers' domain.
-        answers: of the release itself; one tells of all marginals of its columns.
+        answers: the release's own answers; an answer covers every marginal of its columns.
     """
     full = [m for m in answers if m.query is None and m.variance > 0]
     return tuple(_discounted(m, [a for a in full if set(m.clique) <= set(a.clique)]) for m in evidence)

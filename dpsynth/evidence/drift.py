@@ -1,13 +1,13 @@
-"""Change: how far a table has moved between two periods, by the noisy counts of single columns.
+"""Drift: the change of a table between two periods, by the noisy counts of single columns.
 
 With n rows now, n' then and r = n/n', counts y now and y' then, both noisy, the squares (y - r y')^2 sum
-over the places of a column to the variance of both noises and a K n, which is change. Two samples of one
-population differ too: a difference of counts of mean m has a variance of (1 + r) m, so K is at least
-1 + r. What is beyond that is taken to grow with the time between:
+over the cells of a column to the variance of both noises and a drift K n. Two samples of one population
+differ too: a difference of counts of mean m has a variance of (1 + r) m, so K is at least 1 + r. The rest of
+K is taken to grow with the time between the periods:
 
     K = 1 + r + D x periods between,  D >= 0 fitted to all periods by weighted least squares.
 
-A marginal of m cells is taken to have changed by as much as a column, by K n/m a cell.
+A marginal of m cells is taken to have the drift of a column, K n/m a cell.
 
 Invariant: public arithmetic on noisy answers.
 """
@@ -30,8 +30,8 @@ Counts = Mapping[Clique, tuple[Array, float]]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What makes counts of an earlier period into estimates of now.
+class Drift:
+    """The factor and the variance that turn counts of an earlier period into estimates of now.
 
     Attributes:
         ratio: r, rows now over rows then.
@@ -42,17 +42,17 @@ class Change:
     squared: float
 
 
-def changes(
+def drifts(
     now: Sequence[Observation],
     earlier: Sequence[tuple[int, Sequence[Observation]]],
-    doubts: float = 0.0,
-) -> tuple[Change, ...]:
-    """The change from each earlier period.
+    shrinkage: float = 0.0,
+) -> tuple[Drift, ...]:
+    """The drift from each earlier period.
 
     Args:
         now: the total and one-way answers.
-        earlier: the same of each earlier period, and how many periods ago it was, at least 1.
-        doubts: standard errors of D by which a D is too small to be taken for change.
+        earlier: each earlier period's age in periods, at least 1, with its total and one-way answers.
+        shrinkage: number of standard errors that are subtracted from the estimate of D.
     """
     rows, counts = estimated_total(now), pooled_counts(now)
     ratios = [rows / estimated_total(then) for _, then in earlier]
@@ -62,15 +62,15 @@ def changes(
         if error > 0:
             above += periods * (squares - (1 + ratio) * rows) / error**2
             below += (periods / error) ** 2
-    growth = max(above / below - doubts / sqrt(below), 0.0) if below > 0 else 0.0
+    growth = max(above / below - shrinkage / sqrt(below), 0.0) if below > 0 else 0.0
     return tuple(
-        Change(ratio, (1 + ratio) * rows + growth * periods)
+        Drift(ratio, (1 + ratio) * rows + growth * periods)
         for (periods, _), ratio in zip(earlier, ratios, strict=True)
     )
 
 
-def apart(singles: Sequence[Observation], others: Sequence[Observation]) -> float:
-    """How far one-way answers of two releases lie apart, in standard deviations beyond what noise does.
+def discrepancy(singles: Sequence[Observation], others: Sequence[Observation]) -> float:
+    """The distance of two releases' one-way answers beyond that of noise, in standard deviations.
 
     Squared differences over their variance have a mean of 1 and a variance of at most 5, which is that of
     Laplace noise; of Gaussian noise it is 2.
@@ -95,7 +95,7 @@ def pooled_counts(singles: Iterable[Observation]) -> Counts:
 
 
 def _squares(now: Counts, then: Counts, ratio: float) -> tuple[float, float]:
-    """The mean over columns of what they changed squared, in rows squared, and its standard error."""
+    """The mean over columns of their squared change, in rows squared, and its standard error."""
     excess = spread = 0.0
     both = now.keys() & then.keys()
     for clique in both:

@@ -1,10 +1,10 @@
-"""Earlier releases of a dataset whose answers serve as evidence for a new one: which, and how.
+"""Earlier releases of a dataset whose answers serve as evidence for a new release.
 
-Which they are is settled when a release begins, and kept in its journal with a checksum of each, so that
-a release that is resumed goes on with the same evidence, or says that it can't.
+Their list is fixed when a release begins, and kept in its journal with a checksum of each, so that a resumed
+release goes on with the same evidence or ends with an error.
 
-Invariant: only what was published is read, and only of releases that the ledger has as closed: what they
-cost is counted. Reading them costs nothing more (``model.earlier`` says why).
+Invariant: only published files are read, and only of releases that the ledger has as closed, whose cost is
+counted. Reading them has no further cost (``dpsynth.evidence.evidence``).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Observation
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError
-from dpsynth.evidence.drift import apart
+from dpsynth.evidence.drift import discrepancy
 from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.evidence.reused import EarlierRelease, Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 
 MOST_PERIODS = 24
-"""Earlier periods that are looked back at; the last ones."""
+"""Largest number of earlier periods that are used: the last ones."""
 AGREEMENT = 6.0
-"""Standard deviations beyond noise from which on answers are taken not to be about the same rows."""
+"""Largest discrepancy, in standard deviations beyond noise, of answers about the same rows."""
 
 
 def earlier_releases(
@@ -46,18 +46,18 @@ def earlier_releases(
 ) -> tuple[Reused, tuple[str, ...]]:
     """The releases that serve as evidence, and a public sentence on each that can't.
 
-    The ledger has one unit for a dataset, so the rows of all were bounded alike. But where the unit is a
-    person with more rows than it may have, each release draws anew which of them count: answers about
-    the same slice are then about nearly the same rows.
+    The ledger has one unit for a dataset, so the contributions to all releases were bounded alike. But where
+    a person has more rows than the contribution bound, each release draws the rows that count anew: answers
+    about the same slice are then about nearly the same rows.
 
     Args:
-        account: the dataset's, as it was before this release reserved; None if there is none.
+        account: the dataset's account before this release reserved; None if there is none.
         adding: (epsilon, delta) of this release.
         part: the slice that it is about; None for the whole table, of which each release is a period.
-        columns: its public schema, which the others must have had too.
-        outputs: folder under which bundles stand as ``<release>/<release id>``.
-        same_period: whether answers about the same slice are wanted.
-        earlier_periods: whether answers about earlier slices are.
+        columns: its public schema, which an earlier release must have had too.
+        outputs: folder of the bundles, each in ``<release>/<release id>``.
+        same_period: true to use answers about the same slice.
+        earlier_periods: true to use answers about earlier slices.
     """
     closed = [e for e in ([] if account is None else account.releases) if e.state == "closed"]
     wanted = [(e, 0) for e in closed if same_period and part is not None and e.part == part]
@@ -79,10 +79,10 @@ def earlier_releases(
 
 
 def answers_of(reused: Reused | None, columns: Sequence[Column], outputs: Path) -> tuple[Answered, ...]:
-    """What each of the releases answered that serve as evidence.
+    """The answers of the releases that serve as evidence.
 
     Raises:
-        ConfigError: a bundle is gone, or not what it was when this release began.
+        ConfigError: a bundle is gone, or has changed since this release began.
     """
     found = []
     for release in () if reused is None else reused.releases:
@@ -106,11 +106,11 @@ def weighted_evidence(
     singles: Sequence[Observation],
     public: Answered | None = None,
 ) -> tuple[Evidence, Reused | None]:
-    """The evidence that earlier releases are, and what is to be said of them.
+    """The evidence of earlier releases, and the record of its use.
 
     Args:
-        reused: as found when this release began; None where the config asks for none.
-        answers: of each of them.
+        reused: the earlier releases as found when this release began; None where the config asks for none.
+        answers: the answers of each of them.
         columns: the public schema.
         singles: the total and the one-way answers of this release.
         public: the counts of a public table.
@@ -118,7 +118,7 @@ def weighted_evidence(
     domain = domain_of(columns)
     pairs = [] if reused is None else list(zip(reused.releases, answers, strict=True))
     same = [(r, a) for r, a in pairs if not r.periods]
-    differing = frozenset(r.release_id for r, a in same if apart(singles, a.singles) > AGREEMENT)
+    differing = frozenset(r.release_id for r, a in same if discrepancy(singles, a.singles) > AGREEMENT)
     evidence = Evidence.of(
         domain,
         singles,
@@ -130,16 +130,16 @@ def weighted_evidence(
 
 
 def basis_of(evidence: Evidence) -> str:
-    """What a table by a model that holds some evidence names as its basis."""
+    """The name of the basis of a table by a model that holds evidence."""
     periods, public = bool(evidence.before), evidence.public is not None
     found = ["earlier periods"] * periods + ["a public table"] * public
     return f"model with {' and '.join(found)}" if found else "model"
 
 
 def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[ReleaseEntry, int]]:
-    """Releases of earlier periods, each with how many periods ago, the last ones first."""
+    """Releases of earlier periods, each with its age in periods, the last ones first."""
     earlier = [e for e in reversed(closed) if _is_before(e.part, part)]
-    # Values have no order but that in which they were released; the sort keeps it.
+    # Values have no order but that of their releases; the sort keeps it.
     earlier.sort(key=lambda e: (e.part and e.part.start) or date.min, reverse=True)
     periods: dict[object, int] = {}
     found = []
@@ -151,7 +151,7 @@ def _before(closed: Sequence[ReleaseEntry], part: Slice | None) -> list[tuple[Re
 
 
 def _is_before(other: Slice | None, part: Slice | None) -> bool:
-    """Whether a slice, of which a release is closed already, is an earlier period than another."""
+    """True if a slice, of which a release is closed already, is an earlier period than another."""
     if part is None or other is None:
         return part is other
     if part.column != other.column or part.overlaps(other):
@@ -174,7 +174,7 @@ def _digest(path: Path) -> str:
 
 
 def _checked(path: Path) -> str:
-    """The checksum of a file, the same as its bundle's manifest has."""
+    """The checksum of a file, which agrees with its bundle's manifest."""
     digest = _digest(path)
     try:
         listed = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))

@@ -1,18 +1,17 @@
-"""What earlier releases of a dataset say of the rows that this one is about.
+"""Evidence on the rows of a release from earlier releases of its dataset and from a public table.
 
-Answers about the same rows are averaged in by their precision, like this release's own. Answers about
-earlier periods are scaled to the rows of now, and taken for as much less precise as single columns have
-changed since (``change``). They are what a strategy compares the table with, and what the model falls
-back on where this release measures nothing: a pair is worth measuring if it has changed. The
-single columns' own answers move what earlier periods say to where those columns stand now, as all
-answers of one fit do. A public table of other rows says as much as an earlier period would, with no noise
-but that of its own rows being so few.
+Answers about the same rows are averaged in by their precision, like this release's own. Answers about earlier
+periods are scaled to the rows of now, and their variance is raised by the drift of single columns
+(``drift``). A strategy compares the table with this evidence, and the model rests on it where the release
+measures nothing, so a pair gains from a measurement if it has changed. The one-way answers of the release
+adjust the evidence of earlier periods to the single columns of now, as all answers of one fit do. A public
+table of other rows is evidence like an earlier period, with the sampling error of its rows instead of noise.
 
-Privacy: post-processing. What is computed from published answers costs nothing, and neither does asking
-a question because of them: a release's loss is bounded whatever was published before it (adaptive
-composition, Dwork and Roth 2014, section 3.5), and the ledger's filter adds up the losses of all releases.
+Privacy: post-processing. A computation on published answers has no cost, and a question that depends on them
+has no extra cost: a release's loss is bounded whatever was published before it (adaptive composition, Dwork
+and Roth 2014, section 3.5), and the ledger's privacy filter adds up the losses of all releases.
 
-Invariant: what earlier periods say enters the model alone, never a table that counts as measured.
+Invariant: evidence of earlier periods enters the model alone, never a table that counts as measured.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ import numpy as np
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import EvidenceCounts, Observation
-from dpsynth.evidence.drift import Change, changes
+from dpsynth.evidence.drift import Drift, drifts
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.factor import Array, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.triangulation import Triangulation
 
-TOLD = 1.0
-"""Standard deviations by which an answer must be farther from independent columns than noise would be."""
-PUBLIC_TOLD = 4.0
-"""Likewise, of what a public table tells."""
+LEAST_SIGNAL = 1.0
+"""Least distance of an answer from independent columns beyond that of noise, in standard deviations."""
+LEAST_PUBLIC_SIGNAL = 4.0
+"""Least distance of a public table's counts from independent columns beyond noise, in standard deviations."""
 MOST_BEFORE, MOST_AFTER = 200_000, 1_000_000
-"""Cells of a junction tree that holds what earlier releases measured together, and up to which a model may
-grow to hold it beside what this release measures. A fit of the latter takes half a minute."""
+"""Largest junction tree, in cells, of joint answers of earlier releases alone, and of a model that holds them
+beside the answers of this release. A fit of the latter takes half a minute."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """What a release answered.
+    """The answers of a release.
 
     Attributes:
         singles: the total and the one-way answers, over all values.
-        answers: the other marginals, over groups where the grouping has them.
-        grouping: which values it had merged.
+        answers: joint marginals, over the compressed domain.
+        compression: the groups of merged values.
     """
 
     singles: tuple[Observation, ...]
@@ -58,19 +57,19 @@ class Answered:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What earlier releases say of the rows of this one.
+    """Evidence on the rows of a release.
 
     Attributes:
         domain: the columns and all their values.
-        same: what was answered about the same rows.
-        before: what was answered about earlier periods, with the change since.
-        public: the counts of a public table, with how far it is off; None without one.
+        same: answers about the same rows.
+        before: answers about earlier periods, with the drift since.
+        public: the counts of a public table, with its drift; None without one.
     """
 
     domain: Domain
     same: tuple[Answered, ...] = ()
-    before: tuple[tuple[Change, Answered], ...] = ()
-    public: tuple[Change, Answered] | None = None
+    before: tuple[tuple[Drift, Answered], ...] = ()
+    public: tuple[Drift, Answered] | None = None
 
     @classmethod
     def of(
@@ -81,90 +80,90 @@ class Evidence:
         before: Sequence[tuple[int, Answered]],
         public: Answered | None = None,
     ) -> Evidence:
-        """Evidence weighed by how far single columns have changed.
+        """Evidence weighted by the drift of single columns.
 
         Args:
             domain: the columns and all their values.
             singles: the total and the one-way answers of this release.
             same: answers about the same rows.
-            before: answers about earlier periods, each with how many periods ago, at least 1.
+            before: answers about earlier periods, each with its age in periods, at least 1.
             public: the counts of a public table of other rows.
         """
-        known = [*singles, *(m for a in same for m in a.singles)]
-        found = changes(known, [(periods, a.singles) for periods, a in before])
-        told = tuple(zip(found, (a for _, a in before), strict=True))
+        now = [*singles, *(m for a in same for m in a.singles)]
+        found = drifts(now, [(periods, a.singles) for periods, a in before])
+        earlier = tuple(zip(found, (a for _, a in before), strict=True))
         if public is None:
-            return cls(domain, tuple(same), told)
-        # It lies no time back: how far it is off has nothing to do with what changes between periods. And
-        # with one table only there is no mean of several: D is all noise where this release's own is strong.
-        (off,) = changes(known, [(1, public.singles)], doubts=1.0)
-        return cls(domain, tuple(same), told, (off, public))
+            return cls(domain, tuple(same), earlier)
+        # A public table has no age, so its drift can't be estimated with that of the periods. With one table
+        # there is no mean over several: D is mostly noise where this release's noise is large.
+        (drift,) = drifts(now, [(1, public.singles)], shrinkage=1.0)
+        return cls(domain, tuple(same), earlier, (drift, public))
 
     @property
     def columns(self) -> tuple[Observation, ...]:
         """One-way evidence over all values: answers about the same rows, an estimate by earlier periods."""
-        told = [
-            (m.clique, _Said.of(change, m.values.astype(np.float64), m.variance))
-            for change, answered in (*self.before, *([] if self.public is None else [self.public]))
+        estimates = [
+            (m.clique, _Estimate.of(drift, m.values.astype(np.float64), m.variance))
+            for drift, answered in (*self.before, *([] if self.public is None else [self.public]))
             for m in answered.singles
             if len(m.clique) == 1 and m.variance > 0
         ]
-        return (*(m for a in self.same for m in a.singles), *_averaged(told))
+        return (*(m for a in self.same for m in a.singles), *_averaged(estimates))
 
     def direct(self) -> tuple[Observation, ...]:
-        """What answers about the same rows say of values themselves, for tables that count as measured."""
+        """Answers about the same rows over uncompressed values, for tables that count as measured."""
         of = [(Expansion(self.domain, a.compression, a.singles), a.answers) for a in self.same]
         return tuple(m for expansion, answers in of for m in expansion.direct(answers))
 
     def joint(
         self, expansion: Expansion, independent: MarkovRandomField, max_cells: int
     ) -> tuple[Observation, ...]:
-        """What was measured together, over the groups of this release, what tells most coming first.
+        """Joint evidence over the compressed domain of this release, in falling order of signal.
 
-        Left out is what lies no farther from independent columns than noise would, and what a junction
-        tree of half of the bound, and at most ``MOST_BEFORE`` cells, has no room for.
+        Marginals that are no farther from independent columns than noise are left out, as are those beyond
+        the capacity of a junction tree of half of the bound and at most ``MOST_BEFORE`` cells.
 
         Args:
-            expansion: of this release, with all that is known of single columns.
-            independent: the model of these alone, over groups.
+            expansion: the expansion of this release, with all evidence on single columns.
+            independent: the model of single columns alone, over groups.
             max_cells: the bound of the model.
         """
-        now = Change(1.0, 0.0)
-        same = [_turned(m, now, a.compression, expansion) for a in self.same for m in a.answers]
+        now = Drift(1.0, 0.0)
+        same = [_rescaled(m, now, a.compression, expansion) for a in self.same for m in a.answers]
         before = [
-            _turned(m, change, a.compression, expansion) for change, a in self.before for m in a.answers
+            _rescaled(m, drift, a.compression, expansion) for drift, a in self.before for m in a.answers
         ]
-        found = [*(m for said in same for m in _averaged([said])), *_averaged(before)]
-        telling = [_beyond_noise(m, independent) for m in found]
-        order = sorted(range(len(found)), key=lambda i: -telling[i])
-        telling_first = [found[i] for i in order if telling[i] > TOLD]
-        return within(expansion.coarse, (), telling_first, min(max_cells // 2, MOST_BEFORE))
+        found = [*(m for one in same for m in _averaged([one])), *_averaged(before)]
+        signals = [_signal(m, independent) for m in found]
+        order = sorted(range(len(found)), key=lambda i: -signals[i])
+        strongest = [found[i] for i in order if signals[i] > LEAST_SIGNAL]
+        return within(expansion.coarse, (), strongest, min(max_cells // 2, MOST_BEFORE))
 
     def public_joint(self, expansion: Expansion, independent: MarkovRandomField) -> tuple[Observation, ...]:
-        """What a public table tells of columns together, likewise, but all of it; none without one.
+        """Joint evidence of a public table, in falling order of signal, without a bound on cells.
 
-        Of a few rows many pairs look a little related that are not, so more is asked of a pair here.
+        In a few rows many independent pairs look a little related, so the least signal is larger here.
         """
         if self.public is None:
             return ()
-        change, told = self.public
-        found = _averaged(_turned(m, change, told.compression, expansion) for m in told.answers)
-        telling = [_beyond_noise(m, independent) for m in found]
-        order = sorted(range(len(found)), key=lambda i: -telling[i])
-        return tuple(found[i] for i in order if telling[i] > PUBLIC_TOLD)
+        drift, table = self.public
+        found = _averaged(_rescaled(m, drift, table.compression, expansion) for m in table.answers)
+        signals = [_signal(m, independent) for m in found]
+        order = sorted(range(len(found)), key=lambda i: -signals[i])
+        return tuple(found[i] for i in order if signals[i] > LEAST_PUBLIC_SIGNAL)
 
 
 def within(
     domain: Domain, cliques: Iterable[Clique], evidence: Sequence[Observation], max_cells: int
 ) -> tuple[Observation, ...]:
-    """As much evidence as a junction tree has room for that holds some cliques.
+    """The evidence that fits into the capacity of a junction tree beside some cliques.
 
-    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many as the cliques alone need.
+    The tree may have ``max_cells``, at most ``MOST_AFTER``, or as many cells as the cliques alone need.
 
     Args:
-        domain: of the cliques and of the evidence.
-        cliques: what this release has measured; it comes first.
-        evidence: measurements in the order in which they are to be kept.
+        domain: the domain of the cliques and of the evidence.
+        cliques: the cliques that this release has measured, which have priority.
+        evidence: marginals in order of priority.
         max_cells: the bound of the model.
     """
     given = list(cliques)
@@ -184,33 +183,33 @@ def within(
 
 
 @dataclass(frozen=True, eq=False)
-class _Said:
-    """What one answer says of now.
+class _Estimate:
+    """The estimate of now by one answer.
 
     Attributes:
-        values: of each cell, in rows.
-        noise: variance of each.
-        change: likewise, by change; what several answers have in common.
+        values: estimate of each cell, in rows.
+        noise: variance of each by noise.
+        drift: variance of each by drift, which several answers have in common.
     """
 
     values: Array
     noise: float
-    change: float
+    drift: float
 
     @classmethod
-    def of(cls, change: Change, values: Array, noise: float) -> _Said:
-        """An answer's values of then, scaled."""
-        r = change.ratio
-        return cls(r * values, r * r * noise, change.squared / values.size)
+    def of(cls, drift: Drift, values: Array, noise: float) -> _Estimate:
+        """The estimate by an answer's values of then."""
+        r = drift.ratio
+        return cls(r * values, r * r * noise, drift.squared / values.size)
 
 
-def _turned(
-    answer: Observation, change: Change, compression: Compression, expansion: Expansion
-) -> tuple[Clique, _Said]:
-    """An answer over other groups, as one over an expansion's, axes in table order.
+def _rescaled(
+    answer: Observation, drift: Drift, compression: Compression, expansion: Expansion
+) -> tuple[Clique, _Estimate]:
+    """An answer over other groups as an estimate over an expansion's groups, axes in table order.
 
-    Rows of a group are spread as the single columns say that its values are, whatever other columns hold:
-    the model of the release that merged them does the same. All cells get their mean variance.
+    Rows of a group are spread over its values by the one-way counts, whatever other columns hold, as in the
+    model of the release that merged them. All cells get their mean variance.
     """
     values, variances = answer.values.astype(np.float64), answer.variances
     for axis, column in enumerate(answer.clique):
@@ -220,27 +219,27 @@ def _turned(
                 np.moveaxis(np.tensordot(a, shares, (axis, 0)), -1, axis) for a in (values, variances)
             )
     clique = expansion.domain.canonical(answer.clique)
-    return clique, _Said.of(change, sum_to(values, answer.clique, clique), float(variances.mean()))
+    return clique, _Estimate.of(drift, sum_to(values, answer.clique, clique), float(variances.mean()))
 
 
-def _averaged(told: Iterable[tuple[Clique, _Said]]) -> list[Observation]:
-    """One measurement a clique: noise averages out, change does not."""
-    of: dict[Clique, list[_Said]] = {}
-    for clique, said in told:
-        of.setdefault(clique, []).append(said)
+def _averaged(estimates: Iterable[tuple[Clique, _Estimate]]) -> list[Observation]:
+    """One marginal a clique: noise averages out, drift does not."""
+    of: dict[Clique, list[_Estimate]] = {}
+    for clique, estimate in estimates:
+        of.setdefault(clique, []).append(estimate)
     found: list[Observation] = []
-    for clique, sayings in of.items():
-        weights = np.array([1 / (s.noise + s.change) for s in sayings])
+    for clique, each in of.items():
+        weights = np.array([1 / (e.noise + e.drift) for e in each])
         weights /= weights.sum()
-        noise = weights**2 @ np.array([s.noise for s in sayings])
-        variance = float(noise + weights @ np.array([s.change for s in sayings]))
-        mean = np.tensordot(weights, np.stack([s.values for s in sayings]), 1)
+        noise = weights**2 @ np.array([e.noise for e in each])
+        variance = float(noise + weights @ np.array([e.drift for e in each]))
+        mean = np.tensordot(weights, np.stack([e.values for e in each]), 1)
         found.append(EvidenceCounts(clique, np.rint(mean).astype(np.int64), "gaussian", sqrt(variance)))
     return found
 
 
-def _beyond_noise(measurement: Observation, independent: MarkovRandomField) -> float:
-    """How much farther an answer is from independent columns than noise would be, in standard deviations."""
+def _signal(measurement: Observation, independent: MarkovRandomField) -> float:
+    """The distance of an answer from independent columns beyond that of noise, in standard deviations."""
     distance = np.square(measurement.values - independent.marginal(measurement.clique)).sum()
     cells = measurement.values.size
     return float((distance / measurement.variance - cells) / sqrt(2 * cells))

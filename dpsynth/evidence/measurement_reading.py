@@ -1,7 +1,7 @@
-"""An earlier bundle's file of noisy numbers, read back as what that release answered.
+"""Reader of an earlier bundle's measurement file.
 
-Invariant: what comes out is what ``dpsynth.publish.measurement_file`` was given, or there is an error: a file
-of another format, of other columns, or with numbers that don't fit its own list is never half read.
+Invariant: the result is exactly the input of ``dpsynth.publish.measurement_file``, or there is an error: a
+file of another format, of other columns, or with numbers that don't fit its own list is never half read.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ FORMAT = "dpsynth measurements 2"
 
 
 class UnusableMeasurements(DpsynthError):
-    """A file of measurements that can't serve as evidence; the message says why, as the end of a sentence."""
+    """A measurement file that is no evidence; the message gives the reason, as the end of a clause."""
 
 
 def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
-    """What a release answered.
+    """The answers of a release.
 
     Args:
         path: its ``measurements.parquet``.
         columns: the public schema that it must have had.
 
     Raises:
-        UnusableMeasurements: the file is of another format, of other columns, damaged or not there.
+        UnusableMeasurements: the file is missing, damaged, of another format or of other columns.
     """
     try:
         table = pq.read_table(path, columns=["measurement", "value"])
@@ -49,16 +49,16 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
         raise UnusableMeasurements("its measurements.parquet can't be opened") from error
     except (pa.ArrowException, ValueError) as error:
         raise UnusableMeasurements("its measurements.parquet is damaged") from error
-    told = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
-    if told.get("dpsynth.format") != FORMAT:
+    metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    if metadata.get("dpsynth.format") != FORMAT:
         raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
     try:
-        if json.loads(told["dpsynth.columns"]) != json.loads(
+        if json.loads(metadata["dpsynth.columns"]) != json.loads(
             json.dumps(public_schema(Layout(tuple(columns))))
         ):
             raise UnusableMeasurements("it had other columns, or other values for them, in its config")
-        compression = Compression({c: np.array(g) for c, g in json.loads(told["dpsynth.groups"]).items()})
-        return _answered(table, json.loads(told["dpsynth.measurements"]), compression, domain_of(columns))
+        compression = Compression({c: np.array(g) for c, g in json.loads(metadata["dpsynth.groups"]).items()})
+        return _answered(table, json.loads(metadata["dpsynth.measurements"]), compression, domain_of(columns))
     except (KeyError, TypeError, ValueError) as error:
         raise UnusableMeasurements("its measurements.parquet is damaged") from error
 
@@ -76,7 +76,7 @@ def _answered(
     for described, part in zip(listed, parts, strict=True):
         measurement = _measurement(described, part)
         by_group = [c for c in measurement.clique if c in compression.groups]
-        # A column alone may stand here by values or, where a strategy measured it like a clique, by groups.
+        # A single column is counted by values or, where a strategy measured it like a clique, by groups.
         alone = len(measurement.clique) < 2 and described["by_group"] == []
         shape = (domain if alone else coarse).shape(measurement.clique)
         if measurement.values.shape != shape or not (alone or described["by_group"] == by_group):

@@ -1,10 +1,10 @@
-"""A public table as evidence: what it counts, and what is said of it.
+"""A public table as evidence: its counts, and the record of its use.
 
-A public sample of the same population, or a synthetic table released before, tells which values go
-together. Its rows are not the private table's, so what it says counts at a discount (``model.earlier``).
+A public sample of the same population, or a synthetic table released before, shows relations of columns. Its
+rows are not the private table's, so its counts are discounted (``dpsynth.evidence.evidence``).
 
-Invariant: it is read before anything is charged, and what is read stays: a release that is resumed goes on
-with the same bytes or says that it can't.
+Invariant: it is read before anything is charged, and its bytes stay fixed: a resumed release goes on with the
+same bytes or ends with an error.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.presentation.figures import count
 
 MOST_CELLS, MOST_PAIR = 20_000_000, 200_000
-"""Cells of all pairs of columns that are counted, those of fewest cells first, and of one pair."""
+"""Largest number of cells of all counted pairs of columns, fewest cells first, and of one pair."""
 _EXACT = 1e-3
-"""Noise of counts that have none, in rows."""
+"""Nominal noise of exact counts, in rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class PublicTable:
     """A public table, its cells as text.
 
     Attributes:
-        sha256: of the file.
-        rows: how many it has.
-        texts: the cells of each column that it has of those asked for, batch by batch.
+        sha256: digest of the file.
+        rows: number of rows.
+        texts: the texts of each requested column that it has, batch by batch.
     """
 
     sha256: str
@@ -52,7 +52,7 @@ class PublicTable:
     def of(
         path: Path, batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[Column]
     ) -> PublicTable:
-        """Take in a file.
+        """The table in a file.
 
         Args:
             path: the file.
@@ -60,7 +60,7 @@ class PublicTable:
             columns: the private table's columns.
 
         Raises:
-            ConfigError: it says nothing of the private table's columns.
+            ConfigError: it has no rows, or a column without any value of the private table's column.
         """
         texts: dict[str, list[pa.DictionaryArray]] = {}
         rows = 0
@@ -82,10 +82,10 @@ class PublicTable:
         return table
 
     def _usable(self, column: Column) -> bool:
-        """Whether any cell is a value of the column."""
-        places = len(column.codec.labels)
+        """True if any cell is a value of the column."""
+        cells = len(column.codec.labels)
         found = (column.codec.encode(column.values_of(t.dictionary)) for t in self.texts[column.name])
-        return any(((codes >= 0) & (codes < places)).any() for codes in found)
+        return any(((codes >= 0) & (codes < cells)).any() for codes in found)
 
     def _codes(self, column: Column) -> NDArray[np.int64]:
         parts = [
@@ -95,16 +95,16 @@ class PublicTable:
         return np.concatenate(parts)
 
     def answered(self, columns: Sequence[Column]) -> Answered:
-        """Its counts: of rows, of every column that it has, and of the pairs of these.
+        """The counts of its rows, of every column that it has, and of pairs of these columns.
 
-        The numbers are exact. That they are those of a few rows of a population is what a ``Change`` from
-        them to other rows begins with.
+        The numbers are exact. The sampling error of its rows is a part of the ``Drift`` from them to the rows
+        of another table.
 
         Args:
-            columns: the private table's columns, none still to be found.
+            columns: the private table's columns, all with found cells.
         """
-        known = [c for c in columns if c.name in self.texts]
-        domain, codes = domain_of(known), {c.name: self._codes(c) for c in known}
+        common = [c for c in columns if c.name in self.texts]
+        domain, codes = domain_of(common), {c.name: self._codes(c) for c in common}
         pairs = [p for p in combinations(domain.columns, 2) if domain.cells(p) <= MOST_PAIR]
         pairs.sort(key=domain.cells)
         reached = np.cumsum([domain.cells(p) for p in pairs])
@@ -123,14 +123,14 @@ class PublicTable:
 
 @dataclass(frozen=True)
 class PublicUse:
-    """What was taken from a public table.
+    """The use of a public table.
 
     Attributes:
-        sha256: of its file.
-        rows: how many it has.
-        columns: those of the private table that it has.
-        equivalent_rows: how many rows drawn at random from the private table's population would tell as much.
-        cliques: the pairs whose counts are in the model; none where it was not believed.
+        sha256: digest of its file.
+        rows: number of rows.
+        columns: the private table's columns that it has.
+        equivalent_rows: number of random rows of the private table's population with as much information.
+        cliques: the pairs whose counts are in the model; none where their signal was too small.
     """
 
     sha256: str
@@ -141,21 +141,21 @@ class PublicUse:
 
     @staticmethod
     def of(table: PublicTable | None, evidence: Evidence, rows: float) -> PublicUse | None:
-        """What is to be said of a table; None without one.
+        """The use of a table; None without one.
 
         Args:
             table: the public table.
-            evidence: what became of it.
-            rows: of the private table, as far as known.
+            evidence: the evidence that has its counts.
+            rows: estimated number of rows of the private table.
         """
         if table is None or evidence.public is None:
             return None
-        # Of a change K n/m a cell, n/m is the chance of now's own rows; a sample of w has n^2/(w m).
+        # Of a drift K n/m a cell, n/m is the sampling error of now's rows; a sample of w rows has n^2/(w m).
         equivalent_rows = rows / (evidence.public[0].squared / rows - 1)
         return PublicUse(table.sha256, table.rows, tuple(table.texts), equivalent_rows)
 
     def to_json(self) -> dict[str, object]:
-        """What the manifest says of it."""
+        """The manifest's entry."""
         return {
             "in_words": list(cautions_with_public(self)),
             "sha256": self.sha256,
@@ -167,7 +167,7 @@ class PublicUse:
 
 
 def cautions_with_public(public: PublicUse | None) -> tuple[str, ...]:
-    """How far numbers can be believed that rest on a public table, as sentences."""
+    """Cautions on numbers that rest on a public table, as sentences."""
     if public is None:
         return ()
     found = (

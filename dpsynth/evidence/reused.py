@@ -1,7 +1,7 @@
-"""What a release took from earlier ones of the same dataset, as public facts and in plain words.
+"""The use of earlier releases of the same dataset, as public facts and in plain words.
 
-Invariant: wherever a number rests on an earlier release, what is published says so. The guarantee of a
-release counts what it asked itself; what it built on was counted before, and that is said beside it.
+Invariant: wherever a number rests on an earlier release, the bundle says so. The guarantee of a release
+counts its own answers; the answers of earlier releases were counted before, and the bundle says that too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.presentation.figures import rounded_up
 
 _NAMED = 6
-"""Releases that a sentence names, where there are no more."""
+"""Largest number of releases that a sentence names one by one."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class EarlierRelease:
     Attributes:
         release, release_id: its name and its id.
         part: the slice that it is about; None for the whole table.
-        periods: how many periods ago that was; 0 for the same slice.
-        sha256: of its measurements.parquet.
+        periods: its age in periods; 0 for the same slice.
+        sha256: digest of its measurements.parquet.
     """
 
     release: str
@@ -49,7 +49,7 @@ class EarlierRelease:
         """The release that ``to_json`` wrote.
 
         Raises:
-            KeyError, ValueError: the values are none of a release.
+            KeyError, ValueError: the values are not those of a release.
         """
         part = values["period"]
         return EarlierRelease(
@@ -63,14 +63,14 @@ class EarlierRelease:
 
 @dataclass(frozen=True)
 class Reused:
-    """What a release took from earlier ones.
+    """The earlier releases that a release used.
 
     Attributes:
-        releases: those looked at.
+        releases: all candidates.
         so_far: (epsilon, delta) of all releases of the dataset up to this one, by the ledger, rounded up.
-        differing: ids of those about the same slice that were left out: their single columns differ
-            from this release's by more than noise does, so the slice's rows have changed.
-        cliques: what the model holds of what they measured together.
+        differing: ids of candidates about the same slice that were left out: their single columns differ
+            from this release's by more than noise, so the slice's rows have changed.
+        cliques: the cliques of their joint answers that are in the model.
     """
 
     releases: tuple[EarlierRelease, ...]
@@ -80,24 +80,24 @@ class Reused:
 
     @property
     def same(self) -> tuple[EarlierRelease, ...]:
-        """Those whose answers were averaged in."""
+        """The releases whose answers were averaged in."""
         return tuple(r for r in self.releases if not r.periods and r.release_id not in self.differing)
 
     @property
     def before(self) -> tuple[EarlierRelease, ...]:
-        """Those about earlier periods."""
+        """The releases about earlier periods."""
         return tuple(r for r in self.releases if r.periods)
 
     def to_journal(self) -> dict[str, object]:
-        """What is settled when a release begins, as plain JSON values for its journal's header."""
+        """The facts that are fixed when a release begins, as plain JSON values for its journal's header."""
         return {"releases": [r.to_json() for r in self.releases], "so_far": list(self.so_far)}
 
     @staticmethod
     def from_journal(header: object) -> Reused | None:
-        """What ``to_journal`` wrote; None of null.
+        """The value that ``to_journal`` wrote; None for null.
 
         Raises:
-            KeyError, ValueError: the values are none of it.
+            KeyError, ValueError: ``to_journal`` did not write the header.
         """
         if not isinstance(header, Mapping):
             return None
@@ -107,7 +107,7 @@ class Reused:
         )
 
     def to_json(self) -> dict[str, object]:
-        """What the manifest says of it."""
+        """The manifest's entry."""
         return {
             "in_words": [*guarantee_with(self), *cautions_with(self)],
             "releases": [r.to_json() | {"use": self._use(r)} for r in self.releases],
@@ -122,7 +122,7 @@ class Reused:
 
 
 def guarantee_with(reused: Reused | None) -> tuple[str, ...]:
-    """What the guarantee leaves to other releases, as sentences; none where nothing was taken from any."""
+    """The part of earlier releases in the guarantee, as sentences; none where no release was used."""
     used = () if reused is None else (*reused.same, *reused.before)
     if reused is None or not used:
         return ()
@@ -138,7 +138,7 @@ def guarantee_with(reused: Reused | None) -> tuple[str, ...]:
 
 
 def cautions_with(reused: Reused | None) -> tuple[str, ...]:
-    """How far numbers can be believed that rest on earlier releases, as sentences."""
+    """Cautions on numbers that rest on earlier releases, as sentences."""
     sentences = []
     if reused is not None and reused.same:
         sentences.append(

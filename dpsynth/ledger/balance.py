@@ -1,8 +1,8 @@
-"""A dataset's account: its cap, and what its releases count for.
+"""A dataset's account: its cap, and the costs of its releases.
 
-Invariant: a release counts for its whole reservation until it has ended, and for what its journal says
-from then on. All that is said of an account (what is used, what is left, what fits) goes by its
-filter (``dpsynth.ledger.privacy_filter``), with costs rounded up and what is left rounded down.
+Invariant: a release counts for its whole reservation until it has ended, and for the cost of its journal from
+then on. The used, the remaining and the fitting budget all follow the account's privacy filter
+(``dpsynth.ledger.privacy_filter``), with costs rounded up and remainders rounded down.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from dpsynth.ledger.privacy_filter import (
 __all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "State"]
 
 State = Literal["reserved", "closed", "abandoned"]
-"""Reserved counts in full; closed and abandoned count for what they were charged."""
+"""A reserved release counts in full; a closed or abandoned one counts for its charge."""
 
-MOST_LAPSES = Fraction(1, 2)
-"""No account keeps a larger share of its delta for approximate deltas unasked."""
+MOST_APPROXIMATE = Fraction(1, 2)
+"""Largest share of its delta that an account keeps for approximate deltas by default."""
 
 MOST = 1_000_000
-"""Nobody needs to know that more releases fit than this."""
+"""Largest number of fitting releases that is reported."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a release asks of a dataset's budget before it may open the table.
+    """A release's request to a dataset's budget, made before it may open the table.
 
     Attributes:
-        release_id: names the release for ever.
+        release_id: the permanent id of the release.
         dataset: the ledger's name of the private table.
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
-        cap: the cap that the config states, not rounded up.
-        filter: the one that the config names; None where it takes the recorded one.
+        cap: the cap in the config, not rounded up.
+        filter: the filter that the config names; None where it takes the recorded one.
         suits: the filter of a dataset that is not recorded yet, where the config names none.
         cost: the most that the release can cost, not rounded down.
         release: its name in the config.
-        spec: a digest of all in the config that decides the bundle.
-        occasion: what is released once: a period, or a tick of a schedule; None where each run is new.
+        spec: a digest of everything in the config that decides the bundle.
+        occasion: a period or a tick of a schedule, which is released once; None where each run is new.
         part: the rows that it is about; None if it is about all.
-        parallel: whether the part is counted apart from others.
+        parallel: true if the part is composed in parallel with disjoint parts.
         holder: the name under which the run that asks may go on with the release.
 
     Raises:
@@ -85,7 +85,7 @@ class Reservation:
     holder: str = ""
 
     def __post_init__(self) -> None:
-        """Reject what no account could hold."""
+        """Reject a request that no account could hold."""
         if self.parallel and (self.part is None or self.neighbours != "add_remove"):
             raise ValueError("only parts of a table, under add_remove, are counted apart")
         if self.cap.delta >= 1:
@@ -95,23 +95,24 @@ class Reservation:
     def approximate_share(self) -> Fraction:
         """The share of delta that the release may take for approximate deltas; at most a half."""
         delta = self.cost.amount.delta
-        return min(self.cost.approximate_delta / delta, MOST_LAPSES) if delta else Fraction(0)
+        return min(self.cost.approximate_delta / delta, MOST_APPROXIMATE) if delta else Fraction(0)
 
 
 @dataclass(frozen=True)
 class ReleaseEntry:
-    """What the ledger has of a release.
+    """A release as the ledger has it.
 
     Attributes:
         release_id, dataset, release, occasion, part, parallel, spec: as reserved.
         state: reserved, closed or abandoned.
-        reserved: what it reserved.
-        cost: what it counts for: its reservation while reserved, its charge afterwards.
+        reserved: the cost that it reserved.
+        cost: the cost that counts: its reservation while reserved, its charge afterwards.
         created, ended: UTC dates of the reservation and of the end.
         events: of its journal; empty until it has ended, or where no journal was found.
-        reason: why it was abandoned.
+        reason: the reason why it was abandoned.
         holder: the run that may ask and settle; empty for one reserved before format 4 and not resumed since.
-        digest: of the journal that it was closed with; empty where it was not, or before format 4.
+        digest: digest of the journal that it was closed with; empty where it was not closed, or before
+            format 4.
     """
 
     release_id: str
@@ -133,18 +134,18 @@ class ReleaseEntry:
 
     @property
     def counted(self) -> Counted:
-        """What a filter counts."""
+        """The cost as a filter counts it."""
         return Counted(self.cost, self.part if self.parallel else None)
 
 
 @dataclass(frozen=True)
 class CapChange:
-    """A cap and since when it is in force.
+    """A cap and the date from which it is in force.
 
     Attributes:
         cap: (epsilon, delta).
         created: UTC date.
-        reason: none for the first of a dataset.
+        reason: the reason for it; empty for the first cap of a dataset.
         approximate_share: the share of delta that the filters zcdp and gdp keep for approximate deltas, below
             1.
     """
@@ -155,7 +156,7 @@ class CapChange:
     approximate_share: Fraction = Fraction(0)
 
     def shown(self) -> str:
-        """For people: ``ε = 3, δ = 1e-6``, and the share for approximate deltas where there is one."""
+        """The cap in words: ``ε = 3, δ = 1e-6``, and the share for approximate deltas where there is one."""
         kept = (
             f" ({digits(self.approximate_share, up=False)} of δ for finding values)"
             if self.approximate_share
@@ -169,9 +170,9 @@ class Balance:
     """A dataset's account.
 
     Attributes:
-        unit, neighbours: what the dataset's guarantees are about, as first recorded.
-        filter: how its costs are added up, as first recorded.
-        caps: the first, then each change; the last is in force.
+        unit, neighbours: the unit and the neighbour relation of its guarantees, as first recorded.
+        filter: the privacy filter that adds up its costs, as first recorded.
+        caps: the first cap, then each change; the last is in force.
         releases: in the order of their reservations.
         opened: UTC date of the first reservation.
     """
@@ -196,42 +197,44 @@ class Balance:
 
     @property
     def bound(self) -> Figures:
-        """The most that the filter's sums may come to."""
+        """The bound on the filter's sums."""
         return bound(self.filter, self.cap, self.approximate_share)
 
     def _total(self, *more: Counted) -> Figures:
         return total_of(self.filter, [*(r.counted for r in self.releases), *more])
 
     def under(self, cap: Amount) -> Balance:
-        """The account, were another cap in force."""
+        """The account under another cap."""
         return replace(
             self, caps=(*self.caps, CapChange(cap, self.opened, approximate_share=self.approximate_share))
         )
 
     def of_part(self, part: Slice) -> Balance:
-        """The account of those who may be in a part: without the releases that are known to be apart."""
+        """The account of those who may be in a part: without the releases of disjoint parts."""
         counted = ((r, r.counted.part) for r in self.releases)
         return replace(self, releases=tuple(r for r, own in counted if own is None or own.overlaps(part)))
 
     @property
     def epsilon_used(self) -> Fraction:
-        """What all releases, reserved ones in full, come to at ``delta_used``, rounded up."""
+        """The epsilon of all releases, reserved ones in full, at ``delta_used``, rounded up."""
         return epsilon_at(self.filter, self._total(), self.cap.delta * (1 - self.approximate_share))
 
     @property
     def delta_used(self) -> Fraction:
-        """The sum of the deltas beside a sum of epsilons; otherwise epsilon's own and approximate delta."""
-        apart = self.cap.delta * (1 - self.approximate_share) if self.filter.needs_delta else Fraction(0)
-        return apart + self._total()[1]
+        """The sum of the deltas beside a sum of epsilons; else epsilon's delta and the approximate deltas."""
+        for_epsilon = (
+            self.cap.delta * (1 - self.approximate_share) if self.filter.needs_delta else Fraction(0)
+        )
+        return for_epsilon + self._total()[1]
 
     @property
     def share_used(self) -> float:
-        """The part of the cap that is counted, under the filter, rounded up; infinite of a cap of 0."""
+        """The part of the cap that is used, under the filter, rounded up; infinite for a cap of 0."""
         return _share(self._total(), self.bound)
 
     @property
     def left(self) -> Figures:
-        """What the filter's sums may still grow by; below 0 where the cap was lowered below them."""
+        """The remainder of the filter's sums; below 0 where the cap was lowered below them."""
         return tuple(b - a for a, b in zip(self._total(), self.bound, strict=True))
 
     def share_of(self, cost: Cost) -> float:
@@ -240,12 +243,12 @@ class Balance:
         return inf if found is None else _share(found, self.bound)
 
     def allows(self, cost: Cost, part: Slice | None = None, cap: Amount | None = None) -> bool:
-        """Whether one more release fits under the cap, or under another.
+        """True if one more release fits under the cap, or under another.
 
         Args:
-            cost: what it may cost.
-            part: the part that is counted apart, or None.
-            cap: in place of the account's.
+            cost: the most that it may cost.
+            part: the part that is composed in parallel, or None.
+            cap: a cap instead of the account's.
         """
         if figures(self.filter, cost) is None:
             return False
@@ -254,7 +257,7 @@ class Balance:
         )
 
     def fits(self, cost: Cost) -> int:
-        """How many more releases of a cost, each about the whole table, fit; at most ``MOST``."""
+        """The number of further releases of a cost, each of the whole table, that fit; at most ``MOST``."""
         found = figures(self.filter, cost)
         if found is None or min(self.left) < 0:
             return 0
@@ -265,7 +268,7 @@ class Balance:
 
         Args:
             delta: its delta, but for its approximate delta; 0 for a pure one.
-            measure: how it adds up its own losses. Where that is zcdp and the filter gdp, its noise is
+            measure: the measure of its own losses. Where that is zcdp and the filter gdp, its noise is
                 taken to be Laplace: none of Gaussian noise fits.
         """
         left = self.left
@@ -273,7 +276,7 @@ class Balance:
             return Fraction(0)
         if not self.filter.needs_delta:
             return left[0] if delta <= left[1] else Fraction(0)
-        # What a release counts for grows in line with its budget; of pure epsilon-DP, with the square.
+        # The cost of a release is linear in its budget; under pure epsilon-DP it grows with the square.
         budget = left[0] / self._count(measure, Fraction(1))
         if not measure.needs_delta:
             return Fraction(isqrt(int(budget * (1 << 160))), 1 << 80)
@@ -283,15 +286,15 @@ class Balance:
         return epsilon
 
     def _count(self, measure: Measure, budget: Fraction) -> Fraction:
-        """What a release with a budget counts for under zcdp or gdp."""
+        """The cost of a release with a budget under zcdp or gdp."""
         found = figures(self.filter, planned(measure, LAPLACE.name, budget, Amount()))
         assert found is not None
         return found[0]
 
     def together(self) -> tuple[tuple[ReleaseEntry, ...], ...]:
-        """The sets of releases that one person's rows may be in: one, unless parts are counted apart.
+        """The sets of releases that one person's rows may be in: one, unless parts are composed in parallel.
 
-        What is said of all releases together is the most that is true of any set.
+        A statement on all releases together is the largest over the sets.
         """
         return together(self.releases, [r.counted.part for r in self.releases])
 
@@ -302,9 +305,9 @@ def _share(used: Figures, allowed: Figures) -> float:
 
 
 def first_balance(entry: Reservation, on: date) -> Balance:
-    """The account of a dataset that the ledger meets for the first time.
+    """The account of a dataset that is new to the ledger.
 
-    Of the cap's delta it keeps as large a share for approximate deltas as the release takes of its own.
+    It keeps as large a share of the cap's delta for approximate deltas as the release takes of its own delta.
     """
     kind = entry.filter or entry.suits
     first = CapChange(
@@ -314,7 +317,7 @@ def first_balance(entry: Reservation, on: date) -> Balance:
 
 
 def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
-    """What the ledger has of a release that has just reserved its budget."""
+    """The entry of a release that has just reserved its budget."""
     return ReleaseEntry(
         release_id=entry.release_id,
         dataset=entry.dataset,

@@ -1,7 +1,7 @@
 """The accounts that the ledger's rows add up to.
 
-Invariant: a row that makes no sense after those before it is refused, in words that begin with its number,
-whatever it holds.
+Invariant: a row that can't follow the rows before it is refused, whatever it holds, in words that begin with
+its number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.measures import MEASURES
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.ledger.chain import Row
-from dpsynth.ledger.contents import UNREADABLE, Wrong, cap_of, ended, facts, read, reserved, resumed
+from dpsynth.ledger.contents import (
+    UNREADABLE,
+    MalformedContent,
+    cap_of,
+    ended,
+    facts,
+    read,
+    reserved,
+    resumed,
+)
 from dpsynth.ledger.privacy_filter import (
     NOTHING_COUNTED,
     Counted,
@@ -28,8 +37,8 @@ from dpsynth.ledger.privacy_filter import (
 )
 
 
-class Senseless(ValueError):
-    """A row that says what can't be; its text begins with the row's number."""
+class InvalidRow(ValueError):
+    """A row that can't follow the rows before it; the text begins with the row's number."""
 
 
 @dataclass
@@ -38,7 +47,7 @@ class _Account:
 
     Attributes:
         everyone: the filter's sums over the releases that are about the whole table.
-        kept: whether all sums are known to be within the cap, as they were at the last close look.
+        kept: true if all sums were within the cap at the last check.
     """
 
     dataset: str
@@ -53,7 +62,7 @@ class _Account:
     parts: dict[str, Counted] = field(default_factory=dict)
 
     def count(self, entry: ReleaseEntry) -> None:
-        """Let a release count for what it says, in place of what it did."""
+        """Replace the cost of a release by that of its new entry."""
         if (before := self.releases.get(entry.release_id)) is not None and before.counted.part is None:
             self.everyone = plus(self.everyone, tuple(-f for f in self._figures(before.cost)))
         self.releases[entry.release_id] = entry
@@ -65,15 +74,15 @@ class _Account:
     def _figures(self, cost: Cost) -> Figures:
         found = figures(self.filter, cost)
         if found is None:
-            raise Wrong("costs what the filter can't count")
+            raise MalformedContent("costs what the filter can't count")
         return found
 
     def keeps_to_its_cap(self, last: ReleaseEntry) -> bool:
-        """Whether all sums are within the cap, of which the last release raised some."""
+        """True if all sums are within the cap, given that only the last release raised some."""
         part = last.counted.part
         near: Iterable[Counted] = self.parts.values()
         if self.kept and part is not None:
-            # Nobody else's sum has grown.
+            # Only the sums of the persons in this part have grown.
             near = [c for c in near if c.part is not None and c.part.overlaps(part)]
         total = plus(self.everyone, total_of(self.filter, near))
         self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].approximate_share))
@@ -100,33 +109,33 @@ class Book:
         self._dataset_of: dict[str, str] = {}
         self._last = date.min
 
-    def enter(self, row: Row, *, closely: bool = False) -> None:
+    def enter(self, row: Row, *, checking_caps: bool = False) -> None:
         """Enter a row.
 
         Args:
             row: the next one.
-            closely: whether to check that a reservation kept to the cap that was in force.
+            checking_caps: true to check that a reservation kept to the cap that was in force.
 
         Raises:
-            Senseless: the row can't stand after those before it.
+            InvalidRow: the row can't follow the rows before it.
         """
         try:
             created = date.fromisoformat(row.created)
             if created.isoformat() != row.created:
-                raise Wrong("has no plain date")
+                raise MalformedContent("has no plain date")
             early, self._last = created < self._last, max(created, self._last)
             self._enter(row, facts(row), created)
         except UNREADABLE as error:
-            # What a parser says may be long.
-            words = str(error) if isinstance(error, Wrong) else "can't be read"
-            raise Senseless(f"row {row.number}: it {words}") from error
+            # A parser's message may be long.
+            words = str(error) if isinstance(error, MalformedContent) else "can't be read"
+            raise InvalidRow(f"row {row.number}: it {words}") from error
         if early:
-            raise Senseless(f"row {row.number}: it is dated before the row before")
-        if closely and row.kind == "reserved":
+            raise InvalidRow(f"row {row.number}: it is dated before the row before")
+        if checking_caps and row.kind == "reserved":
             account = self._accounts[row.dataset]
             if not account.keeps_to_its_cap(account.releases[str(row.release_id)]):
                 what = f"for release {row.release_id} what the cap did not allow"
-                raise Senseless(f"row {row.number}: it reserves {what}")
+                raise InvalidRow(f"row {row.number}: it reserves {what}")
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account."""
@@ -138,28 +147,28 @@ class Book:
         return tuple(account.balance() for account in self._accounts.values())
 
     def release(self, release_id: str) -> ReleaseEntry | None:
-        """What is known of a release."""
+        """A release's entry; None where there is none."""
         dataset = self._dataset_of.get(release_id)
         return None if dataset is None else self._accounts[dataset].releases[release_id]
 
     def _enter(self, row: Row, content: Mapping[str, object], created: date) -> None:
         if (row.release_id is None) != (row.kind in ("dataset", "cap")):
-            raise Wrong("is not about what its kind is about")
+            raise MalformedContent("is not about what its kind is about")
         if row.kind == "dataset":
             self._open(row, content, created)
             return
         account = self._accounts.get(row.dataset)
         if account is None:
-            raise Wrong(f"is about the dataset {row.dataset!r}, which no row before it opens")
+            raise MalformedContent(f"is about the dataset {row.dataset!r}, which no row before it opens")
         if row.kind == "cap":
             account.caps.append(cap_of(content, created, read(content, "reason", str), account.filter))
             account.kept = False
         elif row.kind == "reserved":
             if row.release_id in self._dataset_of:
-                raise Wrong(f"reserves for release {row.release_id} a second time")
+                raise MalformedContent(f"reserves for release {row.release_id} a second time")
             entry = reserved(row, content, created)
             if entry.parallel and account.neighbours != "add_remove":
-                raise Wrong(f"counts for a part only, under {account.neighbours}")
+                raise MalformedContent(f"counts for a part only, under {account.neighbours}")
             account.count(entry)
             self._dataset_of[str(row.release_id)] = row.dataset
         elif row.kind == "resumed":
@@ -169,10 +178,10 @@ class Book:
 
     def _open(self, row: Row, content: Mapping[str, object], created: date) -> None:
         if row.dataset in self._accounts:
-            raise Wrong(f"opens the dataset {row.dataset!r} a second time")
+            raise MalformedContent(f"opens the dataset {row.dataset!r} a second time")
         kind = next((m for m in MEASURES if m.accountant == content["filter"]), None)
         if kind is None:
-            raise Wrong("names no known filter")
+            raise MalformedContent("names no known filter")
         self._accounts[row.dataset] = _Account(
             row.dataset,
             read(content, "unit", str),
@@ -185,11 +194,11 @@ class Book:
 
 
 def problems_of(rows: Iterable[Row]) -> list[str]:
-    """What rows say that can't be, each in words that begin with the row's number."""
+    """The rows that can't stand, each in words that begin with the row's number."""
     book, found = Book(), []
     for row in rows:
         try:
-            book.enter(row, closely=True)
-        except Senseless as error:
+            book.enter(row, checking_caps=True)
+        except InvalidRow as error:
             found.append(str(error))
     return found

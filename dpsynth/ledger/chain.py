@@ -16,22 +16,22 @@ Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 FIRST = "0" * 64
-"""What stands before the first row."""
+"""The previous hash of the first row."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the ledger, as stored. A damaged one may hold values of other types.
+    """One row of the ledger, as stored. A damaged row may hold values of other types.
 
     Attributes:
         number: 1, 2, 3, ...
-        kind: what the row records.
-        dataset: whose.
-        release_id: of which release; None where it is about none.
+        kind: the kind of fact that the row records.
+        dataset: the dataset that it is about.
+        release_id: the release that it is about; None where it is about none.
         content: JSON of the facts.
-        created: ISO date, UTC; never before the row before.
-        previous: hash of the row before, ``FIRST`` for the first.
-        hash: of the row.
+        created: ISO date, UTC; never before the date of the previous row.
+        previous: hash of the previous row, ``FIRST`` for the first.
+        hash: hash of the row.
     """
 
     number: int
@@ -51,8 +51,8 @@ class Row:
     def true_hash(self) -> str | None:
         """SHA-256 in hex of the JSON list of all other fields, in order, without spaces, in ASCII.
 
-        JSON tells 1 from "1" and null from "", so that fields of another type have another hash. None
-        where a field is of a type that is never written.
+        JSON distinguishes 1 from "1" and null from "", so that fields of another type have another hash.
+        None where a field is of a type that is never written.
         """
         texts = (self.kind, self.dataset, self.content, self.created, self.previous)
         if type(self.number) is not int or not all(type(text) is str for text in texts):
@@ -74,12 +74,12 @@ def chained(
 
 
 def broken_link(row: Row, number: int, before: str) -> Iterator[str]:
-    """What is wrong with a row, in words that begin with its place, as far as hashes show.
+    """The faults of a row that hashes show, in words that begin with its number.
 
     Args:
         row: as stored.
-        number: of the row before, as stored; 0 if there is none.
-        before: hash of the row before, as stored; ``FIRST`` if there is none.
+        number: number of the previous row, as stored; 0 if there is none.
+        before: hash of the previous row, as stored; ``FIRST`` if there is none.
     """
     expected = number + 1
     if type(row.number) is not int:
@@ -93,19 +93,19 @@ def broken_link(row: Row, number: int, before: str) -> Iterator[str]:
         yield f"row {expected}: it does not follow the row before, so one of them was exchanged"
     true_hash = row.true_hash
     if true_hash is None or row.hash != true_hash:
-        place = row.number if type(row.number) is int else expected
-        yield f"row {place}: it was changed after it was written"
+        shown = row.number if type(row.number) is int else expected
+        yield f"row {shown}: it was changed after it was written"
 
 
 def broken_links(rows: Sequence[Row], counted: object, hashed: object) -> Iterator[str]:
-    """What is wrong with a chain, in words that begin with the place, as far as its hashes show.
+    """The faults of a chain that its hashes show, in words that begin with the row's number.
 
-    Each row is held against what stands before it, so that what was done to one is said of that one.
+    Each row is compared with the row before it, so that a change is reported at the row that was changed.
 
     Args:
         rows: in the order of their numbers.
-        counted: number of rows, as the ledger states it.
-        hashed: hash of the last, as the ledger states it.
+        counted: number of rows, by the ledger's record.
+        hashed: hash of the last row, by the ledger's record.
     """
     number, before = 0, FIRST
     for row in rows:

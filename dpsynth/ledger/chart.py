@@ -1,7 +1,7 @@
-"""The picture of a budget over time: places in per cent of the picture's width and height.
+"""The picture of a budget over time, with positions in per cent of the picture's width and height.
 
-Invariant: on every day the line stands at what the ledger counted on that day, a reservation in
-full until its release had ended.
+Invariant: on every day the line shows the sum that the ledger counted on that day, a reservation in full
+until its release had ended.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dpsynth.ledger.runway import Runway
 from dpsynth.ledger.views import AccountView, share_in_words
 
 _SHORTEST = 30
-"""Days that a picture spans at least."""
+"""Least number of days of a picture."""
 
 _AHEAD = 1.5
-"""As much more than behind may lie ahead, if then all that fits is in the picture."""
+"""Largest ratio of days ahead to days behind at which the picture shows every release that fits."""
 
 _DOTS = 60
-_ROOM_ABOVE = 1.12
+_HEADROOM = 1.12
 _LEVELS = 5
 _TICKS = 7
 _DAYS = (1, 2, 7, 14)
@@ -32,7 +32,7 @@ _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
 
 @dataclass(frozen=True)
 class Mark:
-    """A place along one side, from 0 to 100, and what stands there."""
+    """A position along one side, from 0 to 100, and its label."""
 
     at: float
     label: str
@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Dot:
-    """A place in the picture, from the left and from the bottom, and what it says."""
+    """A point of the picture, from the left and from the bottom, and its label."""
 
     across: float
     up: float
@@ -52,13 +52,13 @@ class Chart:
     """A picture 100 wide and 100 high, of shares of today's cap.
 
     Attributes:
-        line: path of what was counted.
-        area: the same, down to the bottom.
-        ahead: path of what releases like the last one would add; "" where nobody can say.
+        line: path of the counted sum.
+        area: the area below the line.
+        ahead: path of the sum if releases go on like the last one; "" without a forecast.
         cap: path of the cap.
         cap_at: height of today's cap; None where it lies above the picture.
-        today: how far across.
-        ticks, levels: along the bottom and the side.
+        today: position of today, from the left.
+        ticks, levels: marks along the bottom and along the side.
         dots: one a release, where there are not too many.
         refused: the first release that would not fit, where the picture reaches so far.
     """
@@ -125,48 +125,48 @@ def _counted(account: Balance) -> list[tuple[date, float]]:
 
 
 def _relative(change: CapChange, account: Balance) -> float:
-    """A cap by today's, in the figure of which most is used."""
+    """A cap relative to today's, in the figure of which most is used."""
     total = total_of(account.filter, [r.counted for r in account.releases])
     then, now = bound(account.filter, change.cap, change.approximate_share), account.bound
     shares = [used / most if most else used for used, most in zip(total, now, strict=True)]
-    place = shares.index(max(shares))
-    return float(then[place] / now[place]) if now[place] else float("inf")
+    fullest = shares.index(max(shares))
+    return float(then[fullest] / now[fullest]) if now[fullest] else float("inf")
 
 
-def _until(road: Runway | None, opened: date, now: date) -> date:
+def _until(forecast: Runway | None, opened: date, now: date) -> date:
     """The last day of the picture: not much more lies ahead than behind."""
     span = max((now - opened).days, _SHORTEST)
     margin = ceil(span / 12)
-    due = () if road is None else road.due
+    due = () if forecast is None else forecast.due
     wanted = max((due[-1] - now).days, 0) + margin if due else margin
     days = wanted if wanted <= _AHEAD * span else span
     return now + timedelta(days=min(max(days, span - (now - opened).days), (date.max - now).days))
 
 
 def _ahead(view: AccountView, used: float, until: date) -> list[tuple[date, float]]:
-    """What releases like the last one would add; as many as fit, or as the picture has room for."""
-    road = view.runway
-    if road is None or not road.due:
+    """The sums if releases go on like the last one, for those that fit and lie within the picture."""
+    forecast = view.runway
+    if forecast is None or not forecast.due:
         return []
-    each = 0.0 if road.apart else view.account.share_of(road.like.cost)
-    fitting = [day for day in road.due[: None if road.apart else road.fits] if day <= until]
+    each = 0.0 if forecast.disjoint else view.account.share_of(forecast.like.cost)
+    fitting = [day for day in forecast.due[: None if forecast.disjoint else forecast.fits] if day <= until]
     steps = [(day, used + each * (i + 1)) for i, day in enumerate(fitting)]
     # Level until the first that is refused, or to the edge.
-    refused = None if road.apart else road.refused
+    refused = None if forecast.disjoint else forecast.refused
     last = until if refused is None or refused > until else refused
     return [*steps, (last, steps[-1][1] if steps else used)]
 
 
 def _top(most: float, cap: float) -> float:
-    """The height of the picture: above the caps where releases come near, else a little above these."""
-    if _ROOM_ABOVE * most > 0.3:
-        return max(cap, most, 1.0) * _ROOM_ABOVE
-    step = _step(_ROOM_ABOVE * most or 1.0, 4)
-    return step * ceil(_ROOM_ABOVE * most / step) if most else _ROOM_ABOVE
+    """The height of the picture: above the caps where releases come near, else just above the releases."""
+    if _HEADROOM * most > 0.3:
+        return max(cap, most, 1.0) * _HEADROOM
+    step = _step(_HEADROOM * most or 1.0, 4)
+    return step * ceil(_HEADROOM * most / step) if most else _HEADROOM
 
 
 def _step(most: float, number: int) -> float:
-    """The least of 1, 2, 5, 10 ... of which so many reach a height."""
+    """The least step of 1, 2, 5, 10 ... of which so many reach a height."""
     size: float = 10.0 ** floor(log10(most / number))
     return next(factor * size for factor in (1, 2, 5, 10) if factor * size * number >= most * (1 - 1e-9))
 
@@ -178,7 +178,7 @@ def _levels(top: float) -> Iterator[float]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Codec of days and of shares."""
+    """Positions of days and of shares in the picture."""
 
     opened: date
     until: date
@@ -213,7 +213,7 @@ def _dots(view: AccountView, scale: _Scale) -> tuple[Dot, ...]:
 
 
 def _ticks(opened: date, until: date) -> list[tuple[date, str]]:
-    """Days, first days of months or of years: as many as there is room for."""
+    """Days, or first days of months or of years, few enough to be legible."""
     days = (until - opened).days
     step = next((n for n in _DAYS if days / n < _TICKS), None)
     if step is not None:

@@ -1,7 +1,7 @@
-"""What a row of the ledger says, as JSON, and back.
+"""The content of the ledger's rows, to JSON and back.
 
 Invariant: amounts are exact rationals as text ("3", "1/1000000"); nothing is rounded on the way in or
-out. What can't be read raises one of ``UNREADABLE``, whatever it is.
+out. Content that can't be read raises one of ``UNREADABLE``, whatever it is.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from dpsynth.ledger.chain import KINDS, Row
 from dpsynth.ledger.privacy_filter import Filter
 
 UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, ZeroDivisionError)
-"""What reading a damaged row may raise."""
+"""The errors that reading a damaged row may raise."""
 
 _BEFORE = "0"
-"""Rows of format 2 say nothing of delta-approximate parts, and there were none; rows of format 3 call them
-approximate deltas."""
+"""The approximate delta of rows of format 2, which have no such field; older rows call it ``lapse``."""
 
 _UNFENCED = ""
-"""Rows before format 4 name no holder and no digest."""
+"""The holder and the digest of rows before format 4, which name none."""
 
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 T = TypeVar("T")
 
 
-class Wrong(ValueError):
-    """What is wrong with a row, in words of which the row is the subject."""
+class MalformedContent(ValueError):
+    """A row whose content has a fault; the text has the row as its subject."""
 
 
 def of_dataset(entry: Reservation, approximate_share: Fraction) -> dict[str, object]:
@@ -84,12 +83,12 @@ def of_cap(cap: Amount, approximate_share: Fraction, reason: str) -> dict[str, o
 
 
 def facts(row: Row) -> Mapping[str, object]:
-    """Its content."""
+    """The facts of a row."""
     if row.kind not in KINDS:
-        raise Wrong("is of no known kind")
+        raise MalformedContent("is of no known kind")
     content = json.loads(row.content)
     if not isinstance(content, dict):
-        raise Wrong("has no content")
+        raise MalformedContent("has no content")
     return content
 
 
@@ -111,14 +110,14 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         holder=_word(content, "holder"),
     )
     if entry.parallel and entry.part is None:
-        raise Wrong("reserves for a part and names none")
+        raise MalformedContent("reserves for a part and names none")
     return entry
 
 
 def resumed(row: Row, content: Mapping[str, object], known: ReleaseEntry | None) -> ReleaseEntry:
     """A known release after the row by which another run goes on with it."""
     if known is None or known.state != "reserved":
-        raise Wrong(f"resumes release {row.release_id}, which is not under way")
+        raise MalformedContent(f"resumes release {row.release_id}, which is not under way")
     return replace(known, holder=read(content, "holder", str))
 
 
@@ -128,19 +127,19 @@ def holder_of(last: Row) -> str | None:
 
 
 def state_after(last: Row) -> State:
-    """Where a release stands, by the last row about it."""
+    """The state of a release, by the last row about it."""
     return "closed" if last.kind == "closed" else "abandoned" if last.kind == "abandoned" else "reserved"
 
 
 def ended(row: Row, content: Mapping[str, object], created: date, known: ReleaseEntry | None) -> ReleaseEntry:
     """A known release after the row that ends it."""
     if known is None or known.state != "reserved":
-        raise Wrong(f"ends release {row.release_id}, which is not under way")
+        raise MalformedContent(f"ends release {row.release_id}, which is not under way")
     cost, events = _cost(content["cost"]), read(content, "events", list)
     if not cost.within(known.reserved):
-        raise Wrong(f"charges release {row.release_id} with more than it reserved")
+        raise MalformedContent(f"charges release {row.release_id} with more than it reserved")
     if not all(isinstance(event, dict) for event in events):
-        raise Wrong("has events that are none")
+        raise MalformedContent("has events that are none")
     return replace(
         known,
         state=state_after(row),
@@ -159,7 +158,7 @@ def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filt
         _rational(content.get("approximate_share", content.get("lapses", _BEFORE))),
     )
     if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
-        raise Wrong("has a cap that the filter can't keep to")
+        raise MalformedContent("has a cap that the filter can't keep to")
     return CapChange(cap, created, reason, approximate_share)
 
 
@@ -167,7 +166,7 @@ def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
     """A field, of exactly one type."""
     value = content[key]
     if type(value) is not kind:
-        raise Wrong(f"has no {key} that can be read")
+        raise MalformedContent(f"has no {key} that can be read")
     return value
 
 
@@ -195,7 +194,7 @@ def _amount(record: Mapping[str, object]) -> Amount:
 
 def _cost(record: object) -> Cost:
     if not isinstance(record, dict):
-        raise Wrong("has no cost")
+        raise MalformedContent("has no cost")
     half = record["half_mu_squared"]
     return Cost(
         _amount(record),
@@ -208,5 +207,5 @@ def _cost(record: object) -> Cost:
 def _rational(text: object) -> Fraction:
     # A decimal such as 1e999999999 would take all memory there is.
     if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
-        raise Wrong("has a figure that is no fraction")
+        raise MalformedContent("has a figure that is no fraction")
     return Fraction(text)

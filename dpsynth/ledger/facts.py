@@ -14,7 +14,7 @@ from dpsynth.ledger.views import AccountView, Line
 
 def facts(view: AccountView) -> dict[str, object]:
     """An account as plain JSON values; costs rounded up to doubles, caps rounded down."""
-    account, road = view.account, view.runway
+    account, forecast = view.account, view.runway
     return {
         "dataset": account.dataset,
         "unit": account.unit,
@@ -35,14 +35,14 @@ def facts(view: AccountView) -> dict[str, object]:
         "least": view.least.accountant,
         "releases": [_release(line) for line in view.lines],
         "runway": None
-        if road is None
+        if forecast is None
         else {
-            "like": road.like.release_id,
-            "fits": road.fits,
-            "other_parts_free": road.apart,
-            "every_days": road.every,
-            "last": None if road.last is None else road.last.isoformat(),
-            "refused": None if road.refused is None else road.refused.isoformat(),
+            "like": forecast.like.release_id,
+            "fits": forecast.fits,
+            "other_parts_free": forecast.disjoint,
+            "every_days": forecast.every,
+            "last": None if forecast.last is None else forecast.last.isoformat(),
+            "refused": None if forecast.refused is None else forecast.refused.isoformat(),
         },
     }
 

@@ -1,12 +1,12 @@
 """The head file: the hash of the ledger's last row, kept elsewhere, so that an older copy of it shows.
 
-Lines "<number> <hash>", one for each time that rows were added. Lines are only ever added, each in one
-write and never changed, so that processes need no lock for it and a file system may enforce it. A line
-that a crash or a full disk cut short stays as it is, the next one begins on a new line, and what there is of
-it must match as well.
+The file has a line "<number> <hash>" for each time that rows were added. Lines are only ever added, each in
+one write and never changed, so that processes need no lock for it and a file system may enforce it. A line
+that a crash or a full disk cut short stays as it is; its remaining part must match as well, and the next line
+begins on a new line.
 
-Invariant: a row that the file names was committed before. So a ledger that lacks it, or has another in its
-place, was restored from an older copy, or edited.
+Invariant: a row that the file names was committed before. So a ledger that lacks this row, or has another row
+under its number, was restored from an older copy, or edited.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class HeadFile:
         """Open the file.
 
         Args:
-            path: where it is.
-            create: whether it may be made; otherwise it must be there.
+            path: its path.
+            create: true if it may be made; otherwise it must exist.
         """
         self._path = path
         try:
@@ -63,12 +63,12 @@ class HeadFile:
         os.close(self._file)
 
     def problems(self, rows: Sequence[Row]) -> Iterator[str]:
-        """What in the file contradicts the rows, in words; ConfigError if it can't be read."""
+        """The lines that contradict the rows, in words; ConfigError if the file can't be read."""
         hashes = {row.number: str(row.hash) for row in rows}
-        for place, line in enumerate(self._lines(), start=1):
+        for at, line in enumerate(self._lines(), start=1):
             found = _LINE.fullmatch(line)
             if found is None:
-                yield f"line {place} of the head file {self._path}: it was changed"
+                yield f"line {at} of the head file {self._path}: it was changed"
                 continue
             number, digest = int(found[1]), (found[2] or b"").decode()
             if number not in hashes:
@@ -83,7 +83,7 @@ class HeadFile:
                 )
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add the last row, unless the file has it, and sync it.
+        """Add the last row, unless the file has it, and sync the file.
 
         Raises:
             ConfigError: it can't be written.

@@ -1,22 +1,22 @@
-"""The durable ledger: what was ever spent on each dataset, and a filter that refuses more.
+"""The durable ledger: the budget spent on each dataset, and the privacy filter that refuses more.
 
-Invariant: at every instant, whatever process dies, the recorded cost of a release is at
-least that of every answer it may have drawn, and what a dataset's releases count for keeps to
-its cap by its filter. A release reserves its whole budget before the table is opened; only
-an end, at the figures of its journal, lowers what it counts for. Of a release one run is the holder: the one
-that reserved it or resumed it last. Nobody else closes it, and it is closed once, with one digest of all
-answers. And every row is chained to the one
-before; each use of the ledger checks the whole chain, but for the glance by which a run sees, before each
-question, whether it is the holder still.
+Invariants, at every instant and whatever process dies:
 
-Ending below the reservation relies on the journal's figures bounding that release by
-themselves, as they do where the plan fixed the number and the cost of its questions
-beforehand, or where a filter inside the release did.
+- The recorded cost of a release is at least that of every answer it may have drawn. A release reserves its
+  whole budget before the table is opened; only an end, at the cost of its journal, lowers its cost.
+- The costs of a dataset's releases keep to its cap, by its filter.
+- Each release has one holder: the run that reserved it or resumed it last. Only the holder closes it, once,
+  with one digest of all answers.
+- Every row is chained to the row before. Each use of the ledger checks the whole chain; the one exception is
+  the check of the holder before each question, which reads one row.
 
-Amounts are exact. Whoever converts a float must have rounded a cost up and a cap down.
+A release may end below its reservation because the cost of its journal bounds the release by itself: the plan
+fixed the number and the cost of its questions beforehand, or a filter inside the release did.
 
-SQLAlchemy takes a third of a second to import: import this module where it is needed. The
-values that it takes and gives are in ``dpsynth.ledger.balance``, without SQLAlchemy.
+Amounts are exact. A caller that converts a float rounds a cost up and a cap down.
+
+SQLAlchemy takes a third of a second to import: import this module where it is needed. Its arguments and
+results are values of ``dpsynth.ledger.balance``, without SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ __all__ = ["Balance", "Ledger", "ReleaseEntry", "Reservation", "Row", "State", "
 
 @dataclass(frozen=True)
 class Verified:
-    """What a check of the whole ledger found.
+    """The result of a check of the whole ledger.
 
     Attributes:
-        rows: how many there are.
-        hash: of the last; zeros where there is none.
-        problems: what is wrong, in words; empty where all is well.
+        rows: number of rows.
+        hash: hash of the last row; zeros where there is none.
+        problems: the faults in words; empty where there are none.
     """
 
     rows: int
@@ -70,20 +70,20 @@ class Verified:
 class Ledger:
     """The ledger in a database, by URL: ``sqlite:///ledger.db`` or ``postgresql://user@host/name``.
 
-    Looking changes nothing: a SQLite file (with mode 0600), tables and the head file are made by the first
-    reservation. Every look and every change checks the whole chain, and holds it against the head file. No
-    connection is kept in between.
+    Reading changes nothing: a SQLite file (with mode 0600), tables and the head file are made by the first
+    reservation. Every reading and every change checks the whole chain against the head file. No connection is
+    kept in between.
     """
 
     def __init__(self, url: str, head: str | Path | None = None) -> None:
         """Check that the URL can hold a ledger. The ledger itself is not opened.
 
         Args:
-            url: of the database.
+            url: URL of the database.
             head: path of the head file, if one is kept.
 
         Raises:
-            ConfigError: the URL is malformed or of another kind, the place can't be written, or the head
+            ConfigError: the URL is malformed or of another kind, the file can't be written, or the head
                 file is the ledger itself.
         """
         self._store = Store(url)
@@ -106,27 +106,26 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """The URL without a password, for people."""
+        """The name for people: the URL without a password."""
         return self._store.name
 
     def reserve(self, entry: Reservation) -> ReleaseEntry:
         """Count a release's whole budget against its dataset, or refuse and change nothing.
 
-        A resumed release asks again and finds its reservation standing, or closed: the same
-        ask changes nothing. A closed release has no budget to draw with. Nor does anything change where a
-        release of the same dataset, name, part and occasion stands under another id and was not
-        abandoned: an occasion is released once.
+        A resumed release asks again and gets its own entry, reserved or closed; nothing changes. A closed
+        release has no budget to draw with. Nothing changes either where a release of the same dataset, name,
+        part and occasion is recorded under another id and was not abandoned: an occasion is released once.
 
-        The cap is the one in force for the dataset. A lower one in the config holds for this reservation;
-        a higher one raises nothing.
+        The cap is the one in force for the dataset. A lower cap in the config holds for this reservation; a
+        higher cap has no effect.
 
         Returns:
-            What stands for the release: its own entry, or that of the occasion.
+            The entry of the release, or that of its occasion.
 
         Raises:
-            BudgetRefused: with this one in full, the dataset would count for more than the cap allows.
-            ConfigError: the dataset is recorded with another unit, relation or filter, the id stands
-                for another release or an abandoned one, or the ledger can't be used.
+            BudgetRefused: with this release in full, the costs of the dataset would exceed the cap.
+            ConfigError: the dataset is recorded with another unit, relation or filter, the id belongs
+                to another release or an abandoned one, or the ledger can't be used.
         """
         self._sessions.refuse_if_lost()
         self._store.create()
@@ -142,12 +141,12 @@ class Ledger:
             return made
 
     def foreseen(self, entry: Reservation) -> ReleaseEntry | None:
-        """What stands for a release already, or None where it could be reserved now; changes nothing.
+        """The entry that a reservation would return, or None where it would make one; changes nothing.
 
         Raises:
             BudgetRefused, ConfigError: where ``reserve`` would.
         """
-        with self._sessions.looking() as page:
+        with self._sessions.reading() as page:
             return self._standing(entry, page)
 
     def _standing(self, entry: Reservation, page: Page) -> ReleaseEntry | None:
@@ -166,7 +165,7 @@ class Ledger:
         return None
 
     def take(self, release_id: str, holder: str) -> ReleaseEntry:
-        """Let another run go on with a release, and nobody else from then on.
+        """Make another run the holder of a release.
 
         Raises:
             TakenOver: the release has ended.
@@ -182,10 +181,10 @@ class Ledger:
             return self._known(release_id, page)
 
     def check_holder(self, release_id: str, holder: str) -> None:
-        """See that a run is still the one that may go on with a release: one row is read, not the chain.
+        """Check that a run is still the holder of a release; one row is read, not the chain.
 
         Raises:
-            TakenOver: another run is, or the release has ended.
+            TakenOver: another run is the holder, or the release has ended.
             ConfigError: the ledger can't be read.
         """
         with self._store.glance() as connection:
@@ -207,20 +206,20 @@ class Ledger:
         holder: str = "",
         digest: str = "",
     ) -> None:
-        """Close a release at what its journal says; what it did not use is free again.
+        """Close a release at the cost of its journal; the rest of its reservation is free again.
 
-        The same figures and digest a second time change nothing, whoever gives them.
+        The same cost and digest a second time change nothing, whichever run gives them.
 
         Args:
-            release_id: names the release.
-            cost: what its journal adds up to.
-            events: of its journal.
+            release_id: id of the release.
+            cost: the cost of its journal.
+            events: the events of its journal.
             holder: the run that asks.
-            digest: of all questions and answers.
+            digest: digest of all questions and answers.
 
         Raises:
             TakenOver: another run is the holder; or the release has ended with another digest.
-            DpsynthError: the figures exceed the reservation (which then stands), the release
+            DpsynthError: the cost exceeds the reservation (which then stands), the release
                 has ended otherwise, was never reserved, or the ledger can't be used.
         """
         with self._ending(release_id) as (page, known):
@@ -241,20 +240,20 @@ class Ledger:
         reason: str = "",
         holder: str | None = None,
     ) -> None:
-        """End a release that will not be finished, charged with its journal's figures.
+        """End a release that will not be finished, charged with the cost of its journal.
 
-        Without figures (no journal to read) the whole reservation is charged. A run that is still under way
-        can neither ask nor settle from then on.
+        Without a journal the whole reservation is charged. A run that is still under way can neither ask nor
+        settle from then on.
 
         Args:
-            release_id: names the release.
-            cost: what its journal adds up to; None where there is none.
-            events: of its journal.
-            reason: why it is given up.
-            holder: the run whose journal has the figures; None where there is none.
+            release_id: id of the release.
+            cost: the cost of its journal; None without a journal.
+            events: the events of its journal.
+            reason: the reason why it is given up.
+            holder: the run whose journal it is; None without a journal.
 
         Raises:
-            DpsynthError: it was resumed since, so that the figures may be too low; or as ``settle``.
+            DpsynthError: it was resumed since, so that the cost may be too low; or as ``settle``.
         """
         with self._ending(release_id) as (page, known):
             charge = known.reserved if cost is None else cost
@@ -273,13 +272,13 @@ class Ledger:
     ) -> Balance:
         """Put another cap in force, for a reason that stays on record.
 
-        One below what is counted already is allowed: it refuses all further spending. The one in force, for
-        the reason that was given for it, changes nothing.
+        A cap below the sum that is counted already is allowed: it refuses all further spending. The cap in
+        force, with its own reason, changes nothing.
 
         Args:
-            dataset: whose.
+            dataset: name of the dataset.
             cap: (epsilon, delta).
-            reason: for it.
+            reason: the reason for it.
             approximate_share: the share of delta to be kept for approximate deltas, below 1; None where it
                 stays as it is.
 
@@ -317,27 +316,27 @@ class Ledger:
         Raises:
             ConfigError: the ledger can't be used, is damaged, or is older than its head file.
         """
-        with self._sessions.looking() as page:
+        with self._sessions.reading() as page:
             return page.book.balance(dataset)
 
     def balances(self) -> tuple[Balance, ...]:
         """Every dataset's account, in the order of their opening; ConfigError as ``balance``."""
-        with self._sessions.looking() as page:
+        with self._sessions.reading() as page:
             return page.book.balances()
 
     def release(self, release_id: str) -> ReleaseEntry | None:
-        """What the ledger has of a release, or None; ConfigError as ``balance``."""
-        with self._sessions.looking() as page:
+        """The entry of a release, or None; ConfigError as ``balance``."""
+        with self._sessions.reading() as page:
             return page.book.release(release_id)
 
     def state(self, release_id: str) -> State | None:
-        """Where a release stands, or None where it was never reserved; ConfigError as ``balance``."""
+        """The state of a release, or None where it was never reserved; ConfigError as ``balance``."""
         found = self.release(release_id)
         return None if found is None else found.state
 
     def rows(self) -> tuple[Row, ...]:
         """The rows as they are stored; ConfigError as ``balance``."""
-        with self._sessions.looking() as page:
+        with self._sessions.reading() as page:
             return tuple(page.rows)
 
     def clock_behind(self) -> date | None:
@@ -351,7 +350,7 @@ class Ledger:
         return last if last > tables.today() else None
 
     def begin_head(self) -> None:
-        """Start the head file from the rows that are there, or add the last of them to one that matches.
+        """Start the head file from the recorded rows, or add the last of them to a head file that matches.
 
         Raises:
             ConfigError: no head file is named, it contradicts the ledger, or the ledger is empty or
@@ -359,7 +358,7 @@ class Ledger:
         """
         if self._head is None:
             raise ConfigError("Name the head file: with --head, or with ledger.head in the config.")
-        with self._sessions.looking(heeding=False) as page:
+        with self._sessions.reading(checking_head=False) as page:
             if not page.rows:
                 raise ConfigError(
                     f"There is nothing in the ledger {self.name} yet; its first release makes the file."
@@ -369,7 +368,7 @@ class Ledger:
                 head.add(page.rows)
 
     def verify(self) -> Verified:
-        """Check all that can be checked, going on after what is wrong. Damage is reported, never raised."""
+        """Check everything that can be checked. Faults are reported, not raised, and end no check."""
         if not self._store.exists:
             return Verified(0, FIRST, tuple(self._sessions.against_head([])))
         rows: list[Row] = []

@@ -1,8 +1,8 @@
 """The ledger as one page for its owner.
 
-Invariant: whatever a dataset, a release or a reason is called, the page shows it as text. It runs no
-script and fetches nothing; its content security policy says so to the browser. All that it
-shows is in the ledger, which holds nothing private; no bundle holds the page.
+Invariant: the page shows every name and reason as text, whatever it holds. It runs no script and fetches
+nothing; its content security policy forbids both. Everything on it is in the ledger, which holds nothing
+private; no bundle holds the page.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _LONGEST = 4.5
 
 @dataclass(frozen=True)
 class Chain:
-    """What was found of the chain of the ledger's rows.
+    """The state of the chain of the ledger's rows.
 
     Attributes:
-        name: the ledger's, without a password.
-        rows: how many there are.
-        head: the hash of the last.
-        problems: what is wrong, in words; none where it is intact.
-        head_file: whether the chain was held against a head file.
+        name: the ledger's name, without a password.
+        rows: number of rows.
+        head: the hash of the last row.
+        problems: the faults in words; none where it is intact.
+        head_file: true if the chain was compared with a head file.
     """
 
     name: str
@@ -109,7 +109,7 @@ def _gauge(view: AccountView) -> tuple[float, float]:
 
 
 def _lengths(view: AccountView) -> dict[str, float]:
-    """Of each release's bar; the dearest has the longest."""
+    """Lengths of the releases' bars; the dearest release has the longest."""
     most = max((line.share for line in view.lines), default=0.0)
     known = isfinite(most) and most > 0
     return {line.entry.release_id: _LONGEST * line.share / most if known else 0.0 for line in view.lines}

@@ -1,27 +1,27 @@
-"""Filters: what a dataset's releases count for together, and what its cap allows.
+"""Privacy filters: the sums of the costs of a dataset's releases, and their bounds under its cap.
 
-A dataset has one filter, for good. Three are known, each valid where releases are chosen from the
-outputs of earlier ones, because it stops a sum of costs at a bound fixed beforehand:
+A dataset has one filter, for good. There are three, each valid where releases are chosen from the outputs of
+earlier releases, because it stops a sum of costs at a bound fixed beforehand:
 
     sequential  sum of epsilon <= E and sum of delta <= D   (Rogers, Roth, Ullman and Vadhan 2016)
     zcdp        sum of rho <= the rho that implies (E, D)   (Feldman and Zrnic 2021; Whitehouse et al. 2023)
     gdp         sum of mu^2/2 <= that of (E, D)             (Smith and Thakurta 2022; Koskela et al. 2023)
 
-To let through whatever any one of them allows would not be valid: which bound has been kept could then
-be chosen by the outputs, and the deltas of the bounds would add up.
+It would not be valid to admit a release that any one of them allows: the outputs could then choose the bound
+that is kept, and the deltas of the bounds would add up.
 
 Approximate deltas. Partition selection has a delta beside rho and mu
 (``dpsynth.accounting.partition_selection``), and these deltas add up too. So zcdp and gdp keep a share of D
-for them, fixed beforehand: sum of approximate deltas <= share D, and sum of rho or mu^2/2 <= what implies (E,
-D - share D). To give approximate deltas whatever rho leaves, or a share from the first of them on, would not
-be valid: what is spent next could be approximate deltas after outputs that told little, and rho after outputs
-that told much, and on average that comes to more than D.
+for them, fixed beforehand: sum of approximate deltas <= share D, and sum of rho or mu^2/2 <= the budget that
+implies (E, D - share D). It would not be valid to give approximate deltas the remainder of rho, or a share
+from the first of them on: the next spending could be approximate deltas after outputs of small loss, and rho
+after outputs of large loss, and on average that comes to more than D.
 
 Parts. Under add/remove a neighbour is one person more or less. Where it is declared that all rows of a person
 lie in one part of the table (``Slice``), she is in no release of another part, and has a filter of her own,
-over the releases that she may be in. What releases count for is the sum of the person with most: all that
-are about the whole table, and for each column the largest sum over the parts that share a point of it. A
-day and a value, or points of two columns, are never known to be apart; their largest sums are added.
+over the releases that she may be in. The total is the sum of the person with the largest: all releases about
+the whole table, and for each column the largest sum over the parts that share a point of it. A day and a
+value, or points of two columns, are never disjoint by declaration; their largest sums are added.
 
 Invariant: exact, with costs rounded up and bounds down; the total is at least the sum of any one person.
 """
@@ -42,20 +42,20 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.domain.slices import Slice, value_of
 
 Filter = Measure
-"""A filter bounds the sum of one measure; it is stored by the name of the measure's accountant."""
+"""A privacy filter, which bounds the sum of one measure; stored by the name of the measure's accountant."""
 
 Figures = tuple[Fraction, ...]
-"""What a filter adds up: epsilon and delta; or rho, or mu^2/2, and approximate deltas."""
+"""The figures that a filter adds up: epsilon and delta; or rho, or mu^2/2, and approximate deltas."""
 
 NOTHING_COUNTED: Figures = (Fraction(0), Fraction(0))
-"""What no release counts for."""
+"""The sum of no releases."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A cost, and the part of the table whose persons alone it counts for; None where it is everyone."""
+    """A cost, and the part of the table whose persons bear it; None where everyone may bear it."""
 
     cost: Cost
     part: Slice | None = None
@@ -69,14 +69,14 @@ def figures(kind: Filter, cost: Cost) -> Figures | None:
 
 @lru_cache(maxsize=256)
 def bound(kind: Filter, cap: Amount, approximate_share: Fraction = Fraction(0)) -> Figures:
-    """The most that a filter lets through under a cap, rounded down.
+    """The bound of a filter under a cap, rounded down.
 
     Args:
         kind: the filter.
         cap: (E, D).
         approximate_share: the share of D that zcdp and gdp keep for approximate deltas, below 1.
 
-    At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp let nothing through.
+    At a delta of 0 no amount of Gaussian noise is enough, so zcdp and gdp admit nothing.
     """
     if not kind.needs_delta:
         return (cap.epsilon, cap.delta)
@@ -87,7 +87,7 @@ def bound(kind: Filter, cap: Amount, approximate_share: Fraction = Fraction(0)) 
 
 @lru_cache(maxsize=256)
 def epsilon_at(kind: Filter, total: Figures, delta: Fraction) -> Fraction:
-    """Epsilon, rounded up, of a total; for zcdp and gdp at a delta above 0, beside approximate deltas."""
+    """The epsilon, rounded up, of a total; for zcdp and gdp at a delta above 0, beside approximate deltas."""
     return total[0] if total[0] == 0 else kind.epsilon(total[0], delta)
 
 
@@ -97,15 +97,15 @@ def plus(one: Figures, other: Figures) -> Figures:
 
 
 def within(total: Figures, most: Figures) -> bool:
-    """Whether no figure exceeds the other's."""
+    """True if no figure exceeds the other's."""
     return all(a <= b for a, b in zip(total, most, strict=True))
 
 
 def total_of(kind: Filter, counted: Iterable[Counted]) -> Figures:
-    """What releases count for together: for the person who may be in the dearest of them.
+    """The total of releases, for the person with the largest sum.
 
     Raises:
-        ValueError: a cost is not bounded in the filter's way.
+        ValueError: a cost is not bounded under the filter's measure.
     """
     total = NOTHING_COUNTED
     columns: dict[_Axis, list[tuple[Slice, Figures]]] = {}
@@ -127,7 +127,7 @@ def together(releases: Sequence[T], parts: Sequence[Slice | None]) -> tuple[tupl
 
     Args:
         releases: in any order, which the sets keep.
-        parts: of each, the part that is counted apart; None where anyone may be in it.
+        parts: the part of each that is composed in parallel; None where anyone may be in it.
     """
     everyone = {i for i, part in enumerate(parts) if part is None}
     columns: dict[_Axis, list[int]] = {}
@@ -140,7 +140,7 @@ def together(releases: Sequence[T], parts: Sequence[Slice | None]) -> tuple[tupl
 
 
 _Axis = tuple[str, bool]
-"""A column, and whether the parts by it are intervals of days; what else is apart nobody knows."""
+"""A column, and true if its parts are intervals of days; other parts are not known to be disjoint."""
 
 
 def _axis(part: Slice) -> _Axis:

@@ -1,8 +1,8 @@
-"""What is checked before a reservation: whether it may stand beside those before it, and whether it fits.
+"""The checks before a reservation: its agreement with the account, and the privacy filter.
 
-Invariant: a reservation is let through only when what all releases of the dataset count for, this
-one in full, keeps to the cap by the dataset's filter. A refusal says what was asked, what is left, and what
-to do; it is made of the ledger and the config.
+Invariant: a reservation is admitted only if the costs of all releases of the dataset, this one in full, keep
+to the cap by the dataset's filter. A refusal names the request, the remainder and the remedy; it is made of
+the ledger and the config alone.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dpsynth.ledger.runway import runway
 
 
 def check_protection(entry: Reservation, account: Balance) -> None:
-    """ConfigError unless a reservation protects the same thing as the account, and counts alike.
+    """ConfigError unless a reservation has the unit, the relation and the filter of the account.
 
-    Guarantees about rows and about persons, or under two relations, don't add up. With two bounds on the rows
-    of a person they do.
+    Guarantees about rows and about persons, or under two relations, don't add up. Guarantees with two
+    contribution bounds do.
     """
     if (protected(entry.unit), entry.neighbours) != (protected(account.unit), account.neighbours):
         raise ConfigError(
@@ -42,7 +42,7 @@ def check_protection(entry: Reservation, account: Balance) -> None:
 
 
 def check_counted(entry: Reservation, account: Balance) -> None:
-    """ConfigError where the filter has no bound on what the release may cost, or keeps no delta for it."""
+    """ConfigError where the filter can't bound the cost of the release, or keeps no delta for it."""
     if figures(account.filter, entry.cost) is None:
         raise ConfigError(
             f"Dataset '{entry.dataset}' adds up its releases by the filter {account.filter.accountant}, "
@@ -60,7 +60,7 @@ def check_counted(entry: Reservation, account: Balance) -> None:
 
 
 def check_resumed(entry: Reservation, known: ReleaseEntry) -> None:
-    """ConfigError unless a release that the ledger knows asks for what it asked before."""
+    """ConfigError unless a recorded release makes the same request as before."""
     asked = (entry.dataset, entry.cost, entry.release, entry.occasion, entry.part, entry.parallel)
     before = (known.dataset, known.reserved, known.release, known.occasion, known.part, known.parallel)
     if asked != before:
@@ -76,15 +76,15 @@ def check_resumed(entry: Reservation, known: ReleaseEntry) -> None:
 
 
 def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date) -> None:
-    """The filter: BudgetRefused unless a reservation and all before it fit under the cap.
+    """The privacy filter: BudgetRefused unless a reservation and all before it fit under the cap.
 
-    The cap is the account's; a lower one in the config holds for this reservation, a higher
-    one raises nothing.
+    The cap is the account's; a lower cap in the config holds for this reservation, a higher cap has no
+    effect.
 
     Args:
-        entry: what is asked for.
-        account: before it.
-        ledger: its name, for the refusal.
+        entry: the request.
+        account: the account before it.
+        ledger: name of the ledger, for the refusal.
         today: UTC date, for the refusal.
     """
     cap = account.cap.capped(entry.cap)
@@ -109,14 +109,14 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
     if cap != entry.cap:
         yield f"This config's cap of {entry.cap.shown(up=False)} doesn't raise the recorded one."
     yield _what_fits(entry, account, cap)
-    road = runway(account, today)
-    if road is not None and road.fits and not road.apart and cap == account.cap:
+    forecast = runway(account, today)
+    if forecast is not None and forecast.fits and not forecast.disjoint and cap == account.cap:
         end = (
             ""
-            if road.refused is None
-            else f"; at the pace so far the first to be refused is due on {road.refused}"
+            if forecast.refused is None
+            else f"; at the pace so far the first to be refused is due on {forecast.refused}"
         )
-        yield f"Of releases like the last one, {road.fits:,} more fit{end}."
+        yield f"Of releases like the last one, {forecast.fits:,} more fit{end}."
     pending = [release.release_id for release in account.releases if release.state == "reserved"]
     if pending:
         some = f"{', '.join(pending[:20])}{', ...' if len(pending) > 20 else ''}"
@@ -131,14 +131,14 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
 
 def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:
     delta, capped = entry.cost.amount.delta, account.under(cap)
-    apart = delta - entry.cost.approximate_delta if entry.suits.needs_delta else delta
+    own_delta = delta - entry.cost.approximate_delta if entry.suits.needs_delta else delta
     part = entry.part if entry.parallel else None
     own = capped if part is None else capped.of_part(part)
     if min(capped.left) >= 0:
         if own.filter.needs_delta and own.left[1] < entry.cost.approximate_delta:
             some = digits(own.left[1], up=False)
             return f"Of the delta that is kept for finding values, {some} is left."
-        if fitting := own.largest_epsilon(apart, entry.suits):
+        if fitting := own.largest_epsilon(own_delta, entry.suits):
             at = f" at δ = {digits(delta, up=True)}" if delta else ""
             return f"One of an epsilon up to {digits(fitting, up=False)}{at} would still fit."
         if not own.filter.needs_delta and own.left[0] > 0:
@@ -181,12 +181,12 @@ _TAKEN = {
 
 
 def taken_over(release_id: str, state: State) -> TakenOver:
-    """The refusal of a run whose release another one has, or which was ended."""
+    """The refusal of a run whose release has another holder, or has ended."""
     return TakenOver(f"Release {release_id} {_TAKEN[state].format(id=release_id)}")
 
 
 def check_holder(known: ReleaseEntry, holder: str) -> None:
-    """TakenOver unless a release is under way and a run is the one that may go on with it."""
+    """TakenOver unless a release is under way and a run is its holder."""
     if known.state != "reserved" or known.holder != holder:
         raise taken_over(known.release_id, known.state)
 

@@ -1,6 +1,6 @@
-"""How long a cap lasts: how many more releases like the last one fit, and when they are due.
+"""The runway of a cap: the number of further releases like the last one that fit, and their dates.
 
-Invariant: a forecast, made of the account and the calendar alone. Nothing is decided by it.
+Invariant: it is a forecast, made of the account and the calendar alone. No decision depends on it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 
 FARTHEST = 500
-"""No more than so many releases are given dates."""
+"""Largest number of releases that are given dates."""
 
 _GAPS = 12
 Ticks = Callable[[int], Sequence[date]]
@@ -22,33 +22,33 @@ Ticks = Callable[[int], Sequence[date]]
 
 @dataclass(frozen=True)
 class Runway:
-    """What the cap still allows.
+    """The releases that the cap still allows.
 
     Attributes:
-        like: the last release of the account that counts; the forecast is of more like it.
-        fits: how many more fit.
-        apart: whether those are of further parts of the table, which cost no more than the dearest part
-            does already; there is no end of them then, and ``fits`` is how many more releases of the
-            parts that were released before fit.
-        every: days from one release to the next: the mean over the last dozen; None where a schedule says
-            when, or where there have not been two releases on two days.
-        due: when the next are due, the first that does not fit included; FARTHEST of them at most.
+        like: the last release of the account that counts; the forecast is of releases like it.
+        fits: number of further releases that fit.
+        disjoint: true if further releases are of new, disjoint parts of the table, which cost no more than
+            the dearest part does already. Their number has no limit then, and ``fits`` is the number of
+            further releases of the parts that were released before.
+        every: days from one release to the next: the mean over the last dozen; None where a schedule gives
+            the dates, or where there have not been two releases on two days.
+        due: dates of the next releases, the first that does not fit included; FARTHEST of them at most.
     """
 
     like: ReleaseEntry
     fits: int
-    apart: bool
+    disjoint: bool
     every: float | None
     due: tuple[date, ...]
 
     @property
     def last(self) -> date | None:
-        """When the last that fits is due; None where none fits, or nobody can say."""
+        """The date of the last release that fits; None where none fits, or where it has no date."""
         return self.due[self.fits - 1] if 0 < self.fits <= len(self.due) else None
 
     @property
     def refused(self) -> date | None:
-        """When the first that does not fit is due; None where nobody can say."""
+        """The date of the first release that does not fit; None where it has no date."""
         return self.due[self.fits] if self.fits < len(self.due) else None
 
 
@@ -65,24 +65,24 @@ def runway(account: Balance, today: date, ticks: Ticks | None = None) -> Runway 
         return None
     like = counted[-1]
     fits = _fits(account, like)
-    apart = like.part is not None and like.parallel and _fits_apart(account, like, like.part)
+    disjoint = like.part is not None and like.parallel and _fits_disjoint(account, like, like.part)
     wanted = min(fits + 1, FARTHEST)
     if ticks is not None:
-        return Runway(like, fits, apart, None, tuple(ticks(wanted)))
+        return Runway(like, fits, disjoint, None, tuple(ticks(wanted)))
     every = _every([r.created for r in counted])
-    return Runway(like, fits, apart, every, _dates(like.created, every, today, wanted))
+    return Runway(like, fits, disjoint, every, _dates(like.created, every, today, wanted))
 
 
 def _fits(account: Balance, like: ReleaseEntry) -> int:
-    """Each reserves as much as the last did, and in the end counts for as much as it does."""
+    """The number of releases that fit if each reserves and in the end costs as much as the last one."""
     if account.fits(like.reserved) < 1:
         return 0
     one_more = replace(like, state="reserved", cost=like.reserved, part=None, parallel=False)
     return 1 + replace(account, releases=(*account.releases, one_more)).fits(like.cost)
 
 
-def _fits_apart(account: Balance, like: ReleaseEntry, part: Slice) -> bool:
-    """Whether a release like the last fits that is of a part which overlaps with none before."""
+def _fits_disjoint(account: Balance, like: ReleaseEntry, part: Slice) -> bool:
+    """True if a release like the last one fits, of a part that overlaps with none before."""
     stops = [r.part.stop for r in account.releases if r.part is not None and r.part.stop is not None]
     if part.stop is None:
         labels = {r.part.label for r in account.releases if r.part is not None}

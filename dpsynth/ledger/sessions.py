@@ -1,7 +1,7 @@
-"""The ledger within one transaction: everything in it checked, and what is committed noted in the head file.
+"""The ledger within one transaction: every row checked, and committed rows noted in the head file.
 
-Invariant: nobody sees or changes a ledger whose chain is broken, whose rows make no sense, or which its head
-file contradicts; and rows that were committed are in the head file before others come on top of them.
+Invariant: no caller reads or changes a ledger whose chain is broken, whose rows contradict each other, or
+which its head file contradicts; and committed rows are in the head file before further rows are added.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import tables
-from dpsynth.ledger.book import Book, Senseless
+from dpsynth.ledger.book import Book, InvalidRow
 from dpsynth.ledger.chain import Kind, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.store import Store
@@ -29,14 +29,14 @@ class Page:
     """
 
     def __init__(self, connection: Connection | None, rows: list[Row], name: str) -> None:
-        """Enter rows; ConfigError where one makes no sense."""
+        """Enter rows; ConfigError where one is invalid."""
         self._connection = connection
         self.rows = rows
         self.book = Book()
         for row in rows:
             try:
                 self.book.enter(row)
-            except Senseless as error:
+            except InvalidRow as error:
                 raise damaged(name, str(error)) from error
 
     def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
@@ -49,7 +49,7 @@ class Page:
 
 
 class Sessions:
-    """Opens a ledger for one look or one change at a time; no connection is kept in between."""
+    """Sessions of a ledger, each for one reading or one change; no connection is kept in between."""
 
     def __init__(self, store: Store, head: Path | None) -> None:
         """Name a ledger and its head file, if one is kept. Neither is opened."""
@@ -57,22 +57,22 @@ class Sessions:
         self._head = head
 
     @contextmanager
-    def looking(self, *, heeding: bool = True) -> Iterator[Page]:
-        """The ledger as it stands, held against its head file if that is heeded."""
+    def reading(self, *, checking_head: bool = True) -> Iterator[Page]:
+        """The ledger to be read, checked against its head file if ``checking_head``."""
         if not self._store.exists:
             self.refuse_if_lost()
             yield Page(None, [], self._store.name)
             return
         with self._store.transaction() as connection:
             page = self._page(connection)
-            if self._head is not None and heeding and (page.rows or self._head.exists()):
+            if self._head is not None and checking_head and (page.rows or self._head.exists()):
                 with HeadFile(self._head, create=False) as head:
                     self.refuse(next(head.problems(page.rows), None))
             yield page
 
     @contextmanager
     def changing(self, *, create: bool = False) -> Iterator[Page]:
-        """The ledger to be changed: committed on leaving without an error, then noted in the head file."""
+        """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
         if not create and not self._store.exists:
             self.refuse_if_lost()
             yield Page(None, [], self._store.name)
@@ -102,7 +102,7 @@ class Sessions:
         return Page(connection, rows, self._store.name)
 
     def against_head(self, rows: Sequence[Row]) -> list[str]:
-        """All that the head file contradicts, in words."""
+        """The contradictions between the head file and the rows, in words."""
         if self._head is None or not (rows or self._head.exists()):
             return []
         try:
@@ -112,7 +112,7 @@ class Sessions:
             return [str(error)]
 
     def refuse_if_lost(self) -> None:
-        """ConfigError where there is no ledger, and its head file knows of one."""
+        """ConfigError where there is no ledger, but its head file names rows."""
         if not self._store.exists and self._head is not None and self._head.exists():
             with HeadFile(self._head, create=False) as head:
                 self.refuse(next(head.problems([]), None))
@@ -124,7 +124,7 @@ class Sessions:
 
 
 def damaged(name: str, problem: str) -> ConfigError:
-    """What is said of a ledger that can't be relied on; the problem begins with its place."""
+    """The error of a damaged ledger; the problem begins with the number of its row."""
     return ConfigError(
         f"The ledger {name} is damaged at {problem}. Restore it from a copy that has every release in it; "
         "dpsynth ledger verify says all that is wrong."

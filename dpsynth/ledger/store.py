@@ -1,8 +1,8 @@
-"""Where a ledger stands: one database, one writer at a time, nothing lost once committed.
+"""The database of a ledger: one writer at a time, nothing lost once committed.
 
-Invariant: a transaction sees all that was committed before it began and no other
-transaction runs beside it, so what it checks still holds when it writes. A glance sees what was
-committed, changes nothing, and waits for nobody.
+Invariant: a transaction sees everything that was committed before it began, and no other transaction runs at
+the same time, so its checks still hold when it writes. A glance sees committed rows, changes nothing, and
+waits for no lock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALONE = {
 
 # Nobody waits for ever; a client whose machine went away gives up the lock; and what was committed is on
 # disk, whatever the server's default is.
-_MANNERS = {
+_SETTINGS = {
     "sqlite": "",
     "postgresql": (
         f"SELECT set_config('lock_timeout', '{BUSY_SECONDS}s', true), "
@@ -59,21 +59,21 @@ class Store:
         """Check the URL and, for SQLite, that its file is or can be made writable.
 
         Raises:
-            ConfigError: saying which of these failed.
+            ConfigError: the URL is malformed, or the file can't be written.
         """
-        place = _parsed(url)
-        self.name = place.render_as_string(hide_password=True)
+        address = _parsed(url)
+        self.name = address.render_as_string(hide_password=True)
         self._file: Path | None = None
         options: dict[str, Any] = {}
-        if place.get_backend_name() == "sqlite":
-            self._file = _checked_file(place, self.name)
+        if address.get_backend_name() == "sqlite":
+            self._file = _checked_file(address, self.name)
             options["connect_args"] = {"timeout": BUSY_SECONDS}
         else:
             # Under a stricter level the snapshot would be older than the lock.
             options["isolation_level"] = "READ COMMITTED"
             options["connect_args"] = {"connect_timeout": CONNECT_SECONDS}
         try:
-            self._engine = create_engine(place, poolclass=NullPool, **options)
+            self._engine = create_engine(address, poolclass=NullPool, **options)
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"A ledger at {self.name} needs psycopg. Install it with: pip install 'dpsynth[postgres]'"
@@ -87,20 +87,20 @@ class Store:
 
     @property
     def own_file(self) -> bool:
-        """Whether the database is a file of the ledger's own, where no other tables belong."""
+        """True if the database is a file of the ledger's own, which holds no other tables."""
         return self._file is not None
 
     def stands_at(self, path: Path) -> bool:
-        """Whether a path is that of the database's own file."""
+        """True if a path is that of the database's own file."""
         return self._file is not None and self._file.resolve() == path.resolve()
 
     @property
     def exists(self) -> bool:
-        """Whether there is something to open; an empty file is nothing yet."""
+        """True if there is a ledger to open; an empty file is none yet."""
         return self._file is None or (self._file.exists() and self._file.stat().st_size > 0)
 
     def create(self) -> None:
-        """Make a SQLite ledger's file, for its owner's eyes only, and the folders above it.
+        """Make a SQLite ledger's file, readable by its owner only, and the folders above it.
 
         Raises:
             ConfigError: they can't be made.
@@ -119,19 +119,19 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction beside which no other runs, committed on leaving without an error.
+        """The only transaction at its time, committed if no error leaves the block.
 
         Raises:
-            ConfigError: the database can't be opened, is damaged, full, or stays locked. Then nothing
-                was changed, unless its text says that this can't be told.
+            ConfigError: the database can't be opened, is damaged, full, or stays locked. Nothing was changed
+                then, unless its text says that this is uncertain.
         """
-        with self._telling() as ending, self._engine.begin() as connection:
+        with self._database_errors() as ending, self._engine.begin() as connection:
             yield connection
             ending.append(True)
 
     @contextmanager
     def glance(self) -> Iterator[Connection]:
-        """A look at what is committed, beside whoever is writing.
+        """A connection that reads committed rows while others may be writing.
 
         Raises:
             ConfigError: the database can't be opened or read.
@@ -139,12 +139,12 @@ class Store:
         if not self.exists:
             raise ConfigError(f"The ledger {self.name} can't be used: it is gone.")
         engine = self._engine.execution_options(**{_GLANCE: True})
-        with self._telling(), engine.connect() as connection:
+        with self._database_errors(), engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def _telling(self) -> Iterator[list[bool]]:
-        """Errors of the database as ConfigError; the list is filled where only the commit is left."""
+    def _database_errors(self) -> Iterator[list[bool]]:
+        """Errors of the database as ConfigError; the list has an entry once only the commit is left."""
         ending: list[bool] = []
         try:
             yield ending
@@ -153,7 +153,7 @@ class Store:
             raise ConfigError(f"The ledger {self.name} can't be used: {why}") from error
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with its file, beside the rows that the ledger reads."""
+        """The faults that SQLite finds in its file, beyond the rows that the ledger reads."""
         if self._file is None:
             return []
         with self.transaction() as connection:
@@ -179,21 +179,21 @@ def _reason(error: Exception, ending: bool) -> str:
 
 def _parsed(url: str) -> URL:
     try:
-        place = make_url(url)
+        address = make_url(url)
     except (ArgumentError, ValueError) as error:
         # The text isn't repeated: it may hold a password.
         raise ConfigError(f"The ledger's URL can't be read. {_GRAMMAR}") from error
-    if place.drivername in ("postgresql", "postgres"):
-        return place.set(drivername="postgresql+psycopg")
-    if place.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
-        raise ConfigError(f"A ledger can't be kept in '{place.drivername}'. {_GRAMMAR}")
-    return place
+    if address.drivername in ("postgresql", "postgres"):
+        return address.set(drivername="postgresql+psycopg")
+    if address.drivername not in ("sqlite", "sqlite+pysqlite", "postgresql+psycopg"):
+        raise ConfigError(f"A ledger can't be kept in '{address.drivername}'. {_GRAMMAR}")
+    return address
 
 
-def _checked_file(place: URL, name: str) -> Path:
-    if place.query or not place.database or place.database == ":memory:":
+def _checked_file(address: URL, name: str) -> Path:
+    if address.query or not address.database or address.database == ":memory:":
         raise ConfigError(f"The ledger {name} is no file, so it would not outlive the process. {_GRAMMAR}")
-    file = Path(place.database)
+    file = Path(address.database)
     try:
         folder, present = file.is_dir(), file.exists()
     except OSError as error:
@@ -232,6 +232,6 @@ def _begin_alone(connection: Connection) -> None:
     if connection.get_execution_options().get(_GLANCE):
         return
     kind = connection.dialect.name
-    if manners := _MANNERS[kind]:
-        connection.exec_driver_sql(manners)
+    if settings := _SETTINGS[kind]:
+        connection.exec_driver_sql(settings)
     connection.exec_driver_sql(_ALONE[kind])

@@ -1,7 +1,7 @@
-"""The ledger's tables in a database, and how rows get in and out.
+"""The ledger's tables in a database: their rows, read and added.
 
-Invariant: rows are added, never changed or removed, and each is chained to the one before. The number and
-the hash of the last are kept beside them, so that a missing last row shows.
+Invariant: rows are added, never changed or removed, and each is chained to the row before. The number and
+the hash of the last row are stored as well, so that a missing last row is detected.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from dpsynth.ledger.chain import FIRST, Kind, Row, chained
 
 FORMAT = 4
 FORMATS = (2, 3, FORMAT)
-"""Format 2 has rows of releases without approximate deltas, and format 3 without holders and digests; each
-becomes
-format 4 with the first row that is added."""
+"""Formats that are read. Format 2 has no approximate deltas, and format 3 no holders and digests; the first
+row that is added makes each of them format 4."""
 
 _tables = MetaData()
 _ledger = Table(
@@ -45,12 +44,12 @@ _rows = Table(
 
 
 def present(connection: Connection, name: str, *, own_file: bool) -> bool:
-    """Whether the ledger's tables are there.
+    """True if the database has the ledger's tables.
 
     Args:
-        connection: within a transaction.
-        name: the ledger's, for messages.
-        own_file: whether the database has no place for tables of others.
+        connection: a connection within a transaction.
+        name: name of the ledger, for messages.
+        own_file: true if the database must hold no other tables.
 
     Raises:
         ConfigError: the file holds something else, a table is gone, or the format is of another version.
@@ -87,7 +86,7 @@ def make(connection: Connection) -> None:
 
 
 def stored(connection: Connection) -> tuple[list[Row], object, object]:
-    """All rows in order, and the number of rows and the last hash as the ledger states them."""
+    """All rows in order, and the number of rows and the last hash by the ledger's record."""
     rows = [Row(*row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
     counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
     return rows, counted, hashed
@@ -108,7 +107,7 @@ def append(
     release_id: str | None,
     content: Mapping[str, object],
 ) -> Row:
-    """Add one row after the last. It is dated by the clock, but not before the last.
+    """Add one row after the last. Its date is the clock's, or that of the last row if that is later.
 
     Raises:
         ConfigError: a name holds characters that databases don't take.

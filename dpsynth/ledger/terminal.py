@@ -1,6 +1,6 @@
 """An account on a terminal, or as plain lines where the output goes elsewhere.
 
-Invariant: whatever a dataset, a release or a reason is called, it can't steer the terminal.
+Invariant: no name or reason can steer the terminal, whatever it holds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WIDE = 110
 
 
 def console() -> Console:
-    """Where accounts are printed: text as it is, in lines that no pipe breaks."""
+    """The console of accounts: text without markup, in lines that no pipe breaks."""
     shown = Console(highlight=False, markup=False, emoji=False)
     if not shown.is_terminal:
         shown.width = _PIPED_WIDTH
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def print_account(out: Console, view: AccountView) -> None:
-    """Print all that is known of a dataset's budget."""
+    """Print a dataset's account."""
     account = view.account
     out.print(printable(account.dataset), style="bold")
     out.print(
@@ -81,7 +81,7 @@ def _statements(view: AccountView) -> list[tuple[str, ...]]:
 
 
 def _releases(view: AccountView, *, narrow: bool) -> list[tuple[str, ...]]:
-    """A head and a line for each release; the most telling columns alone where there is little room."""
+    """A head and a line for each release; only the main columns on a narrow terminal."""
     rows = [("id", "release", "period", "state", "ε alone", "δ", "share", "so far", "reserved", "ended")]
     for line in view.lines:
         entry = line.entry

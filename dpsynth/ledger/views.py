@@ -1,7 +1,7 @@
-"""What a terminal and the ledger's page show of an account: figures and sentences.
+"""The figures and sentences of an account, for a terminal and the ledger's page.
 
-Invariant: all of it comes from the ledger, which holds nothing private. Costs and shares of
-the cap are shown rounded up, caps and what is left rounded down.
+Invariant: everything comes from the ledger, which holds nothing private. Costs and shares of the cap are
+shown rounded up, caps and remainders rounded down.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Line:
     """One release in the list of them.
 
     Attributes:
-        entry: as it stands in the ledger.
-        share: of the cap, were it the only one.
-        so_far: share of the cap that it and all before it take.
-        asked: how many answers of each mechanism it is charged for.
+        entry: its entry in the ledger.
+        share: its share of the cap, by itself.
+        so_far: share of the cap that it and all releases before it take.
+        asked: number of answers of each mechanism that it is charged for.
     """
 
     entry: ReleaseEntry
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class AccountView:
-    """An account and what is made of it.
+    """An account with its derived figures.
 
     Attributes:
         settled: share of the cap that releases which have ended take.
@@ -68,17 +68,17 @@ class AccountView:
 
     @property
     def least(self) -> Statement:
-        """The statement that guarantees most, of those that hold however budgets were chosen."""
+        """The statement of least epsilon, of those that hold however budgets were chosen."""
         return least(self.statements)
 
 
 def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> AccountView:
-    """Everything that is shown of an account.
+    """The view of an account.
 
     Args:
         account: the account.
         today: a UTC date.
-        ticks: dates of a schedule, for the runway.
+        ticks: the dates of a schedule, for the runway.
     """
     releases = account.releases
     lines = tuple(
@@ -140,12 +140,12 @@ _SHORT = {
 
 
 def asked_in_words(line: Line) -> str:
-    """The answers that a release is charged for, by the noise they were given with."""
+    """The answers that a release is charged for, by mechanism, in words."""
     return ", ".join(f"{number:,} {_SHORT.get(mechanism, mechanism)}" for mechanism, number in line.asked)
 
 
 def filter_in_words(account: Balance) -> str:
-    """How the ledger decides whether one more release may begin."""
+    """The privacy filter of an account, in words."""
     cap = account.cap
     if not account.filter.needs_delta:
         return (
@@ -170,7 +170,7 @@ def filter_in_words(account: Balance) -> str:
 
 
 def guarantee_in_words(view: AccountView) -> str:
-    """What all releases together guarantee by the accountant that finds least."""
+    """The guarantee of all releases together, by the accountant with the least epsilon, in words."""
     if not view.account.releases:
         return "Nothing has been released."
     found = view.least
@@ -183,38 +183,38 @@ def guarantee_in_words(view: AccountView) -> str:
 
 
 def epsilon_of(statement: Statement) -> str:
-    """What an accountant finds, or a dash where it finds nothing."""
+    """The epsilon of a statement, or a dash where it has none."""
     return NOTHING if statement.epsilon is None else rounded_up(statement.epsilon)
 
 
 def delta_of(statement: Statement) -> str:
-    """The delta at which an accountant finds its epsilon."""
+    """The delta of a statement."""
     return digits(Fraction(repr(statement.delta)), up=True)
 
 
 def runway_in_words(view: AccountView) -> tuple[str, ...]:
-    """How long the cap lasts, as sentences."""
-    account, road = view.account, view.runway
-    if road is None:
+    """The runway of the cap, as sentences."""
+    account, forecast = view.account, view.runway
+    if forecast is None:
         return ("No release counts for anything yet, so there is nothing to go by.",)
-    like, approximate_delta = road.like.reserved.amount, road.like.reserved.approximate_delta
-    apart = account.filter.needs_delta
-    if not road.fits and apart and account.left[1] < approximate_delta:
+    like, approximate_delta = forecast.like.reserved.amount, forecast.like.reserved.approximate_delta
+    needs_delta = account.filter.needs_delta
+    if not forecast.fits and needs_delta and account.left[1] < approximate_delta:
         first = (
             f"No more release like the last one ({like.shown()}) fits: of the δ for finding values it takes "
             f"{digits(approximate_delta, up=True)}, and "
             f"{digits(max(account.left[1], Fraction(0)), up=False)} is left."
         )
-    elif not road.fits:
-        delta = like.delta - approximate_delta if apart else like.delta
+    elif not forecast.fits:
+        delta = like.delta - approximate_delta if needs_delta else like.delta
         largest = account.largest_epsilon(delta, account.filter)
         first = (
             f"No more release like the last one ({like.shown()}) fits. With that δ, one of at most "
             f"ε = {digits(largest, up=False)} does."
         )
     else:
-        first = f"{_more(road.fits)} like the last one ({like.shown()} reserved){_dated(road)}."
-    if not road.apart:
+        first = f"{_more(forecast.fits)} like the last one ({like.shown()} reserved){_dated(forecast)}."
+    if not forecast.disjoint:
         return (first,)
     return (
         "The last release was of one part of the table. Parts that don't overlap are counted as the dearest "
@@ -227,18 +227,23 @@ def _more(fits: int) -> str:
     return f"{fits:,} more release{'s' if fits != 1 else ''}"
 
 
-def _dated(road: Runway) -> str:
-    verb = "fits" if road.fits == 1 else "fit"
-    if road.apart or not road.due:
+def _dated(forecast: Runway) -> str:
+    verb = "fits" if forecast.fits == 1 else "fit"
+    if forecast.disjoint or not forecast.due:
         return f" {verb}"
     pace = (
-        "by the config's calendar" if road.every is None else f"at the present pace, one {_every(road.every)}"
+        "by the config's calendar"
+        if forecast.every is None
+        else f"at the present pace, one {_every(forecast.every)}"
     )
-    if road.last is None:
-        return f" {verb}; {pace}, that lasts beyond {road.due[-1]}"
-    if road.refused is None:
-        return f" {verb}; {pace}, the last is due on {road.last}"
-    return f" {verb}; {pace}, the last is due on {road.last} and the first to be refused on {road.refused}"
+    if forecast.last is None:
+        return f" {verb}; {pace}, that lasts beyond {forecast.due[-1]}"
+    if forecast.refused is None:
+        return f" {verb}; {pace}, the last is due on {forecast.last}"
+    return (
+        f" {verb}; {pace}, the last is due on {forecast.last} and the first to be refused on "
+        f"{forecast.refused}"
+    )
 
 
 def _every(days: float) -> str:

@@ -1,1 +1,1 @@
-"""Numbers and pages as people read them: figures in words, and the templates of reports."""
+"""Presentation for readers: figures in words, and the templates of reports."""

@@ -10,7 +10,7 @@ _PLAIN_LIMITS = (1e-4, 1e9)
 _SMALL_ERROR = 10.0
 
 NOTHING = "\N{EN DASH}"
-"""Stands where there is no number."""
+"""The text of a missing number."""
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
@@ -37,7 +37,7 @@ def odds_factor(epsilon: float) -> str:
 
 
 def guess_percent(epsilon: float, delta: float) -> str:
-    """The best chance, in per cent, of telling two neighbours apart that are equally likely.
+    """The largest probability, in per cent, of distinguishing two neighbours that are equally likely.
 
     At most (e^epsilon + delta)/(1 + e^epsilon), as the total variation distance is at most
     (e^epsilon - 1 + 2 delta)/(e^epsilon + 1) (Kairouz, Oh and Viswanath 2015).
@@ -65,7 +65,7 @@ def number(value: float | None, error: float | None = None) -> str:
 
 
 def margin(error: float | None) -> str:
-    """Half the width of an interval, e.g. "± 12"; nothing where unknown."""
+    """Half the width of an interval, e.g. "± 12"; "" where unknown."""
     if error is None:
         return ""
     return f"± {error:,.0f}" if error >= _SMALL_ERROR else f"± {error:,.1f}"

@@ -1,6 +1,6 @@
-"""Templates of the pages: how they are found and filled in.
+"""The environment of the pages' templates.
 
-Invariant: a value is text. What ends as HTML is escaped, and a name that is not there is an error.
+Invariant: a value is text. It is escaped in HTML, and an undefined name is an error.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 
 def environment() -> Environment:
-    """A new environment of the templates beside this file, for a page to add its filters to."""
+    """A new environment of the templates in this room, to which a page adds its filters."""
     return Environment(
         loader=PackageLoader("dpsynth.presentation"),
         autoescape=select_autoescape(["html", "html.j2"]),

@@ -1,7 +1,7 @@
-"""The public half of a bundle: every file of it, and the moment at which it appears.
+"""The public half of a bundle: its files, and the commit that publishes them.
 
-Invariant: a bundle is whole or not there. Files are written and synced in a folder that
-nobody looks at, the manifest last; one rename then shows them all.
+Invariant: a bundle is published whole or not at all. Files are written and synced in a partial folder, the
+manifest last; one rename then publishes them all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def write_public(folder: Path, publication: Publication) -> None:
     """Write every public file into an existing, empty folder and sync each; the manifest last.
 
     Raises:
-        DpsynthError: the folder holds something already.
+        DpsynthError: the folder is not empty.
     """
     if any(folder.iterdir()):
         raise DpsynthError(f"The folder {folder.name} must be empty before a release is written into it.")
@@ -47,7 +47,7 @@ def write_public(folder: Path, publication: Publication) -> None:
 
 
 def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
-    """Write the files that hold data, and name each."""
+    """Write the data files, and yield the name of each."""
     table = publication.synthetic
     if "csv" in publication.formats:
         texts = publication.layout.texts(table)
@@ -80,7 +80,7 @@ def _write_statistic(path: Path, statistic: StatisticTable) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the file's or folder's content on the disk before going on."""
+    """Sync the content of a file or folder to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -89,10 +89,10 @@ def _sync(path: Path) -> None:
 
 
 def commit(partial: Path, final: Path) -> None:
-    """Show a finished bundle under its final name, by one rename on the same file system.
+    """Publish a finished bundle under its final name, by one rename on the same file system.
 
     Raises:
-        DpsynthError: something bears the final name already; nothing is changed.
+        DpsynthError: the final name exists already; nothing is changed.
     """
     if os.path.lexists(final):
         raise DpsynthError(f"The bundle {final.name} is there already; a release never overwrites one.")

@@ -1,7 +1,7 @@
-"""CSV files as RFC 4180 has them: UTF-8, commas, LF, quotes only where a cell needs them.
+"""CSV files by RFC 4180: UTF-8, commas, LF, quotes only where a cell needs them.
 
-Written here rather than by pyarrow.csv because that quotes every text or none; a
-synthetic table should look like the table it stands for.
+The writer of pyarrow.csv would quote every text or none; a synthetic table should look like the private
+table.
 
 Invariant: every text and every column name has passed ``neutralise``.
 """
@@ -30,7 +30,7 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _cells(texts: pa.StringArray, alone: bool) -> pa.StringArray:
-    """Texts as they stand in the file; in a table of one column, empty is written as ""."""
+    """Texts as they are written in the file; in a table of one column, empty is written as ""."""
     distinct = texts.dictionary_encode()
     written = _quoted(neutralise(distinct.dictionary))
     if alone:
@@ -59,9 +59,9 @@ def _lines(columns: Sequence[pa.StringArray]) -> bytes:
 
 
 def number_texts(values: pa.Array) -> pa.StringArray:
-    """Numbers as text with nine digits or fewer, those of the largest; null becomes empty.
+    """Numbers as text with at most nine significant digits of the largest number; null becomes empty.
 
-    Digits beyond those are noise of the arithmetic; they would make equal files differ.
+    Further digits are rounding errors of the arithmetic; they would make equal files differ.
     """
     numbers = values.to_numpy(zero_copy_only=False)
     largest = float(np.nanmax(np.abs(numbers), initial=0.0))

@@ -1,4 +1,4 @@
-"""Text cells that no spreadsheet can take for a formula.
+"""Neutral text cells, which no spreadsheet can take for a formula.
 
 A spreadsheet runs a cell of a CSV file that begins with = + - or @ (their full-width
 forms included, and white space or invisible characters in front of them), and splits one

@@ -1,13 +1,12 @@
 """Counts, shares and means with their standard errors, from either of two sources.
 
-Columns that were measured together: straight from the noisy answers, averaged by least
-squares. Those estimates are linear in the answers, so they have no bias and a variance in
-closed form, whereas the fitted model's, cut at zero and smoothed by its independences,
-have a bias that nobody can know. Price: a cell may come out below zero. It is left there,
-for then sums of cells have no bias either.
+Estimates of columns that were measured together come from the noisy answers, averaged by least squares. They
+are linear in the answers, so they have no bias and a variance in closed form. The fitted model's estimates
+are cut at zero and smoothed by its independences, so their bias is unknown. The drawback of the linear
+estimates: a cell may be below zero. It stays so, because sums of cells then have no bias either.
 
-Columns that were not: from the model, as nothing else speaks of them. The standard error is
-a parametric bootstrap (Efron and Tibshirani 1993, chapter 6): the root mean square distance,
+Estimates of columns that were not measured together come from the model. The standard error is a parametric
+bootstrap (Efron and Tibshirani 1993, chapter 6): the root mean square distance,
 over refits to the model's own marginals with fresh noise, of a statistic from the model's.
 It covers noise and shrinkage, but not the model's assumption that such columns are
 independent given those between them.
@@ -28,16 +27,16 @@ from numpy.typing import NDArray
 from dpsynth.domain.domain import Clique
 
 LEAST_ROWS = 0.5
-"""Fewer estimated rows than this are nobody, and nobody has no mean."""
+"""Least estimated number of rows that has a mean."""
 
 LEAST_ERRORS = 3.0
-"""Fewer measured rows than this many of their own standard errors have no mean either."""
+"""Least measured number of rows that has a mean, in standard errors of that number."""
 
 Numbers = NDArray[np.float64]
 
 
 class Marginals(Protocol):
-    """A fitted model, as far as statistics need it."""
+    """The marginals of a fitted model."""
 
     @property
     def total(self) -> float:
@@ -52,12 +51,13 @@ class Marginals(Protocol):
 class Unbiased(Protocol):
     """Unbiased estimates of measured marginals, with the variance of what is linear in them.
 
-    Invariant: marginals of all covered cliques agree on what they share, and the covariance
-    of a clique's cells stays the same when the codes of a column change places.
+    Invariant: marginals of all covered cliques agree on their common columns, and the covariance of a
+        clique's
+    cells is invariant to permutations of a column's codes.
     """
 
     def covers(self, clique: Clique) -> bool:
-        """Whether a clique's columns were measured together; () is the number of rows."""
+        """True if a clique's columns were measured together; () is the number of rows."""
         ...
 
     def marginal(self, clique: Clique) -> Numbers:
@@ -97,8 +97,8 @@ class Means:
     Attributes:
         mean: mean of the centres of the values' cells.
         error: its standard error.
-        rows: estimated number of rows with a known value.
-        grouping: mean distance that a value may have from the centre of its cell.
+        rows: estimated number of rows with a value that is not missing.
+        grouping_error: mean distance that a value may have from the centre of its cell.
     """
 
     mean: Numbers
@@ -108,7 +108,7 @@ class Means:
 
 
 class Source(Protocol):
-    """Where the figures of a table come from."""
+    """A source of a table's figures."""
 
     def counts(self, clique: Clique) -> Counts:
         """Counts and shares of a clique's cells."""
@@ -120,14 +120,14 @@ class Source(Protocol):
         Args:
             clique: the column of the groups, if any, and the column averaged.
             centres: one a code that is not missing.
-            half_widths: how far a value may lie from its centre, one a code that is not missing.
+            half_widths: largest distance of a value from its centre, one a code that is not missing.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Figures straight from the noisy answers."""
+    """Figures from the noisy answers alone."""
 
     direct: Unbiased
 
@@ -149,8 +149,8 @@ class Measured:
         """Means as ratios of sums, their errors to first order.
 
         The mean m of a group of n rows moves with the sum of its cells times (centre - m)/n.
-        Where n lies within three of its own standard errors of zero, the first order says
-        little and the ratio may be anything: no mean is given there.
+        Where n lies within three of its own standard errors of zero, the first-order error is unreliable and
+        the ratio may be anything: no mean is given there.
         """
         marginal = self.direct.marginal(clique)
         cells = np.atleast_2d(marginal)[:, : len(centres)]
@@ -162,7 +162,7 @@ class Measured:
         mean = _ratio(cells @ centres, rows, least)
         weights = _ratio(centres - mean[:, None], rows[:, None], least)
         error = np.sqrt(_within_group(weights, self.direct.cell_variance(clique), of_rows))
-        # A cell that noise has taken below zero holds nobody, and takes nothing off the others' error.
+        # A cell that noise has taken below zero has no rows, and does not reduce the error of other cells.
         inside = np.maximum(cells, 0.0) @ half_widths
         grouping_error = np.clip(_ratio(inside, rows, least), 0.0, half_widths.max())
         return Means(mean, error, rows, grouping_error)
@@ -198,7 +198,7 @@ class Modelled:
         )
 
     def means(self, clique: Clique, centres: Numbers, half_widths: Numbers) -> Means:
-        """Means of the model, errors by the bootstrap; none for a group of nobody."""
+        """Means of the model, errors by the bootstrap; none for an empty group."""
         mean, rows = _means(self.model, clique, centres)
         refits = [_means(replicate, clique, centres)[0] for replicate in self.replicates]
         grouping_error, _ = _means(self.model, clique, half_widths)
@@ -225,7 +225,7 @@ def _counts(model: Marginals, clique: Clique) -> tuple[Numbers, Numbers]:
 
 
 def _means(model: Marginals, clique: Clique, centres: Numbers) -> tuple[Numbers, Numbers]:
-    """Mean of the last column's centres in each group, and each group's rows with a known value."""
+    """Mean of the last column's centres in each group, and each group's rows without a missing value."""
     counts = np.atleast_2d(model.marginal(clique))[:, : len(centres)]
     rows = counts.sum(axis=1)
     return _ratio(counts @ centres, rows, LEAST_ROWS), rows

@@ -1,7 +1,6 @@
-"""What a release guarantees and what it does not, in plain words.
+"""The guarantee of a release and its limits, in plain words.
 
-One source for the manifest, the report and the recipient's README, so that they can't
-disagree.
+The manifest, the report and the recipient's README share this one source, so they can't disagree.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def headline(guarantee: Guarantee) -> str:
 
 
 def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
-    """The guarantee as sentences for people who never met the notation."""
+    """The guarantee as sentences for readers who don't know the notation."""
     unit = _short_unit(guarantee)
     slack = f", give or take a probability of {rounded_up(guarantee.delta)} (δ)" if guarantee.delta else ""
     if guarantee.neighbours == "replace_one":
@@ -71,11 +70,11 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
 
 
 GROUPS = (2, 5, 20)
-"""Sizes of groups for which the guarantee is worked out."""
+"""Sizes of groups whose guarantee is given."""
 
 
 def _group_in_words(guarantee: Guarantee, units: int) -> str:
-    """The guarantee of a group: ``ε = 2.12``, with its delta where that is another."""
+    """The guarantee of a group: ``ε = 2.12``, with its delta where that differs from the release's."""
     amount = group_amount(guarantee, units)
     if amount is None:
         return "no guarantee that says anything"
@@ -92,7 +91,7 @@ def _groups_in_words(guarantee: Guarantee, of: str) -> str:
 
 
 def rows_in_words(publication: Publication) -> str:
-    """Which rows of the private table a release is about; "" where it is about all of them."""
+    """The rows of the private table that a release is about, as a sentence; "" for all of them."""
     part = publication.part
     if part is None:
         return ""
@@ -100,7 +99,7 @@ def rows_in_words(publication: Publication) -> str:
 
 
 def not_protected(publication: Publication) -> tuple[str, ...]:
-    """What the guarantee does not cover, as sentences."""
+    """The limits of the guarantee, as sentences."""
     guarantee = publication.guarantee
     sentences = [
         "Facts that hold for whole groups. If a habit and an illness go together in the private table, the "
@@ -130,7 +129,7 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         )
     else:
         or_none = ", or have none," if publication.nameless == "together" else ""
-        # Rows of the others may take the place of hers: the person they make is exchanged.
+        # Other persons' rows may replace hers: the person whom all these rows make is exchanged.
         one_of_several = (
             "one of several is protected as a whole person is"
             if guarantee.neighbours == "replace_one"
@@ -157,36 +156,36 @@ _FOUND = {
 
 
 def found_in_words(publication: Publication) -> str:
-    """What was found of columns with a part of the budget; "" where all of it was declared."""
+    """The facts of columns that were found with a part of the budget; "" where all were declared."""
     if not publication.found:
         return ""
     of: dict[str, list[str]] = {}
     for column, finds in publication.found.items():
         of.setdefault(" and ".join(dict.fromkeys(_FOUND[find] for find in finds)), []).append(column)
-    told = "; ".join(f"{what} of {', '.join(columns)}" for what, columns in of.items())
+    finds_of = "; ".join(f"{what} of {', '.join(columns)}" for what, columns in of.items())
     return (
-        f"Found with a part of the budget, and covered by the guarantee: {told}. These are noisy answers "
+        f"Found with a part of the budget, and covered by the guarantee: {finds_of}. These are noisy answers "
         "like all others: numbers beyond the ends were moved to them, and values that few rows have were put "
         "together under one name."
     )
 
 
 def rests_on_model(publication: Publication) -> bool:
-    """Whether any table of statistics is the model's rather than measured."""
+    """True if any table of statistics is the model's rather than measured."""
     return any(not statistic.measured for statistic in publication.statistics)
 
 
 def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Sequence[Clique] = ()) -> str:
-    """What a table by the model takes for granted; "" for a measured one.
+    """The assumption of a table by the model; "" for a measured one.
 
     Args:
         statistic: the table.
-        cliques: what was measured together, by groups where values were merged.
-        earlier: likewise, by earlier releases on which the model rests.
+        cliques: the cliques that were measured together, by groups where values were merged.
+        earlier: the cliques of earlier releases and of a public table on which the model rests.
     """
     if statistic.measured:
         return ""
-    way = between(*statistic.columns, (*cliques, *earlier)) if len(statistic.columns) == 2 else ()
+    path = between(*statistic.columns, (*cliques, *earlier)) if len(statistic.columns) == 2 else ()
 
     def together(those: Sequence[Clique]) -> bool:
         return any(set(statistic.columns) <= set(clique) for clique in those)
@@ -201,10 +200,10 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
             "Measured together by earlier releases only, or found in a public table only, and taken to be "
             "related as it was found there."
         )
-    elif way is None:
+    elif path is None:
         taken = "Not measured together, and taken to be independent."
-    elif way:
-        taken = f"Not measured together: related here only through {listed(way)}."
+    elif path:
+        taken = f"Not measured together: related here only through {listed(path)}."
     else:
         taken = "Not all measured together: beyond what was, taken to be independent."
     return (
@@ -213,7 +212,7 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
 
 
 def merged_in_words(publication: Publication) -> str:
-    """Which columns have merged values, why, and what that means."""
+    """The columns with merged values, the reason and the consequences, in words."""
     names = tuple(m.column for m in merged_columns(publication.columns, publication.compression))
     if not names:
         return "No values were merged."
@@ -229,7 +228,7 @@ def merged_in_words(publication: Publication) -> str:
 
 
 def constraints_in_words(publication: Publication) -> tuple[str, ...]:
-    """What the rules of the synthetic rows mean for its reader, as sentences; none without rules."""
+    """The meaning of the rules of the synthetic rows, as sentences; none without rules."""
     if not publication.constraints:
         return ()
     return (
@@ -245,7 +244,7 @@ def constraints_in_words(publication: Publication) -> tuple[str, ...]:
 
 
 def cautions(publication: Publication) -> tuple[str, ...]:
-    """How far the numbers can be believed, as sentences."""
+    """Cautions on the numbers, as sentences."""
     sentences = [
         "A standard error says how far a number is likely to lie from the private table's own, because of "
         "the noise that was added for privacy. An interval reaches 1.96 of them to each side.",

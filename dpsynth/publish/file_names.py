@@ -1,4 +1,4 @@
-"""File names made of the names of columns, which may hold anything."""
+"""File names made of column names, which may hold any character."""
 
 from __future__ import annotations
 

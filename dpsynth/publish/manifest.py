@@ -1,4 +1,4 @@
-"""The manifest: what a release is, what it guarantees, how it was made, and every file's checksum.
+"""The manifest: the facts, the guarantee and the mechanisms of a release, and every file's checksum.
 
 Invariant: public facts only. No duration or time of day, no name of a machine, user or
 path, and no hash of the private table.

@@ -1,7 +1,7 @@
-"""The file of all noisy numbers, one row a cell: what everything else was made from.
+"""The measurement file: all noisy numbers, one row a cell, from which everything else was made.
 
-Its metadata hold the public schema, the groups of merged values and the list of measurements, so
-that a stranger can put each marginal together again with nothing but this file.
+Its metadata hold the public schema, the groups of merged values and the list of measurements, so that a
+reader can reconstruct each marginal from this file alone.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class _Cells:
-    """What stands for a column's cells in a marginal: its values, or its groups of them.
+    """The cells of a column in a marginal: its values, or its groups of values.
 
     Attributes:
-        start: where their labels begin in the list of all labels.
-        size: how many there are.
+        start: position of their first label in the list of all labels.
+        size: number of cells.
     """
 
     start: int
@@ -60,7 +60,7 @@ def measurement_table(
 
     ``codes`` and ``labels`` name the cell, one entry for each of ``columns``; both are empty
     in the measurement of the total. In ``answers`` a column with merged values is counted by
-    group: its code is the group's number, its label says what the group holds.
+    group: its code is the group's number, its label names the group's values.
     """
     for answer in (*singles, *answers):
         if not isinstance(answer, Measurement | ExactTotal):
@@ -76,17 +76,17 @@ def measurement_table(
     groups = values | dict(zip(by_group, cells[len(values) :], strict=True))
     all_labels = pa.array([label for labels in every for label in labels], pa.string())
     numbered = [(m, values) for m in singles] + [(m, groups) for m in answers]
-    batches = [_batch(number, m, places, all_labels) for number, (m, places) in enumerate(numbered)]
+    batches = [_batch(number, m, coded_by, all_labels) for number, (m, coded_by) in enumerate(numbered)]
     summary = [
         {
             "columns": list(m.clique),
-            "by_group": [c for c in m.clique if places[c] is not values[c]],
-            "shape": [places[c].size for c in m.clique],
+            "by_group": [c for c in m.clique if coded_by[c] is not values[c]],
+            "shape": [coded_by[c].size for c in m.clique],
             "noise": m.noise,
             "scale": m.scale,
             "standard_deviation": m.stddev,
         }
-        for m, places in numbered
+        for m, coded_by in numbered
     ]
     metadata = {
         "dpsynth.format": FORMAT,

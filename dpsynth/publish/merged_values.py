@@ -1,6 +1,6 @@
-"""Merged values in words: which values of a column share a group, and what a group is called.
+"""Merged values in words: the groups of a column, and their labels.
 
-Invariant: public. Groups follow from published answers by a rule that the config sets.
+Invariant: groups are public. They follow from published answers by a rule in the config.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
 
 _NAMED = 3
-"""Values that a group's label names, where it holds more than one over."""
+"""Number of values that a group's label names, where the group has at least two more."""
 
 
 def group_labels(column: Column, compression: Compression) -> tuple[str, ...]:
     """A label for each group of a column: all of its values, or the first ones of many.
 
-    For people: two groups may look alike. ``Compression.groups`` says what a group holds.
+    Two groups may have equal labels; ``Compression.groups`` has the exact members.
     """
     return tuple(
         " | ".join(values)
@@ -42,8 +42,8 @@ class Merged:
 
     Attributes:
         column: its name.
-        values: how many it has.
-        groups: how many are left with a group for one.
+        values: number of values.
+        groups: number of groups, single values included.
         held: the labels of each group of more than one value.
     """
 

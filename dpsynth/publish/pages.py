@@ -1,7 +1,7 @@
-"""The two pages for people: the report and the recipient's README.
+"""The two pages of a bundle: the report and the recipient's README.
 
-Invariant: whatever a column is called, a page shows it as text. The report runs no script
-and fetches nothing; its content security policy says so to the browser.
+Invariant: a page shows every name as text, whatever it holds. The report runs no script and fetches nothing;
+its content security policy forbids both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _environment() -> Environment:
 
 
 def markdown_text(text: str) -> str:
-    r"""A text that Markdown shows as it is, on one line.
+    r"""A text escaped for Markdown, on one line.
 
     >>> markdown_text("a|b <script>")
     'a\\|b \\<script\\>'
@@ -61,7 +61,7 @@ def values_in_words(column: Column) -> str:
 
 
 def some_in_words(labels: Sequence[str]) -> str:
-    """A list of labels: all of a short one, the first of a long one."""
+    """A list of labels: all of a short list, the first of a long one."""
     if len(labels) <= _MERGED_SHOWN:
         return ", ".join(labels)
     return f"{', '.join(labels[:_MERGED_SHOWN])} … ({len(labels)} values)"

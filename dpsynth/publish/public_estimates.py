@@ -1,6 +1,6 @@
-"""Figures that are public: stated in the configuration, not asked of the table.
+"""Figures of public marginals, given in the configuration, not asked of the table.
 
-Invariant: a known share has no error. A known number of rows has none either; where the number of rows is
+Invariant: a public share has no error. A public number of rows has none either; where the number of rows is
 private, counts have the error of its estimate.
 """
 
@@ -17,8 +17,8 @@ from dpsynth.publish.estimates import LEAST_ROWS, Counts, Means, Numbers, Unbias
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
-    """Figures of known marginals; the number of rows from the answers, if it is not public."""
+class PublicFigures:
+    """Figures of public marginals; the number of rows from the answers, if it is not public."""
 
     public: PublicMarginals
     direct: Unbiased
@@ -51,7 +51,7 @@ class Stated:
 
 
 def cautions_with_public_marginals(public: PublicMarginals) -> tuple[str, ...]:
-    """What known marginals mean for a reader, as sentences."""
+    """Cautions on public marginals, as sentences."""
     if not public.marginals:
         return ()
     named = "; ".join(" with ".join(m.clique) for m in public.marginals)

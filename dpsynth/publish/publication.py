@@ -1,4 +1,4 @@
-"""Everything a release hands to the public, in one value."""
+"""The public content of a release, as one value."""
 
 from __future__ import annotations
 
@@ -25,40 +25,39 @@ from dpsynth.rules import Enforcement
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """A release's public content; every field is a public fact, an answer, or made of these.
+    """The public content of a release; every field is a public fact, an answer, or computed from these.
 
     Attributes:
         release: the release's name in the config.
         release_id: the id of this run of it.
         date: ISO date of the run, without a time of day.
-        part: the slice of the table that it is about; None if it is about the whole of it.
-        layout: what the synthetic table consists of.
+        part: the slice of the table that it is about; None if it is about the whole table.
+        layout: the layout of the synthetic table.
         synthetic: typed values under the original names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
-        answers: every other noisy marginal, over groups where a column has merged values.
-        grouping: which values were merged before columns were measured together.
-        merged_below: rows; values were merged that fewer had, by smoothed noisy counts.
+        answers: all joint noisy marginals, over the compressed domain.
+        compression: the groups of values that were merged before columns were measured together.
+        merged_below: number of rows below which values were merged, by smoothed noisy counts.
         model: the Markov random field fitted to all answers, from which the table was drawn.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors" or "count"), ``columns``, ``merged_values`` (whether it was asked
+            "choose", "errors" or "count"), ``columns``, ``merged_values`` (true if it was asked
             over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
-        structure: the strategy that decided what to measure.
-        cliques: the cliques that it decided on, in that order; one may stand there again.
-        budget: what the config asked for.
+        structure: the strategy that chose the cliques.
+        cliques: the chosen cliques in order; a clique may be repeated.
+        budget: the budget in the config.
         formats: "csv", "parquet" or both.
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
-        reused: what was taken from earlier releases; None where nothing was to be.
-        found: for each column of which something was found with a part of the budget what that is:
-            "bounds", "quantiles", "tree", "values" or "prefixes"; "max_rows" for the column that says
-            whose a row is.
-        constraints: the rules that every synthetic row obeys, and how each is kept.
-        public_table: what was taken from a public table; None without one.
-        public_marginals: the marginals that the config states.
-        nameless: what became of rows that say no person: "left_out", or "together" as one person's; None
+        reused: the earlier releases that were used; None where the config asks for none.
+        found: the facts that were found of each column with a part of the budget: "bounds", "quantiles",
+            "tree", "values" or "prefixes"; "max_rows" for the column of the person.
+        constraints: the rules that every synthetic row obeys, each with its enforcement.
+        public_table: the use of a public table; None without one.
+        public_marginals: the public marginals in the config.
+        nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
     """
 

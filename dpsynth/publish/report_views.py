@@ -1,4 +1,4 @@
-"""What the report shows of each statistic: texts, and lengths in per cent of a picture's width."""
+"""Views of the statistics for the report: texts, and lengths in per cent of a picture's width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Bar:
-    """One category: texts, and where its bar and its whisker end, in per cent."""
+    """One category: texts, and the ends of its bar and its whisker, in per cent."""
 
     label: str
     figure: str
@@ -37,7 +37,7 @@ class Bar:
 class OneWayView:
     """A one-way table: the bars shown at once, all of them, and a histogram for many numbers.
 
-    ``margin`` is that of every bar, where they all have the same; the bars' own are "" then.
+    ``margin`` is the common margin of all bars, if there is one; the bars' own margins are "" then.
     """
 
     statistic: StatisticTable
@@ -95,7 +95,7 @@ class MeanView:
 
     @property
     def binned(self) -> bool:
-        """Whether values inside a bin are unknown for any mean."""
+        """True if any mean has a grouping error."""
         return any(row.grouping_error for row in self.rows)
 
 
@@ -114,7 +114,7 @@ def _label(statistic: StatisticTable, row: Row) -> str:
 
 
 def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
-    """Bars of a column's values; a histogram as well where they are many numbers."""
+    """Bars of a column's values; a histogram as well for many numbers."""
     rows = statistic.table.to_pylist()
     most = _most(rows, "high") or _most(rows, "estimate") or 1.0
     shared, margins = _margins(rows)
@@ -137,7 +137,7 @@ def _most(rows: Sequence[Row], name: str) -> float:
 
 
 def _margins(rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
-    """The margin that all figures share, if they do, and each one's own beside it."""
+    """The common margin of all figures, or "", and the margin of each that differs from it."""
     margins = [figures.margin(_halved_interval(row)) for row in rows]
     if len(set(margins)) == 1:
         return margins[0], [""] * len(margins)
@@ -149,7 +149,7 @@ def _bar(label: str, row: Row, margin: str, most: float) -> Bar:
     estimate = _number(row, "estimate") or 0.0
     low, high = _number(row, "low"), _number(row, "high")
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         return 100.0 * max(value, 0.0) / most
 
     return Bar(
@@ -157,9 +157,9 @@ def _bar(label: str, row: Row, margin: str, most: float) -> Bar:
         figure=figures.count(estimate),
         margin=margin,
         share=figures.percent(_number(row, "share")),
-        length=place(estimate),
-        low=place(estimate if low is None else low),
-        high=place(estimate if high is None else high),
+        length=position(estimate),
+        low=position(estimate if low is None else low),
+        high=position(estimate if high is None else high),
     )
 
 
@@ -205,7 +205,7 @@ def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
     low, high = _number(row, "low"), _number(row, "high")
     grouping_error = _number(row, "grouping_error")
 
-    def place(value: float | None) -> float:
+    def position(value: float | None) -> float:
         return 0.0 if value is None else 100.0 * (value - least) / span
 
     return MeanRow(
@@ -214,9 +214,9 @@ def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
         margin="" if error is None else f"± {figures.number(Z95 * error, error)}",
         rows=figures.count(_number(row, "rows")),
         grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
-        dot=None if estimate is None else place(estimate),
-        low=place(low if low is not None else estimate),
-        high=place(high if high is not None else estimate),
+        dot=None if estimate is None else position(estimate),
+        low=position(low if low is not None else estimate),
+        high=position(high if high is not None else estimate),
     )
 
 
@@ -261,7 +261,7 @@ def steps(events: Sequence[Mapping[str, object]], measure: str) -> tuple[Step, .
 
     Args:
         events: one mapping a journalled answer.
-        measure: "rho" or "epsilon": what the release's costs are added up in.
+        measure: "rho" or "epsilon", the figure of the release's costs.
     """
     grouped: dict[tuple[str, str, str], list[Mapping[str, object]]] = {}
     for event in events:
@@ -291,7 +291,7 @@ def _step(
 
 
 def _answers(event: Mapping[str, object]) -> int:
-    """Numbers or choices asked for: one, or as many distances as there were candidates."""
+    """The number of answers of an event: one, or one distance for each candidate."""
     candidates = event.get("candidates")
     return candidates if event.get("question") == "errors" and isinstance(candidates, int) else 1
 

@@ -1,8 +1,8 @@
-"""Tables of statistics with error bars: what is asked for, and how it is laid out.
+"""Tables of statistics with error bars: their requests and their layout.
 
-Two sources. A table of columns that were measured together comes straight from the noisy
-answers, without bias and with errors computed exactly; any other comes from the fitted
-model, and rests on its independences. A table says which; ``estimates`` says why.
+There are two sources. A table of columns that were measured together comes from the noisy answers alone,
+without bias and with exact errors; any other table comes from the fitted model, and rests on its
+independences. Each table names its source; ``estimates`` gives the reasons.
 
 Invariant: post-processing. Nothing here has seen the private table.
 """
@@ -22,7 +22,7 @@ from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
-from dpsynth.publish.public_estimates import Stated
+from dpsynth.publish.public_estimates import PublicFigures
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -65,20 +65,20 @@ class StatisticTable:
 
     Attributes:
         name: safe as a file name and unique among a release's tables.
-        title: what is in it, in words.
+        title: its content in words.
         kind: "one_way", "crosstab" or "mean".
-        columns: the columns of the private table that it speaks of; of a mean by group, the
-            group's column first.
+        columns: the columns of the private table that it is about; for a mean by group, the group's column
+            first.
         table: one row a cell. Label columns bear the names of the table's columns; then
             ``estimate``, ``standard_error``, ``low`` and ``high`` (95 % interval), and for
             one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
-            rows with a known value) and ``grouping_error`` (how far the mean can lie from
-            the estimate because values inside a bin are unknown). Null where undefined.
-            A measured count may be negative; the ends of a count's interval never are.
-            Last, ``basis``: "measured", "public" or "model" in every row, for whoever has only the file;
-            of the latter also what it rests on beside this release's answers: "model with earlier periods".
-        measured: whether it comes straight from the answers, all its columns having been
-            measured together, or is known; otherwise it is the model's.
+            rows without a missing value) and ``grouping_error`` (largest distance of the mean from the
+            estimate because values inside a bin are unknown). Null where undefined. A measured count may be
+            negative; the ends of a count's interval never are. Last, ``basis``: "measured", "public" or
+            "model" in every row, for a reader of the file alone; for the model also its evidence beside this
+            release's answers: "model with earlier periods".
+        measured: true if it comes from the answers, all its columns having been measured together, or from
+            public marginals; otherwise it is the model's.
     """
 
     name: str
@@ -109,15 +109,15 @@ def compute_statistics(
     Args:
         requests: crosstabs and means.
         columns: the table's columns, in order.
-        direct: estimates from the answers alone, for all that was measured together.
-        model: the fitted model, for all else.
-        replicates: refits to fresh noise, which give the errors of what is the model's; none,
-            and those errors are null.
-        basis: what tables by the model say that they rest on.
-        public_marginals: marginals that are public.
+        direct: estimates from the answers alone, for columns that were measured together.
+        model: the fitted model, for all other columns.
+        replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
+            errors are null.
+        basis: the basis of tables by the model.
+        public_marginals: the public marginals.
 
     Raises:
-        ConfigError: a request names an unknown column, a column twice, or the mean of a
+        ConfigError: a request names an undeclared column, a column twice, or the mean of a
             column without numbers.
     """
     named = {column.name: column for column in columns}
@@ -128,7 +128,7 @@ def compute_statistics(
         Modelled(model, replicates),
         basis,
         public_marginals,
-        Stated(public_marginals, direct),
+        PublicFigures(public_marginals, direct),
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
@@ -148,7 +148,7 @@ class _Tables:
     modelled: Source
     basis: str
     public_marginals: PublicMarginals
-    stated: Source
+    public: Source
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
         if isinstance(request, MeanRequest):
@@ -157,11 +157,11 @@ class _Tables:
 
     def source(self, clique: Clique) -> Source:
         if self.public_marginals.shares(clique) is not None:
-            return self.stated
+            return self.public
         return self.measured if self.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
-        if source is self.stated:
+        if source is self.public:
             return "public"
         return "measured" if source is self.measured else self.basis
 
@@ -237,7 +237,7 @@ def listed(names: Clique) -> str:
 
 
 def _label_names(members: Iterable[Column]) -> list[str]:
-    """Names of the columns, with "column " in front of those that a figure's name would hide."""
+    """Names of the columns, with "column " in front of those that clash with a figure's name."""
     names = [member.name for member in members]
     labels: list[str] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""What was measured together, as trees that a page can show and as ways from column to column."""
+"""The structure of measured cliques: trees for a page, and paths from column to column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAIR = 2
 
 
 def largest(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    """The sets of two columns or more that are inside no other, each once, in the order given.
+    """The maximal sets of two columns or more, each once, in the order given.
 
     >>> largest([("a",), ("a", "b"), ("b", "a", "c"), ("c", "d"), ("d", "c")])
     (('b', 'a', 'c'), ('c', 'd'))
@@ -23,16 +23,16 @@ def largest(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 @dataclass(frozen=True)
 class Branch:
-    """A column and what hangs from it."""
+    """A column and its subtrees."""
 
     name: str
     branches: tuple[Branch, ...]
 
 
 def forest(columns: Sequence[str], cliques: Sequence[Clique]) -> tuple[Branch, ...] | None:
-    """Trees of all columns joined by the pairs, each hung from its middle; the largest first.
+    """Trees of all columns joined by the pairs, each rooted at its middle; the largest first.
 
-    None where the cliques are not pairs that form trees: then only a list is honest.
+    None where the cliques are not pairs that form trees; a page then shows a list.
     """
     if any(len(set(clique)) != _PAIR or not set(clique) <= set(columns) for clique in cliques):
         return None
@@ -54,7 +54,7 @@ def forest(columns: Sequence[str], cliques: Sequence[Clique]) -> tuple[Branch, .
 
 
 def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
-    """Columns on the shortest way between two, from clique to clique; None where there is no way.
+    """Columns on the shortest path between two, from clique to clique; None where there is none.
 
     >>> between("a", "d", (("a", "b"), ("c", "b"), ("c", "d"), ("d", "e")))
     ('b', 'c')
@@ -67,10 +67,10 @@ def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
             queue += fresh
     if other not in came_from:
         return None
-    way = [other]
-    while way[-1] != one:
-        way.append(came_from[way[-1]])
-    return tuple(reversed(way[1:-1]))
+    path = [other]
+    while path[-1] != one:
+        path.append(came_from[path[-1]])
+    return tuple(reversed(path[1:-1]))
 
 
 def _breadth_first(start: str, near: Mapping[str, Sequence[str]]) -> list[str]:
@@ -83,7 +83,7 @@ def _breadth_first(start: str, near: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _middle(group: Sequence[str], near: Mapping[str, Sequence[str]]) -> str:
-    """The last column left when leaves are taken off in rounds."""
+    """The centre of a tree: the last column left when leaves are removed in rounds."""
     left = {name: len(near[name]) for name in group}
     while len(left) > _PAIR:
         for leaf in [name for name, degree in left.items() if degree == 1]:

@@ -18,7 +18,7 @@ from dpsynth.accounting.cost import NOTHING, Cost, planned
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
-from dpsynth.accounting.numerical import PublicMarginals, pld_epsilon, rdp_epsilon
+from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 from tests.accounting.exact import exact_epsilon, optimal_epsilon
 from tests.accounting.laws import both, laplace, run, two_points
 from tests.examples import examples
@@ -202,7 +202,7 @@ def test_the_deltas_of_releases_are_not_forgotten(monkeypatch):
         assert found["pld"] <= truth * 1.01
     forgotten = [Amount(part.epsilon) for part in parts]
     assert advanced_epsilon(forgotten, delta) < truth
-    assert pld_epsilon(PublicMarginals({}, {Cost(forgotten[0], Fraction(1), None): 120}), delta) < truth
+    assert pld_epsilon(Composition({}, {Cost(forgotten[0], Fraction(1), None): 120}), delta) < truth
     used_up = {s.accountant: s for s in statements(with_own_delta(120), 120 * OWN)}
     assert used_up["pld"].epsilon is None and used_up["advanced"].epsilon is None
     assert "0.0000012" in used_up["advanced"].why or "1.2e-6" in used_up["advanced"].why
@@ -270,7 +270,7 @@ def branches(epsilon, depth, middles):
 @examples(20)
 def test_choices_among_questions_that_depend_on_earlier_ones_tell_no_more_than_is_said(middles, epsilon):
     laws = branches(epsilon, 6, middles)
-    known = PublicMarginals({ExponentialEvent(2 / epsilon, 1): 6}, {})
+    known = Composition({ExponentialEvent(2 / epsilon, 1): 6}, {})
     for delta in (Fraction(1, 100), Fraction(1, 10**5)):
         for side in (laws, laws[::-1]):
             assert delta_at(side, float(pld_epsilon(known, delta))) <= delta
@@ -291,13 +291,13 @@ def test_continuous_laplace_noise_in_the_place_of_whole_numbers_would_be_seen(mo
 
     events = {LaplaceEvent(1.0, 1): 12}
     truth = exact_epsilon(events, 1e-6)
-    assert float(pld_epsilon(PublicMarginals(events, {}), DELTA)) >= truth
+    assert float(pld_epsilon(Composition(events, {}), DELTA)) >= truth
     monkeypatch.setattr(
         library,
         "from_discrete_laplace_mechanism",
         lambda inverse, l1, **rest: library.from_laplace_mechanism(1 / inverse, l1, **rest),
     )
-    assert float(pld_epsilon(PublicMarginals(events, {}), DELTA)) < truth
+    assert float(pld_epsilon(Composition(events, {}), DELTA)) < truth
 
 
 def below(margin_of, monkeypatch):
@@ -308,7 +308,7 @@ def below(margin_of, monkeypatch):
         event = LaplaceEvent(float(1 / Fraction(epsilon)), 1)
         for delta in (1e-8, 1e-9, 1e-10):
             truth = exact_epsilon({event: times}, delta)
-            found += float(pld_epsilon(PublicMarginals({event: times}, {}), Fraction(delta))) < truth
+            found += float(pld_epsilon(Composition({event: times}, {}), Fraction(delta))) < truth
     return found
 
 

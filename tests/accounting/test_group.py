@@ -79,7 +79,7 @@ def test_by_mu_it_is_what_two_normal_distributions_tell() -> None:
 @pytest.mark.parametrize("measure", [PURE, ZCDP, GDP])
 def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measure) -> None:
     event = selection_within(Fraction(1, 20), DELTA / 2, measure, 1)
-    one = compose([event], measure, DELTA, NEAR, apart=DELTA / 2)
+    one = compose([event], measure, DELTA, NEAR, set_aside=DELTA / 2)
     assert one.approximate_delta > 0
     same, two = group_amount(one, 1), group_amount(one, 2)
     assert same is not None and two is not None

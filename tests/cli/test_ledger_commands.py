@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpsynth import cli
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.accounting.measures import PURE, ZCDP
+from dpsynth.cli import app
 from dpsynth.curator.journal import Journal
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.ledger import Ledger
@@ -54,7 +54,7 @@ class Here:
         self._capsys.readouterr()
         self._monkeypatch.setattr(sys, "argv", ["dpsynth", "ledger", *arguments])
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            app.main()
         said = self._capsys.readouterr()
         assert isinstance(stopped.value.code, int)
         return Ended(stopped.value.code, said.out, said.err)
@@ -338,6 +338,7 @@ def test_a_cap_below_what_is_counted_is_allowed_and_refuses_every_release(here: 
         (("--epsilon", "inf", "--reason", "x"), "--epsilon"),
         (("--delta", "1", "--reason", "x"), "--delta"),
         (("--approximate-share", "1", "--reason", "x"), "--approximate-share"),
+        (("--lapses", "0.1", "--reason", "x"), "--lapses has another name now: write --approximate-share"),
         (("--delta", "nan", "--reason", "x"), "--delta"),
         (("--epsilon", "5", "--reason", "  "), "--reason"),
         (("--epsilon", "5", "--reason", "\x1b[31m"), "--reason"),

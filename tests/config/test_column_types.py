@@ -166,8 +166,12 @@ REFUSED = [
     ),
     ("{type: boolean, missing: {distinct: []}}", "columns.x.missing.distinct is missing; list the texts"),
     (
-        "{type: boolean, missing: {aparts: [a]}}",
-        "columns.x.missing.aparts is not a known key (did you mean 'distinct'?)",
+        "{type: boolean, missing: {apart: [a]}}",
+        "columns.x.missing.apart has another name now: write distinct",
+    ),
+    (
+        "{type: boolean, missing: {distincts: [a]}}",
+        "columns.x.missing.distincts is not a known key (did you mean 'distinct'?)",
     ),
     (
         "{type: boolean, missing: {distinct: [a], markers: [a]}}",

@@ -226,8 +226,9 @@ def test_the_fingerprints_tell_periods_and_what_is_reused_apart(load_with):
     kinds = product("ab", ("month", "value"), ("sequential", "parallel"))
     texts = [f"period: {{column: {c}, every: {e}, composition: {how}}}\n" for c, e, how in kinds]
     texts += [f"{texts[0]}reuse: {{{key}: true}}\n" for key in ("same_period", "earlier_periods")]
-    for digest in (Spec.fingerprint, Spec.whole_fingerprint):
-        assert len({digest(load_with(text)) for text in texts}) == len(texts)
+    loaded = [compiled(load_with(text)) for text in texts]
+    assert len({c.fingerprint for c in loaded}) == len(texts)
+    assert len({c.whole_fingerprint for c in loaded}) == len(texts)
 
 
 @pytest.mark.parametrize(

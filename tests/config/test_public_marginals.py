@@ -133,7 +133,7 @@ def test_a_file_that_is_no_table_of_totals_is_refused(load_with, tmp_path, text,
 
 
 def test_rules_and_known_counts_are_not_promised_together(load_with):
-    with pytest.raises(ConfigError, match="known must be left out where there are constraints"):
+    with pytest.raises(ConfigError, match="public_marginals must be left out where there are constraints"):
         load_with(SEX + "constraints: [\"age < 15 implies sex == 'F'\"]\n")
 
 

@@ -197,6 +197,8 @@ REPLACED = [
 ADDED = [
     ("columns: {}", 8, "the key columns is given twice"),
     ("colums: {}", 8, "colums is not a known key (did you mean 'columns'?)"),
+    ("known: []", 8, "known has another name now: write public_marginals"),
+    ("public: {path: a.csv}", 8, "public has another name now: write public_table"),
     ("release: ../x", 8, "release must be a name of letters"),
     ("release: .x", 8, "release must be a name of letters"),
     ("release: x.", 8, "release must be a name of letters"),

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dpsynth.accounting.measures import PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows, noise
 from dpsynth.curator.privacy_filter import PrivacyFilter
@@ -101,7 +102,7 @@ def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
 
 
 def terms_of(kind: str) -> Terms:
-    return Terms(PEOPLE, "zcdp" if kind == "gaussian" else "pure", Fraction(4), kind, Fraction(1, 10))
+    return Terms(PEOPLE, ZCDP if kind == "gaussian" else PURE, Fraction(4), kind, Fraction(1, 10))
 
 
 @pytest.mark.parametrize("verb", PROTOCOL)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.domain.measurement import Measurement
-from dpsynth.evidence.drift import apart, changes, pooled_counts
+from dpsynth.evidence.drift import discrepancy, drifts, pooled_counts
 
 SIZES = {"a": 40, "b": 12, "c": 3}
 SIGMA = 15.0
@@ -47,7 +47,7 @@ def test_rows_of_one_population_have_changed_by_what_chance_does():
         rng = np.random.default_rng(seed)
         now = answers(rows(of, 20_000, rng), rng, sigma=40.0)
         before = [(k, answers(rows(of, 10_000, rng), rng, sigma=40.0)) for k in range(1, 6)]
-        found += [(c.ratio, c.squared / 20_000) for c in changes(now, before)]
+        found += [(c.ratio, c.squared / 20_000) for c in drifts(now, before)]
     ratios, change = np.array(found).T
     assert np.abs(ratios - 2).max() < 0.05
     assert change.min() >= 2.9, "never less than two samples of one population differ by: 1 + r"
@@ -62,7 +62,7 @@ def test_what_the_shares_moved_by_is_found_and_grows_with_the_time_between():
         far = [moved(of, k / 20, 1) for k in range(7)]
         now = answers(rows(far[0], 20_000, rng), rng)
         before = [(k, answers(rows(far[k], 20_000, rng), rng)) for k in range(1, 7)]
-        found.append([c.squared for c in changes(now, before)])
+        found.append([c.squared for c in drifts(now, before)])
     told = np.mean(found, axis=0)
     assert (np.diff(told) > 0).all()
     last = [np.square(20_000 * (far[6][c] - of[c])).sum() for c in SIZES]
@@ -73,15 +73,15 @@ def test_numbers_of_rows_alone_are_no_change():
     of = shares(0)
     rng = np.random.default_rng(3)
     now = answers(rows(of, 30_000, rng), rng)
-    (same,) = changes(now, [(1, answers(rows(of, 3_000, rng), rng))])
+    (same,) = drifts(now, [(1, answers(rows(of, 3_000, rng), rng))])
     assert same.ratio == pytest.approx(10, rel=0.1)
     assert same.squared < 5 * (1 + same.ratio) * 30_000
 
 
 def test_nothing_earlier_and_no_column_in_common_are_no_change():
     now = answers({"a": np.array([5, 7])}, np.random.default_rng(0))
-    assert changes(now, []) == ()
-    (other,) = changes(now, [(1, answers({"b": np.array([12, 12])}, np.random.default_rng(0)))])
+    assert drifts(now, []) == ()
+    (other,) = drifts(now, [(1, answers({"b": np.array([12, 12])}, np.random.default_rng(0)))])
     assert other.squared == pytest.approx((1 + other.ratio) * sum(now[1].values), rel=5)
 
 
@@ -92,8 +92,8 @@ def test_answers_about_the_same_rows_agree_and_about_others_do_not(noise):
         rng = np.random.default_rng(seed)
         counts = rows(of, 20_000, rng)
         first, again = (answers(counts, rng, noise) for _ in range(2))
-        same.append(apart(first, again))
-        others.append(apart(first, answers(rows(moved(of, 0.05, 1), 20_000, rng), rng, noise)))
+        same.append(discrepancy(first, again))
+        others.append(discrepancy(first, answers(rows(moved(of, 0.05, 1), 20_000, rng), rng, noise)))
     assert max(same) < 6, "never left out by chance"
     assert abs(np.mean(same)) < 0.3
     assert min(others) > 6, "a twentieth of all rows exchanged is seen"

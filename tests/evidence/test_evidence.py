@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.evidence.drift import Change
+from dpsynth.evidence.drift import Drift
 from dpsynth.evidence.evidence import MOST_AFTER, Answered, Evidence, within
 from dpsynth.model import Expansion, LeastSquares, Triangulation, estimate
 from tests.examples import examples
@@ -115,11 +115,11 @@ def test_over_several_periods_noise_averages_out_and_change_does_not():
     """Four answers, each with change of variance 100 a cell: were it noise, 25 would be left of it."""
     table, rng = drawn(1), np.random.default_rng(0)
     told = answered(table, rng, 10.0)
-    change = Change(1.0, 100.0 * 6)
+    change = Drift(1.0, 100.0 * 6)
     (one,) = [m for m in Evidence(DOMAIN, before=((change, told),)).columns if m.clique == ("a",)]
     (four,) = [m for m in Evidence(DOMAIN, before=((change, told),) * 4).columns if m.clique == ("a",)]
     assert one.variance == pytest.approx(200) and four.variance == pytest.approx(125)
-    (fewer,) = [m for m in Evidence(DOMAIN, before=((Change(5.0, 0.0), told),)).columns if m.clique == ("a",)]
+    (fewer,) = [m for m in Evidence(DOMAIN, before=((Drift(5.0, 0.0), told),)).columns if m.clique == ("a",)]
     assert fewer.variance == pytest.approx(2500), "each row then stands for five of now"
     same = [m for m in Evidence(DOMAIN, same=(told,) * 4).columns if m.clique == ("a",)]
     assert len(same) == 4 and {m.variance for m in same} == {100.0}

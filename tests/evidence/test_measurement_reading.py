@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.measurement import ExactTotal, Measurement
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.publish.measurement_file import measurement_table
 
@@ -46,7 +46,7 @@ def test_a_column_measured_alone_over_groups_is_no_answer_over_values(written, m
 
 
 def test_an_exact_number_of_rows_comes_back_exact(written, publication):
-    singles = (Measurement((), np.array(40), "none", 0.0), *publication.singles[1:])
+    singles = (ExactTotal.of(40), *publication.singles[1:])
     of = replace(publication, singles=singles)
     found = read_measurements(written(of) / "measurements.parquet", of.columns)
     assert all_same(found.singles, singles) and found.singles[0].variance == 0

@@ -44,7 +44,8 @@ def copy_into(root: Path) -> None:
 
 def tested(root: Path, tests: Sequence[str]) -> tuple[int, str]:
     """The exit code of pytest in a copy, and what it printed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", "--hypothesis-profile=unshrunk"]
+    command = [sys.executable, "-m", "pytest", *options, *tests]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(root)}
     try:
         done = subprocess.run(

@@ -1,7 +1,9 @@
-"""The list of planted faults is up to date: each piece of code that it changes is there, once."""
+"""The list of planted faults is up to date: each piece of code is there, once, and so is each test."""
 
 from __future__ import annotations
 
+import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,27 @@ from tests.faults.faults import FAULTS, Fault
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
+def functions_of(file: str) -> frozenset[str]:
+    """The names of a file's tests."""
+    whole = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    functions = (node.name for node in whole.body if isinstance(node, ast.FunctionDef))
+    return frozenset(name for name in functions if name.startswith("test_"))
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_can_be_planted(fault: Fault) -> None:
     assert (ROOT / fault.file).read_text(encoding="utf-8").count(fault.old) == 1
     assert fault.new != fault.old
-    assert fault.tests and all((ROOT / test.split("::")[0]).is_file() for test in fault.tests)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_the_tests_of_a_fault_are_there(fault: Fault) -> None:
+    assert fault.tests
+    for test in fault.tests:
+        file, _, function = test.partition("::")
+        assert functions_of(file)
+        assert not function or function.partition("[")[0] in functions_of(file)
 
 
 def test_names_are_unique() -> None:

@@ -81,7 +81,7 @@ def test_a_message_that_quotes_a_cell_is_caught(tmp_path: Path, monkeypatch: pyt
         del rest
         raise source.SourceError(f"can't read {path.read_bytes()[-60:]!r}")
 
-    monkeypatch.setattr(source, "csv_header", quoting)
+    monkeypatch.setattr(source, "_csv_header", quoting)
     with pytest.raises(AssertionError, match="K4N4RY"):
         attempt("read csv", "truncated", 50, tmp_path)
 

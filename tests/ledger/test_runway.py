@@ -93,7 +93,7 @@ def test_further_parts_cost_nothing_more_as_the_ledger_counts_them(months: Month
     months.parallel = True
     months.release(0, 1)
     road = runway(months.account, months.today)
-    assert road is not None and road.apart
+    assert road is not None and road.disjoint
     used = months.account.share_used
     months.release(2, 3, 4)
     assert months.account.share_used == used
@@ -111,7 +111,7 @@ def test_further_parts_do_not_fit_where_another_release_has_used_up_the_cap(mont
     like = months.account.releases[0]
     account = replace(months.account, releases=(*months.account.releases[1:], like))
     road = runway(account, months.today)
-    assert road is not None and not road.apart
+    assert road is not None and not road.disjoint
     with pytest.raises(BudgetRefused):
         months.reserve(2)
 

@@ -268,7 +268,7 @@ def test_the_expected_error_is_that_of_the_noise_at_the_stated_scale(plan_of):
 
 def test_requested_pairs_are_measured_as_far_as_they_make_no_cycle_and_cost_no_choice(plan_of):
     plan, spec = plan_of(added=STATISTICS)
-    assert wanted_pairs(spec) == (("age", "sex"), ("income", "member")) == plan.wanted
+    assert wanted_pairs(compiled(spec)) == (("age", "sex"), ("income", "member")) == plan.wanted
     chosen = next(s for s in plan.steps if s.step == "structure")
     assert chosen.questions == 1
     assert plan.to_json()["wanted_pairs"] == [["age", "sex"], ["income", "member"]]

@@ -72,7 +72,7 @@ def _unguarded() -> Iterator[None]:
         return action(lambda done, total: None)
 
     fails = _failing("fit_model", lambda *_: _raise(ValueError(CANARIES["person id"])))
-    with mock.patch(PIPELINE + "guarded", as_it_is), fails():
+    with mock.patch("dpsynth.lifecycle.steps.guarded", as_it_is), fails():
         yield
 
 

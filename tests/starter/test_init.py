@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsynth import cli
 from dpsynth.assess import profiling as guessing
+from dpsynth.cli import app
 from dpsynth.curator.profiling import FEWEST_ROWS
 from dpsynth.errors import StepFailed
 from dpsynth.starter import FORMATS, Draft, draft_of
@@ -37,7 +37,7 @@ def dpsynth(tmp_path, monkeypatch, capsys):
     def run(*arguments, code=0):
         monkeypatch.setattr(sys, "argv", ["dpsynth", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         done = Done(*capsys.readouterr())
         assert ended.value.code == code, done.stderr
         return done

@@ -1,0 +1,38 @@
+"""What a release leaves in the ledger and in its journal when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from dpsynth.lifecycle.result import Release
+from tests.release import evidence
+from tests.release.place import Place, release
+
+
+def journal(made: Release) -> list[evidence.Record]:
+    return evidence.records(made.folder / "private" / "journal.jsonl")
+
+
+def test_the_closing_row_has_the_figures_of_the_journals_events(place: Place) -> None:
+    """Whichever way the ledger adds up; computed here from the scales alone."""
+    made = release(place)
+    found, protection = journal(made), evidence.Protection()
+    entry = place.ledger.release(made.release_id)
+    assert entry is not None and entry.state == "closed"
+    cost = entry.cost
+
+    def rounded_up(figure: Fraction | None, paid: Callable[[evidence.Record], Fraction]) -> bool:
+        exact = sum(map(paid, evidence.charges(found)), Fraction(0))
+        return figure is not None and 0 < exact <= figure <= exact * (1 + Fraction(1, 10**12))
+
+    assert rounded_up(cost.rho, protection.rho)
+    assert rounded_up(cost.half_mu_squared, protection.half_mu_squared)
+    assert (float(cost.epsilon), cost.amount.delta) == (made.guarantee.epsilon, Fraction("1e-6"))
+    assert list(entry.events) == [charge["event"] for charge in evidence.charges(found)]
+
+
+def test_each_release_has_a_secret_bounding_key_of_its_own(place: Place) -> None:
+    """Or one who knows an earlier key could choose rows so that they are those that enter."""
+    keys = {bytes.fromhex(str(journal(release(place))[0]["key"])) for _ in range(2)}
+    assert len(keys) == 2 and {len(key) for key in keys} == {32}
