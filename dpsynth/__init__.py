@@ -27,10 +27,10 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
     Args:
         path: a YAML file.
-        source: path of a table to use in place of the config's own.
+        source: path of a table that replaces the config's.
 
     Raises:
-        ConfigError: it can't be read, or a key or value isn't allowed.
+        ConfigError: the file can't be read, or a key or value isn't allowed.
     """
     from dpsynth.config import load as read
 
@@ -48,12 +48,12 @@ def release(
     """Run a release: the same steps as ``dpsynth run --plain``, without an orchestrator.
 
     Args:
-        spec: what ``load`` returned.
+        spec: a config from ``load``.
         outputs: folder under which the bundle appears as ``<release>/<release id>``.
         resume: id of an interrupted release to finish.
-        period: which slice of the table, such as "2026-03", where the config has periods. Left out: the
-            last one that has ended.
-        tell: is told in public sentences what was found: a release that goes on, or one shown again.
+        period: the slice of the table, such as "2026-03", if the config has periods. Left out: the last
+            one that has ended.
+        tell: takes public sentences about a release that is resumed or shown again.
 
     Raises:
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command

@@ -1,4 +1,4 @@
-"""Every error a user may meet, each with its exit code.
+"""Errors that users may meet, each with its exit code.
 
 Invariant: a message is made of public facts only (the config, file names, column
 names, budgets). No cell, count or row number of a private table may enter one, so
@@ -26,7 +26,7 @@ class ConfigError(DpsynthError):
 
 
 class BudgetRefused(DpsynthError):
-    """The ledger, or what is left of a release's budget, doesn't allow the spend."""
+    """The ledger, or the rest of a release's budget, doesn't allow the spend."""
 
     exit_code = 3
 
@@ -44,11 +44,11 @@ class Interrupted(DpsynthError):
 
 
 class TakenOver(DpsynthError):
-    """Another copy of the release went on with it, or it was ended; this copy publishes nothing."""
+    """Another copy of the release went on, or the release was ended; this copy publishes nothing."""
 
 
 class ModelTooLarge(DpsynthError):
-    """The model would need more memory than is allowed; none of it was allocated."""
+    """The model would need more memory than is allowed; no memory was allocated."""
 
     exit_code = 2
 
@@ -66,11 +66,11 @@ class StepFailed(DpsynthError):
 
     @classmethod
     def of(cls, step: str, error: BaseException, details: str | None = None) -> StepFailed:
-        """Keep the step's public name and the error's type, never its text.
+        """The error of a step, with the step's public name and the original error's type, never its text.
 
         Args:
             step: name of the step.
-            error: what went wrong.
+            error: the original error.
             details: path of a private file that holds the traceback, if one was written.
         """
         where = "withheld; --debug writes them to a private file" if details is None else f"in {details}"

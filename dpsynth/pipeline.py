@@ -2,17 +2,17 @@
 
     config -> plan -> reservation -> curator(private table, budget, journal)
                                         |  noisy answers only
-    contribution bound and domains, where these are to be found; the plan of what is left
+    contribution bound and domains, if they are to be found; the plan of the remaining steps
                                         |
     one-way marginals -> compressed domain -> structure, marginals     SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
 
-The same sequence runs plainly and as Prefect tasks: ``run`` is handed the function that runs a step.
+The same sequence runs plainly and as Prefect tasks: ``run`` takes the function that runs a step.
 
 Invariant: the table is read after ``dpsynth.lifecycle.release_run`` has reserved the whole budget, and
-nothing of it leaves but the curator's answers. Before, it is only looked at for whether it can be read. And
-a bundle gets its place after the ledger has closed the release, once, with the digest of its answers.
+only the curator's answers leave it. Before, the file is only checked to be readable. A bundle is published
+once, after the ledger has closed the release with the digest of its answers.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def run(
         resume: id of an interrupted release to finish.
         period: label of the slice of the table to release, if the config has periods; left out: the
             last one that has ended.
-        tell: is told in public sentences what was found: a release that goes on, or was finished.
-        run_step: how to run a step; plainly, or as a task of an orchestrator.
+        tell: takes public sentences about a release that is resumed or shown again.
+        run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
 
     Raises:

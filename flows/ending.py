@@ -1,4 +1,4 @@
-"""How a release ended, as Prefect shows it: a state in our words, and an event for automations.
+"""The end of a release in Prefect: a state with our message, and an event for automations.
 
 Invariant: both are made of public facts alone: our own message, its exit code, names, and
 numbers that are published.
@@ -22,7 +22,7 @@ _KINDS: Mapping[type[DpsynthError], str] = {BudgetRefused: "refused", Interrupte
 
 
 def completed(dataset: str, name: str, done: Release) -> None:
-    """Say in Prefect what was released; what Prefect can't take is left unsaid."""
+    """Report a release in Prefect; reports that Prefect refuses are dropped."""
     with suppress(DpsynthError):
         guarded("describe the release", lambda _: _describe(name, done))
     _emit(
@@ -43,10 +43,10 @@ def failed(dataset: str | None, name: str, release_id: str | None, error: Except
     """The state of a run that did not release, and the event that goes with it.
 
     Args:
-        dataset: as the ledger names it; None if the config could not be read.
-        name: of the release, or the config's path.
-        release_id: of the release that was begun, if one was.
-        error: one of ours; any other may quote a cell, and only its type is told.
+        dataset: the dataset's name in the ledger; None if the config could not be read.
+        name: the name of the release, or the config's path.
+        release_id: the id of the release, if one was begun.
+        error: the error. An error that isn't ours may quote a cell, so only its type is published.
     """
     if not isinstance(error, DpsynthError):
         error = StepFailed.of("run the flow", error)
@@ -56,8 +56,8 @@ def failed(dataset: str | None, name: str, release_id: str | None, error: Except
         f"dpsynth.config.{name}" if dataset is None else f"dpsynth.dataset.{dataset}",
         {"release": name, "release_id": release_id, "exit_code": error.exit_code, "message": str(error)},
     )
-    # Whoever called the flow in this process gets the error itself. Prefect is handed it in memory, and
-    # stores none of it: a failure that is raised would be pickled to disk.
+    # The caller of the flow in this process gets the error itself. Prefect gets it in memory only: an
+    # error that is raised would be pickled to disk.
     return Failed(name=kind.capitalize(), message=f"{error} (Exit code {error.exit_code}.)", data=error)
 
 

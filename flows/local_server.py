@@ -2,8 +2,8 @@
 
 Prefect's schedules need one: the temporary server that a single flow starts has no scheduler.
 
-Invariant: it listens on this machine only, wants a password, writes files that only their owner
-can read, sends nothing elsewhere, and ends when the process that started it ends, however that does.
+Invariant: the server listens on this machine only, requires a password, writes files that only their
+owner can read, sends nothing elsewhere, and ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from dpsynth.errors import DpsynthError
 HOST = "127.0.0.1"
 _START = 120.0
 _END = 20.0
-"""Seconds that it may take to start, on a slow machine for the first time, and to end."""
+"""Seconds that the server may take to start (for the first time on a slow machine), and to end."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where a server is, and who may use it.
+    """A running server: its address and its password.
 
     Attributes:
-        page: address of its pages.
+        page: the address of its pages.
         sign_in: name and password, with a colon between.
-        made_up: whether they were made up for this server.
+        made_up: True if name and password were made up for this server.
     """
 
     page: str
@@ -50,7 +50,7 @@ def running(port: int) -> Iterator[Server]:
     """Run a server; its database is Prefect's usual one, in PREFECT_HOME.
 
     Args:
-        port: where it listens.
+        port: the port on which it listens.
 
     Raises:
         DpsynthError: the port is taken, or the server does not start.
@@ -64,12 +64,12 @@ def running(port: int) -> Iterator[Server]:
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_UI_API_URL": f"{page}/api",
-        # Pages of other sites, open in the same browser, may not ask it anything.
+        # Pages of other sites, open in the same browser, may not send requests to it.
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": page,
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
-    # A session of its own: it must outlast a Ctrl-C, to hear how the runs under way ended.
+    # A session of its own: the server must outlast a Ctrl-C, to record the ends of current runs.
     process = subprocess.Popen(
         [sys.executable, "-m", "flows.local_server", str(port)],
         env={**os.environ, **settings},
@@ -116,12 +116,12 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], page: str) -> None:
 
 
 def main() -> None:
-    """Be the server, until the standard input ends: that is when its other end has gone."""
+    """Run the server until its standard input ends, which means that the starting process has ended."""
     import uvicorn
     from prefect.server.api.server import create_app
 
     class Deaf(uvicorn.Server):
-        """It outlasts a signal that a whole service or terminal gets, to hear how runs under way end."""
+        """A server that outlasts signals to a whole terminal, to record the ends of current runs."""
 
         def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
             return nullcontext()
@@ -129,7 +129,7 @@ def main() -> None:
     os.umask(0o077)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    # Prefect's log says what is amiss; of each request there is no need to hear.
+    # Prefect's log reports errors; single requests need no log.
     config = uvicorn.Config(
         create_app(final=True), HOST, int(sys.argv[1]), log_level="error", timeout_graceful_shutdown=5
     )

@@ -1,8 +1,8 @@
-"""The release as a Prefect flow: one task a step of ``dpsynth.pipeline``.
+"""The release as a Prefect flow: one task for each step of ``dpsynth.pipeline``.
 
-Invariant: Prefect sees paths, ids and step names. What a step takes and returns stays in
-this process, in closures; no result is persisted or cached, nothing is retried, and only
-public messages leave a step, for Prefect keeps the text of every exception.
+Invariant: Prefect sees paths, ids and step names. Arguments and results of a step stay in this
+process, in closures. No result is persisted or cached, and no step is retried. Only public messages
+leave a step, as Prefect stores the text of every exception.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from flows.ending import completed, failed
 T = TypeVar("T")
 
 _LONGEST_WAIT = 60.0
-"""Seconds by which the clock of Prefect's server may be ahead of this machine's."""
+"""Largest lead of the clock of Prefect's server over this machine's, in seconds."""
 
 _heard: ContextVar[Callable[[str], None] | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
 def telling(heard: Callable[[str], None]) -> Iterator[None]:
-    """Have public notes of a release told to a caller in this process too, not to Prefect's log alone."""
+    """Send public notes of a release to a caller in this process, in addition to Prefect's log."""
     token = _heard.set(heard)
     try:
         yield
@@ -66,7 +66,7 @@ def as_task(name: str, action: Callable[[], T]) -> T:
         try:
             outcome.append(action())
         except DpsynthError as error:
-            # Raised in here, it would be pickled to disk and logged with a traceback.
+            # An error raised here would be pickled to disk and logged with a traceback.
             refusals.append(error)
             return Failed(message=str(error))
         return None
@@ -75,7 +75,7 @@ def as_task(name: str, action: Callable[[], T]) -> T:
     if refusals:
         raise refusals[0]
     if not outcome:
-        state.result()  # raises what went wrong
+        state.result()  # raises the error of the step
     return outcome[0]
 
 
@@ -94,7 +94,7 @@ def release(
 
     Args:
         config: path of the YAML file.
-        source: path of the table, in place of the config's.
+        source: path of a table that replaces the config's.
         out: folder for bundles.
         resume: id of an interrupted release.
         period: label of the slice to release, where the config has periods.
@@ -120,10 +120,10 @@ def release(
 
 
 def too_early(scheduled: datetime, now: datetime) -> float:
-    """Seconds to wait for a run's time, which this machine's clock may not have reached.
+    """Seconds until a run's scheduled time by this machine's clock; 0 if it has passed.
 
-    Prefect starts a run up to half a second early, and by its server's clock. What is released is
-    decided by the clock here: just before the first of a month, that would be the wrong month.
+    Prefect starts a run up to half a second early, and by its server's clock. The occasion follows from the
+    clock here: just before the first of a month, it would be the wrong month.
 
     Raises:
         DpsynthError: the clocks differ by more than is waited for.

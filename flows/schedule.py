@@ -1,7 +1,7 @@
 """Schedules: one process in which releases run at the times of their configs, through Prefect.
 
-Invariant: a tick is no more than a reason to look. What is released is decided by the clock when a
-run begins and is released once, so runs that are late, doubled or made up for spend nothing more.
+Invariant: a tick only starts a run. The occasion follows from the clock at the start of the run and is
+released once, so runs that are late, doubled or repeated spend nothing more.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Served:
     """A config with a schedule.
 
     Attributes:
-        config: its file, from the root.
-        spec: what it says.
-        schedule: when to release.
+        config: the absolute path of its file.
+        spec: the checked config.
+        schedule: its schedule.
     """
 
     config: Path
@@ -68,7 +68,7 @@ def serve_all(configs: Sequence[Path], outputs: Path, say: Say) -> None:
     Args:
         configs: files, each with a key ``schedule``.
         outputs: folder for bundles.
-        say: is told in public sentences what is served, and what was found.
+        say: takes public sentences about the configs served and the releases found.
 
     Raises:
         ConfigError: a config or its ledger can't be used, or has no schedule.
@@ -102,7 +102,7 @@ def _checked(configs: Sequence[Path]) -> list[Served]:
 
 
 def _take_up(one: Served, outputs: Path, say: Say) -> None:
-    """Finish what was begun, and say how a release stands."""
+    """Finish a release that was begun, and report its state."""
     spec, name, now = one.spec, one.spec.release, datetime.now(UTC)
     for begun in (r for r in _releases(spec) if r.state == "reserved"):
         say(f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished. Finishing it:")
@@ -143,7 +143,7 @@ def _check_usable(address: str) -> None:
         with get_client(sync_client=True) as client:
             client.hello()
     except Exception as error:
-        # Of a failed request Prefect tells much; the first line is what went wrong.
+        # The first line of Prefect's long message names the error.
         why = str(error).split(chr(10), maxsplit=1)[0] or type(error).__name__
         raise DpsynthError(
             f"Prefect's server at {address}, which PREFECT_API_URL names, can't be used: {why}. Start it; or "
@@ -153,10 +153,10 @@ def _check_usable(address: str) -> None:
 
 
 def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
-    """Put runs that a server which was killed has left open back in the list of those that are due.
+    """Make runs due again that a killed server has left open.
 
-    Nobody can be running them: the server's port was free. Left open, one would hold its deployment's
-    only place, and all that are to come would be cancelled.
+    No process can be running them, as the server's port was free. An open run would block its deployment's
+    only slot, and all later runs would be cancelled.
     """
     open_ones = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
     with get_client(sync_client=True) as client:
@@ -171,15 +171,15 @@ def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
 
 
 def _finish(one: Served, release_id: str, outputs: Path) -> None:
-    """Resume a release in a process of its own, before others may start; how it ends is said there."""
+    """Resume a release in a process of its own, before other runs may start; that process reports the end."""
     command = [sys.executable, "-m", "dpsynth", "run", str(one.config), "--resume", release_id]
     settings = get_current_settings().to_environment_variables(exclude_unset=True)
     subprocess.run([*command, "--out", str(outputs)], env={**os.environ, **settings}, check=False)
 
 
 async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
-    """Run what falls due until a signal, which interrupts what is under way."""
-    # Not paused at the end: what falls due until the next start then stands in the list, and is made up for.
+    """Run all due runs until a signal, which interrupts the current ones."""
+    # Not paused at the end: runs that fall due until the next start stay listed, and are made up for.
     runner = Runner(pause_on_shutdown=False)
     for deployment in deployments:
         await runner.aadd_deployment(deployment)
@@ -187,7 +187,7 @@ async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
     while not runner.started and not serving.done():
         await asyncio.sleep(0.05)
     stopping: set[asyncio.Task[None]] = set()
-    # In place of Prefect's own handlers, which kill what is under way before it can say how it ended.
+    # These replace Prefect's handlers, which kill current runs before they can report their ends.
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(
             number, lambda: stopping.add(asyncio.create_task(runner.astop())) if not stopping else None
@@ -196,7 +196,7 @@ async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
 
 
 def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
-    """One run at a time: what falls due during a run is cancelled, for the run under way stands for it."""
+    """A deployment with one run at a time: a run that falls due during another is cancelled."""
     spec = one.spec
     made = release.to_deployment(
         spec.release,
@@ -209,6 +209,6 @@ def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
     assert isinstance(made, RunnerDeployment)
-    # Said outright, or a work pool that an earlier "prefect deploy" of this name had would keep the runs.
+    # Set explicitly; otherwise the work pool of an earlier "prefect deploy" of this name would get the runs.
     made.work_pool_name = made.work_queue_name = None
     return made

@@ -1,1 +1,1 @@
-"""A look at the private table for its owner's own eyes; nothing of it is released."""
+"""Profiling of the private table for its owner; nothing of it is released."""

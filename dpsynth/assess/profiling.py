@@ -1,9 +1,9 @@
-"""The owner's look at the table before there is a configuration: ``dpsynth init --look``.
+"""Profiling of the private table before there is a configuration: ``dpsynth init --look``.
 
-The only look outside of a release. It costs no budget because nothing of it is released: what it
-finds goes into the owner's starter file, marked, and a configuration with such marks is refused.
+This is the only reading of the table outside a release. It costs no budget because nothing of it is
+released: guesses go into the owner's starter file with marks, and a configuration with marks is refused.
 
-Invariant: no error says more about the table than its file's name and the names of its columns.
+Invariant: an error names the table's file and columns, and nothing else of the table.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 
 
 def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
-    """Guesses of what some columns of a private table are.
+    """Guesses of the declarations of some columns of a private table.
 
     Args:
         table: the table's path.
         kind: its format, csv or parquet.
-        columns: the columns to look at, and no others.
-        separator: what stands between the cells of a CSV file.
+        columns: the only columns to profile.
+        separator: the sign between the cells of a CSV file.
 
     Returns:
         Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.

@@ -112,7 +112,7 @@ def _run_flow(
 
 
 def _announce(bundle: Path) -> None:
-    """Say what was released, from its manifest; the bundle's folder on the last line."""
+    """Print a summary of the release from its manifest, with the bundle's folder on the last line."""
     manifest = json.loads((bundle / "public" / "manifest.json").read_text(encoding="utf-8"))
     promise = manifest["guarantee"]
     rows, columns = manifest["synthetic_rows"], len(manifest["columns"])
@@ -184,7 +184,7 @@ def init(
         from dpsynth.assess.profiling import look_at
 
         draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at, draft.separator))
-    print(" ".join(draft.told()), file=sys.stderr)
+    print(" ".join(draft.summary()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:
         print(starter_text(draft, name, "schemas", command), end="")
@@ -209,18 +209,18 @@ def example(
 
 
 class _NoPandas:
-    """An import finder that says there is no pandas."""
+    """An import finder that hides pandas."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas, leave the rest to other finders."""
+        """Refuse pandas and leave all other modules to the next finders."""
         del path, target
         if name == "pandas":
             raise ModuleNotFoundError(name)
 
 
 def _let_arrow_start_without_pandas() -> None:
-    """Make the first Arrow array without pandas.
+    """Make the first Arrow array while pandas is hidden.
 
     Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
     it looks once, and pandas works as ever afterwards (apache/arrow issue 34994).
@@ -238,7 +238,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 _TYPERS_INTERRUPT = 130
-"""What typer returns in place of a KeyboardInterrupt."""
+"""Exit code that typer returns for a KeyboardInterrupt."""
 
 
 def main() -> None:

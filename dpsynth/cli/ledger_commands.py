@@ -1,6 +1,6 @@
 """The ledger on the command line.
 
-Invariant: these commands never open a private table. What they change (a cap, the end of a release)
+Invariant: these commands never open a private table. Each change (of a cap, or the end of a release)
 goes into the ledger's chain with its reason.
 """
 
@@ -62,11 +62,11 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
         from dpsynth.config import load
 
         spec = load(config)
-    told = None if spec is None else spec.ledger
+    section = None if spec is None else spec.ledger
     return _Place(
-        url=ledger or (told.url if told else "sqlite:///ledger.db"),
-        head=head or (told.head if told else None),
-        dataset=dataset or (told.dataset if told else None),
+        url=ledger or (section.url if section else "sqlite:///ledger.db"),
+        head=head or (section.head if section else None),
+        dataset=dataset or (section.dataset if section else None),
         spec=spec,
     )
 
@@ -137,7 +137,7 @@ def export(
 
 
 @app.command()
-def cap(
+def cap(  # noqa: PLR0913 (one parameter for each option of the command)
     dataset: One,
     reason: Reason,
     epsilon: Annotated[str | None, typer.Option(help="The new cap; left out: as it is.")] = None,
@@ -168,7 +168,7 @@ def cap(
     after = book.change_cap(dataset, wanted, _said(reason), share)
     old, new = (account.caps[-1].shown() for account in (before, after))
     print(f"The cap of dataset '{dataset}' was {old} and is {new}.")
-    print(f"{_room(after)}, and {_fits(before):,} before.")
+    print(f"{_releases_left(after)}, and {_fits(before):,} before.")
     if after.share_used > 1:
         print("It is below what is counted already: every further release is refused.")
     elif not wanted.within(before.cap):
@@ -176,7 +176,7 @@ def cap(
 
 
 @app.command()
-def abandon(
+def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     release_id: Annotated[str, typer.Argument(help="The release to give up.")],
     reason: Reason,
     journal: Annotated[Path | None, typer.Option(help="Its journal.jsonl, if it was moved.")] = None,
@@ -215,12 +215,12 @@ def abandon(
         print("Nothing was changed.")
         raise typer.Exit(1)
     book.abandon(release_id, cost, events, why, None if cost is None else entry.holder)
-    print(f"Release {release_id} is abandoned. {_room(_balance(book, entry.dataset))}.")
+    print(f"Release {release_id} is abandoned. {_releases_left(_balance(book, entry.dataset))}.")
 
 
 @app.command(name="head")
 def begin_head(ledger: Url = None, head: Head = None, config: Config = None) -> None:
-    """Start a head file: what it says of the ledger's last row shows an older copy put back in its place."""
+    """Start a head file, which names the ledger's last row and so reveals a restored older copy."""
     place = _place(ledger, head, config)
     if place.head is None:
         raise ConfigError(
@@ -267,24 +267,24 @@ def _views(place: _Place) -> list[AccountView]:
 
 
 def _ticks(spec: Spec | None, account: Balance) -> Ticks | None:
-    """When a config's releases come next, if it is of the dataset and says when."""
+    """Dates of a config's next releases; None for another dataset, or without schedule and period."""
     if spec is None or spec.ledger.dataset != account.dataset:
         return None
     from dpsynth.plan.occasion import next_releases
 
     now = datetime.now(UTC)
     released = {r.occasion for r in account.releases if r.release == spec.release and r.state != "abandoned"}
-    known = [occasion for occasion in released if occasion is not None]
-    if not next_releases(spec, now, 1, known):
+    labels = [occasion for occasion in released if occasion is not None]
+    if not next_releases(spec, now, 1, labels):
         return None
-    return lambda count: [moment.date() for moment in next_releases(spec, now, count, known)]
+    return lambda count: [moment.date() for moment in next_releases(spec, now, count, labels)]
 
 
 def _balance(book: Ledger, dataset: str) -> Balance:
     account = book.balance(dataset)
     if account is None:
-        known = ", ".join(f"'{a.dataset}'" for a in book.balances()) or "none"
-        raise ConfigError(f"The ledger has no dataset '{dataset}'; it has {known}.")
+        datasets = ", ".join(f"'{a.dataset}'" for a in book.balances()) or "none"
+        raise ConfigError(f"The ledger has no dataset '{dataset}'; it has {datasets}.")
     return account
 
 
@@ -296,8 +296,8 @@ def _nothing(book: Ledger) -> ConfigError:
     )
 
 
-def _room(account: Balance) -> str:
-    """How many more releases fit, as the beginning of a sentence."""
+def _releases_left(account: Balance) -> str:
+    """Number of releases that still fit, as the beginning of a sentence."""
     from dpsynth.ledger.runway import runway
 
     road = runway(account, datetime.now(UTC).date())
@@ -360,7 +360,7 @@ def _agreed() -> bool:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file that is there whole, or as it was before."""
+    """Write a file whole, or leave it as it was."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8")

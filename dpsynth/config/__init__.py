@@ -1,6 +1,6 @@
-"""What the user asks for: YAML to a checked, typed and public Spec.
+"""Configuration: YAML read into a checked, typed and public Spec.
 
-Reads the configuration and nothing else; no private data can reach this room.
+The configuration is the only input; no private data can reach this room.
 """
 
 from dpsynth.config.compiled import CompiledSpec, compiled

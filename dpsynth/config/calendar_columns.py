@@ -1,6 +1,6 @@
 """Columns of dates, datetimes and times of day, in units of the calendar or the clock.
 
-Invariant: the units follow from the declaration alone, and the format can tell them apart.
+Invariant: the units follow from the declaration alone, and the format distinguishes them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _grains(form: MomentFormat, moment: np.datetime64) -> int:
 
 
 def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.datetime64) -> None:
-    """Refuse two digits for years that they can't say."""
+    """Refuse a format with two digits for years that need four."""
     if "%y" in form.pattern:
         for key, end in (("min", first), ("max", last)):
             if not 1969 <= end.astype("M8[Y]").astype(int) + 1970 <= 2068:
@@ -90,7 +90,7 @@ def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.date
 
 
 def _unit(form: MomentFormat, unit: str | None, first: int, last: int, choices: tuple[str, ...]) -> str:
-    """The declared unit; or the finest of at most so many cells, otherwise the coarsest."""
+    """The declared unit; otherwise the finest with few enough cells, or the coarsest."""
     ends: Moments = np.array([first, last]).astype(f"M8[{form.grain}]")
 
     def cells(of: str) -> int:
@@ -216,7 +216,7 @@ class TimeColumn(Section):
     STAND_INS: ClassVar[Declared] = {}
 
     type: Literal["time"] = Field(description="Kind of column.")
-    unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="What counts as one value.")
+    unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="Length of one value.")
     format: Annotated[str, Text("a format such as %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="HH:MM:SS")
     )
@@ -264,7 +264,7 @@ def _check_ends(kind: MomentKind, low: str | None, high: str | None, default: st
 
 
 def _last(kind: MomentKind, text: str) -> np.datetime64:
-    """The last moment that a text for max means: of a day alone, its last."""
+    """The last moment that a text for max means; for a day alone, the end of that day."""
     moment = _read(kind, text)
     if kind == "datetime" and len(text) == len("2020-01-31"):
         return moment + np.timedelta64(86_400_000_000 - 1, "us")

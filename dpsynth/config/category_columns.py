@@ -35,7 +35,7 @@ from dpsynth.domain.search import ValueSearch
 _LARGEST_INTEGER = 10**15
 DEFAULT_MOST = 100
 OTHER = "other"
-"""Label of all values that were not found, where the config gives none."""
+"""Default label of all values that were not found."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class CategoryColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """The labels, and that of all other values."""
+        """The labels of the values, and the label of all other values."""
         return named_values(described, "category")
 
     def part(self, name: str) -> Column:
@@ -171,7 +171,7 @@ class CategoryColumn(Section):
         return column_of(name, self, search=self.search())
 
     def codec(self) -> CategoryCodec:
-        """The categories in the order of the list; those to be found come after them."""
+        """The categories in the order of the list, then stand-ins for values to be found."""
         search = self.search()
         if search is None:
             assert self.values is not None
@@ -181,7 +181,7 @@ class CategoryColumn(Section):
         return CategoryCodec((*search.known, *islice(names, search.most - len(search.known))), search.other)
 
     def search(self) -> ValueSearch | None:
-        """What is to be found, if anything is."""
+        """The search for values, if the list is open."""
         if not self.open:
             return None
         return ValueSearch(tuple(map(str, self.values or ())), self._most, self.other or OTHER)
@@ -238,7 +238,7 @@ def _missing_labels(rule: Rule) -> tuple[str, ...]:
 
 
 def _check_values(rule: Rule, values: tuple[str | int, ...]) -> None:
-    """Refuse a value that means missing, or is called like it."""
+    """Refuse a value that means missing, or has the label of missing cells."""
     texts = tuple(map(str, values))
     check_texts(rule, texts, "values")
     for i, text in enumerate(texts):
@@ -290,7 +290,7 @@ class BooleanColumn(Section):
 
     type: Literal["boolean"] = Field(description="Kind of column.")
     values: Annotated[tuple[str, str], TwoTexts()] = Field(
-        default=("false", "true"), description="How the table spells false and true, in this order."
+        default=("false", "true"), description="Spellings of false and true in the table, in this order."
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
     default: Annotated[bool | str, Truth()] | None = Field(

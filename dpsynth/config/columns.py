@@ -2,7 +2,7 @@
 
 From ``KINDS`` follow the grammar of a column, its JSON Schema, its errors, and what ``dpsynth init`` reads
 back and fills in. A new kind is a declaration in a file beside this one, a codec in ``domain`` and one line
-here; ``test_registry_of_kinds.py`` says what of it is missing.
+here; ``test_registry_of_kinds.py`` names each part that is missing.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ KINDS: Mapping[str, type[Declaration]] = {
     "identifier": IdentifierColumn,
     "derived": DerivedColumn,
 }
-"""Declarations by the word that stands as ``type``."""
+"""Declarations by the value of the key ``type``."""
 
 
-def _kind_stated(value: object) -> object:
+def _with_kind(value: object) -> object:
     if isinstance(value, Section):
         return value
     if not isinstance(value, dict):
@@ -60,19 +60,19 @@ def _kind(value: object) -> str:
 
 
 class _OfItsKind:
-    """A mapping, read as the declaration of the kind that it states.
+    """A mapping, read as the declaration of the kind that its key ``type`` names.
 
     The tags of the union start with @ so that messages can leave them out.
     """
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A union of all kinds, told apart by ``type``."""
+        """A union of all kinds, with ``type`` as its tag."""
         del source
         choices = {f"@{kind}": handler.generate_schema(declared) for kind, declared in KINDS.items()}
         return core_schema.tagged_union_schema(choices, _kind)
 
 
-ColumnSpec = Annotated[Declaration, _OfItsKind(), BeforeValidator(_kind_stated)]
+ColumnSpec = Annotated[Declaration, _OfItsKind(), BeforeValidator(_with_kind)]
 """One column's declaration."""
 
 

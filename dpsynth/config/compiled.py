@@ -1,6 +1,6 @@
-"""A configuration worked out once: all that its steps go by, in one value.
+"""The compiled configuration: all that the steps of a release derive from it, in one value.
 
-Invariant: public, and made of the configuration alone. No step works any of it out again.
+Invariant: public, and made of the configuration alone. No step derives any of it again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dpsynth.rules import Rules, rules_of
 
 @dataclass(frozen=True, eq=False)
 class CompiledSpec:
-    """A spec, and what follows from it.
+    """A spec and the public values that follow from it.
 
     Attributes:
         spec: the checked configuration.
-        layout: of the synthetic table, its columns in the configuration's order. A column whose domain is to
-            be found stands there with as many cells as it may come to.
-        rules: that every synthetic row obeys.
-        public_marginals: stated counts or shares of some columns together.
-        workload: which marginals matter, and how much; all of three columns if nothing is said.
+        layout: the columns of the synthetic table, in the configuration's order. A column whose domain is to
+            be found privately has the most cells that the search may give it.
+        rules: the constraints that every synthetic row obeys.
+        public_marginals: public counts or shares of some columns together.
+        workload: the marginals that matter, with weights; by default all marginals of three columns.
     """
 
     spec: Spec
@@ -43,7 +43,7 @@ class CompiledSpec:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that are read and modelled."""
+        """Columns that are read from the table and modelled."""
         return self.layout.columns
 
     @cached_property
@@ -55,12 +55,12 @@ class CompiledSpec:
     def fingerprint(self) -> str:
         """SHA-256 in hex of all that decides which questions a release asks of the private table.
 
-        That is: the dataset's name, the privacy section, the columns as they were worked out, the
-        structure section, the pairs of columns of requested statistics, which are measured first, how
-        the table is cut into slices, which earlier answers serve as evidence, and the constraints, whose ties
-        are measured first too. Where the table lies, how much may be spent on it in all, when, and whatever
-        else is published from the answers don't count, so these may change when a release is resumed. Which
-        slice a release is about is not in the configuration; its journal says.
+        It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
+        the pairs of columns of requested statistics, the slices of the table, the earlier answers that serve
+        as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) It
+        doesn't cover the table's path, the cap, the schedule, or anything else that is published from the
+        answers: these may change when a release is resumed. The slice of a release is in its journal, not in
+        the configuration.
         """
         return _digest(self._questions)
 
@@ -68,8 +68,8 @@ class CompiledSpec:
     def whole_fingerprint(self) -> str:
         """SHA-256 in hex of all that decides the bundle.
 
-        All but where the table and the ledger lie, how much may be spent in all and how that is added
-        up, and when: a release of the same occasion with the same digest is the same release.
+        It leaves out the paths of table and ledger, the cap, the ledger's filter and the schedule. A release
+        of the same occasion with the same digest is the same release.
         """
         published = {key: getattr(self.spec, key).model_dump() for key in ("sample", "publish")}
         return _digest({**self._questions, "release": self.spec.release, **published})
@@ -100,7 +100,7 @@ class CompiledSpec:
 
 
 def compiled(spec: Spec) -> CompiledSpec:
-    """A spec worked out; done once a release."""
+    """The compiled spec; made once a release."""
     layout = layout_of(spec.columns)
     columns = {column.name: column for column in layout.columns}
     return CompiledSpec(

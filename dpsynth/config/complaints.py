@@ -1,7 +1,7 @@
-"""What is wrong with a configuration, in one plain paragraph.
+"""Messages about a configuration that was refused: one plain paragraph each.
 
-Invariant: a message holds the file's name, lines, keys and short values that a rule chose to
-quote; nothing of pydantic's own, and never the value of a key that may hold a password.
+Invariant: a message holds the file's name, lines, keys, and short values that a rule chose to
+quote. It holds no text of pydantic's, and never the value of a key that may hold a password.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def paragraph(error: ValidationError, document: Document) -> str:
     if len(problems) == 1:
         line, sentence = problems[0]
         return f"{document.name}{f', line {line}' if line else ''}: {sentence}"
-    told = [f"line {line}: {text}" if line else text for line, text in problems[:SHOWN]]
-    left = len(problems) - len(told)
+    listed = [f"line {line}: {text}" if line else text for line, text in problems[:SHOWN]]
+    left = len(problems) - len(listed)
     more = f" And {left} more." if left else ""
-    sentences = " ".join(text[0].upper() + text[1:] for text in told)
+    sentences = " ".join(text[0].upper() + text[1:] for text in listed)
     return f"{document.name} has {len(problems)} problems. {sentences}{more}"
 
 

@@ -1,7 +1,7 @@
-"""Declarations of columns: what every kind of them brings, and the column that comes of one.
+"""Declarations of columns: the members that every kind has, and the column made from one.
 
-Invariant: a kind of column says all that the grammar, its JSON Schema and ``dpsynth init`` need to know of
-it by the members of ``Declaration``; no other file asks which kind it is.
+Invariant: the members of ``Declaration`` hold all that the grammar, its JSON Schema and ``dpsynth init``
+need of a kind of column; no other file asks for the kind of a column.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def column_of(
     """The column of the domain that a declaration describes.
 
     Args:
-        name: as in the header of the source.
-        declared: its codec, and its rule for missing cells.
-        search: what is to be found of the codec, if anything is.
-        uniform: whether all values of a bin of numbers are equally likely.
+        name: the name in the header of the source.
+        declared: the declaration, which gives the codec and the rule for missing cells.
+        search: the private search for the codec, if it has one.
+        uniform: True if all values of a bin of numbers are equally likely.
     """
     return Column(
         name,

@@ -1,7 +1,7 @@
 """Columns that are computed from others after rows were drawn.
 
-Invariant: they are never read from the source, which need not have them; a formula is read as one
-of a small grammar, and nothing of it is ever run as a program.
+Invariant: derived columns are never read from the source, which need not have them. A formula is
+parsed by a small grammar, and never run as a program.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class DerivedColumn(Section):
 
     type: Literal["derived"] = Field(description="Kind of column.")
     formula: Annotated[str, Text("a formula such as pay + bonus", longest=1000)] = Field(
-        description="What it is computed from: a column, or a formula such as pay + bonus, "
+        description="Formula of the values: a column, or a formula such as pay + bonus, "
         "first(postcode, 2), year(seen) or if(age < 18, 'child', 'adult').",
     )
     map: Mapping[str, Annotated[str | int, Result()]] | None = Field(
-        default=None, description="What each text that comes of it stands for, such as {Bachelors: 13}."
+        default=None, description="Value for each text that the formula gives, such as {Bachelors: 13}."
     )
     other: Annotated[str | int, Result()] | None = Field(
         default=None, description="With map: what all other texts stand for. Left out: they are missing."
@@ -80,7 +80,7 @@ class DerivedColumn(Section):
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Annotated[str, Marker()] | None = Field(
-        default=None, description="How a missing value is written. Left out: as an empty cell."
+        default=None, description="Text of a missing value. Left out: an empty cell."
     )
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class DerivedColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """None: a schema does not hold decimals and format."""
+        """None, as a published schema lacks decimals and format."""
         del described
         return None
 

@@ -1,6 +1,6 @@
 """Columns of durations, in stretches of equal length.
 
-Invariant: the stretches follow from the declaration alone, and the format can tell them apart.
+Invariant: the stretches follow from the declaration alone, and the format distinguishes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DurationCell(Checked):
 
 
 class DurationColumn(Section):
-    """How long something took. Durations below min or above max count as min or max."""
+    """Lengths of time. Durations below min or above max count as min or max."""
 
     STAND_INS: ClassVar[Declared] = {"min": "PT0S", "max": "PT1S"}
 

@@ -1,7 +1,7 @@
 """The whole configuration: every key that a release may be given.
 
 Invariant: a Spec is a public value. It is made from the configuration alone, before any data
-are touched, and a Spec that exists is one that can be run: what isn't built yet was refused.
+are read. Every Spec can be run: keys for features that don't exist yet are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpsynth.config.review import Unreviewed, refuse_unreviewed
 from dpsynth.config.rule_checks import check_rules
 from dpsynth.config.scalars import EMPTY, Text
 from dpsynth.config.schedule import Schedule
-from dpsynth.config.section import Section, default_unstated, nearest, refused, unrepeated
+from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import Source
 from dpsynth.config.structure import Structure
 from dpsynth.domain.column import Column
@@ -49,7 +49,7 @@ _RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
 
 
 class Spec(Section):
-    """What the user asks for, checked and complete."""
+    """A configuration, checked and complete."""
 
     renamed: ClassVar[Mapping[str, str]] = {"known": "public_marginals", "public": "public_table"}
 
@@ -57,14 +57,14 @@ class Spec(Section):
         str, Text(_RELEASE_WORDS, pattern=r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_-])?", longest=100)
     ] = Field(
         default="release",
-        json_schema_extra=default_unstated,
+        json_schema_extra=without_default,
         description="Name of the release and of its folder. Left out: this file's name.",
     )
-    source: Source = Field(description="Where the private table is.")
+    source: Source = Field(description="The private table.")
     privacy: Privacy = Field(description="The guarantee asked for.")
-    ledger: Ledger = Field(default=Ledger(), description="Where spending is remembered, and its cap.")
+    ledger: Ledger = Field(default=Ledger(), description="Record of spending, and its cap.")
     columns: Mapping[str, ColumnSpec] = Field(
-        description="The columns to use, by name; others are ignored. Domains come from public knowledge."
+        description="The columns to use, by name; all else is ignored. Domains come from public knowledge."
     )
     constraints: tuple[Annotated[str, Text(_RULE_WORDS, longest=1000)], ...] = Field(
         default=(),
@@ -72,19 +72,19 @@ class Spec(Section):
         description="Rules that every synthetic row obeys, from public knowledge: admitted <= discharged, "
         "total == a + b, age < 15 implies married == 'no', education <-> education_num.",
     )
-    structure: Structure = Field(default=Structure(), description="How the marginals to measure are chosen.")
+    structure: Structure = Field(default=Structure(), description="Choice of the marginals to measure.")
     sample: Sample = Field(default=Sample(), description="The synthetic rows.")
-    publish: Publish = Field(default=Publish(), description="What goes into the bundle.")
+    publish: Publish = Field(default=Publish(), description="Contents of the bundle.")
     period: Period | None = Field(
-        default=None, description="Which slice of the table a release is about. Left out: all rows."
+        default=None, description="Slice of the table that a release is about. Left out: all rows."
     )
     schedule: Schedule | None = Field(
         default=None, description="When to release again: what dpsynth serve goes by. Left out: on command."
     )
-    reuse: Reuse = Field(default=Reuse(), description="Which earlier answers of the dataset are used again.")
+    reuse: Reuse = Field(default=Reuse(), description="Reuse of earlier answers of the dataset.")
     public_table: PublicTableSpec | None = Field(
         default=None,
-        description="A public table of the same kind, which tells for nothing what it can. Left out: none.",
+        description="A public table of the same kind, used as evidence at no cost. Left out: none.",
     )
     public_marginals: tuple[PublicMarginalSpec, ...] = Field(
         default=(),
@@ -100,7 +100,7 @@ class Spec(Section):
         refuse_unreviewed(values.get("review", ()))
         for key in ("period", "schedule", "public_table"):
             if key in values and values[key] is None:
-                # Where nothing stands something was meant: not the whole table, not no schedule.
+                # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
         ledger = values.get("ledger", {})
         if isinstance(ledger, dict) and "dataset" not in ledger:
@@ -192,11 +192,11 @@ class Spec(Section):
             )
         if privacy.split is None:
             return
-        sought = privacy.max_rows_private or any(column.search is not None for column in columns.values())
-        if sought != bool(privacy.split.domain):
+        searches = privacy.max_rows_private or any(column.search is not None for column in columns.values())
+        if searches != bool(privacy.split.domain):
             words = (
                 "must be above 0, as something is to be found of a column, or of max_rows"
-                if sought
+                if searches
                 else ("must be 0, as nothing is to be found of any column")
             )
             raise refused(words, "privacy", "split", "domain")
@@ -213,21 +213,21 @@ class Spec(Section):
                 raise refused(words, "privacy", "split", key)
 
     def _searches_checked(self, columns: Mapping[str, Column]) -> None:
-        sought = [column for column in columns.values() if column.search is not None]
-        for column in sought:
+        searched = [column for column in columns.values() if column.search is not None]
+        for column in searched:
             if isinstance(column.search, ValueSearch) and self.privacy.delta is None:
                 raise refused(
                     f"is missing: columns.{column.name}.open: true needs it, such as 1e-9, since no epsilon "
-                    "bounds what naming a value tells that only one unit has. Or list all values",
+                    "bounds the loss of a unit whose value nobody else has. Or list all values",
                     "privacy",
                     "delta",
                 )
         for key in ("same_period", "earlier_periods"):
-            if sought and getattr(self.reuse, key):
+            if searched and getattr(self.reuse, key):
                 raise refused(
-                    f"must be false while something is to be found of a column ({sought[0].name}): releases "
-                    "would not agree on its cells. What an earlier release found is public, and can be "
-                    "declared",
+                    f"must be false while something is to be found of a column ({searched[0].name}): "
+                    "releases would not agree on its cells. What an earlier release found is public, and can "
+                    "be declared",
                     "reuse",
                     key,
                 )
@@ -276,22 +276,22 @@ class Spec(Section):
         for i, marginal in enumerate(self.public_marginals):
             for name in marginal.columns:
                 self._modelled(name, columns, "public_marginals", i, "columns")
-        known = public_marginals_of(self.public_marginals, columns)
-        if known.marginals and self.constraints:
+        public = public_marginals_of(self.public_marginals, columns)
+        if public.marginals and self.constraints:
             raise refused(
                 "must be left out where there are constraints: rows that are drawn again because they "
                 "violate one would not keep the public counts",
                 "public_marginals",
             )
         method = METHODS[self.structure.method]
-        if not method.measures and known.columns == columns.keys():
+        if not method.measures and public.columns == columns.keys():
             raise refused(
-                f"tells of every column, so structure.method {method.name} has nothing to ask",
+                f"covers every column, so structure.method {method.name} has nothing to ask",
                 "public_marginals",
             )
 
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed but deserves a second look; public facts only, one sentence or two each."""
+        """Advice about settings that are allowed but risky: one or two sentences each, public facts only."""
         found = []
         privacy = self.privacy
         if privacy.epsilon > LOUD_EPSILON:

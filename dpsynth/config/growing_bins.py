@@ -1,7 +1,7 @@
-"""Bins each as many times as wide as the one before: of amounts of money, counts, sizes.
+"""Bins whose widths grow by a constant factor, for amounts of money, counts and sizes.
 
-Invariant: the edges follow from the declaration alone. They are numbers of few digits, so that no
-machine's last bit has a part in them.
+Invariant: the edges follow from the declaration alone. They are numbers of few digits, so that they
+don't depend on a machine's rounding.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import ceil, log10
 
 _PART = 1000
-"""The first bin that grows begins at one, or at this part of the largest value if that is less."""
+"""Start of the first growing bin: one unit, or this part of the largest value if that is less."""
 
 
 def growing_edges(low: int, high: int, bins: int, one: int) -> list[int]:
-    """Rising edges, in steps of a column's last decimal; fewer than asked for where there are few steps.
+    """Rising edges, in units of a column's last decimal; fewer than asked for where there are few units.
 
     >>> growing_edges(0, 1000, 8, one=1)
     [0, 1, 3, 7, 19, 52, 140, 370, 1000]
@@ -22,9 +22,9 @@ def growing_edges(low: int, high: int, bins: int, one: int) -> list[int]:
 
     Args:
         low: the least value, at least 0; 0 is a bin of its own.
-        high: the largest, above ``low``.
-        bins: how many, at least 3.
-        one: steps that make one unit.
+        high: the largest value, above ``low``.
+        bins: number of bins, at least 3.
+        one: the value 1 in these units.
     """
     edges = [low]
     if low == 0:
@@ -33,7 +33,7 @@ def growing_edges(low: int, high: int, bins: int, one: int) -> list[int]:
         if first > 1:
             edges.append(first)
     aim, more = float(edges[-1]), bins + 1 - len(edges)
-    # Digits enough to tell a tenth of a bin.
+    # Enough digits to distinguish tenths of a bin.
     digits = max(1, ceil(1 - log10(max((high / aim) ** (1 / max(more, 1)) - 1, 1e-15))))
     for left in range(more, 1, -1):
         aim = max(aim * (high / aim) ** (1 / left), edges[-1] + 1)

@@ -1,6 +1,6 @@
 """Columns that name a person or a thing: left out, or made up.
 
-Invariant: they are never read from the source, which need not have them.
+Invariant: identifiers are never read from the source, which need not have them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class IdentifierColumn(Section):
     surrogates: Annotated[bool | str, First()] = Field(
         default=False,
         description="true: the synthetic rows are numbered from 1. Or the first identifier, such as P00001, "
-        "from which the others are counted up. false: the column is left out.",
+        "from which all later ones are counted up. false: the column is left out.",
     )
 
     @classmethod
@@ -59,7 +59,7 @@ class IdentifierColumn(Section):
         return {"type": "identifier", "surrogates": described["made_up_from"]}
 
     def part(self, name: str) -> Surrogates | None:
-        """The column of the synthetic table, if it is to have one."""
+        """The column of made-up identifiers, if the synthetic table gets one."""
         if self.surrogates is False:
             return None
         return Surrogates(name) if self.surrogates is True else Surrogates(name, self.surrogates)

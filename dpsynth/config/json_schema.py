@@ -1,8 +1,8 @@
 """The JSON Schema of a configuration, for completion and checks in editors.
 
 ``python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json`` writes it. The same
-grammar gives the same bytes. What the schema can't say (that a statistic's columns exist,
-that shares sum to 1) is checked on loading.
+grammar gives the same bytes. Rules beyond a schema (a statistic's columns exist, shares sum
+to 1) are checked on loading.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def json_schema() -> dict[str, Json]:
 
 
 def _tidied(node: Json) -> Json:
-    """Without pydantic's titles, and without defaults that are whole sections."""
+    """The schema without pydantic's titles and without defaults that are whole sections."""
     if isinstance(node, list):
         return [_tidied(item) for item in node]
     if not isinstance(node, dict):

@@ -1,6 +1,6 @@
-"""Whether the columns of the synthetic table fit together: formulas, maps and names.
+"""Checks that the columns of the synthetic table fit together: formulas, maps and names.
 
-Invariant: a layout that passes can be decoded whatever is drawn.
+Invariant: a layout that passes can be decoded for every draw.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dpsynth.domain.layout import FormulaRefused, Layout, companion
 
 
 def check_layout(layout: Layout) -> None:
-    """Refuse formulas that can't be computed, maps with gaps, and a name that is needed twice.
+    """Refuse formulas that can't be computed, maps with gaps, and a name that is used twice.
 
-    The paths of what is refused start at the top of the configuration.
+    Paths in errors start at the top of the configuration.
     """
     parts = {part.name: part for part in layout.parts}
     try:
@@ -25,7 +25,7 @@ def check_layout(layout: Layout) -> None:
         raise refused(f"{error}{guess}", "columns", error.column, "formula") from None
     for column in layout.columns:
         if column.distinct and companion(column.name) in parts:
-            words = f"is the name of what tells the missing cells of '{column.name}' apart; rename it"
+            words = f"is the name of the column for the missing markers of '{column.name}'; rename it"
             raise refused(words, "columns", companion(column.name))
     for part in parts.values():
         if isinstance(part, Derived) and part.map and isinstance(part.formula, Reference):

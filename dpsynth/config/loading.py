@@ -1,4 +1,4 @@
-"""From a file, or from plain values, to a checked Spec."""
+"""Loading: a checked Spec from a file or from plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
     Args:
         path: a YAML file.
-        source: path of a .csv or .parquet file to use in place of the file's own source.
+        source: path of a .csv or .parquet file that replaces the configuration's source.
 
     Raises:
         ConfigError: the file can't be read, a key is unknown, or a value isn't allowed; the
@@ -34,7 +34,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
 
 def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") -> Spec:
-    """Check a configuration given as plain values: what ``load`` does, without a file.
+    """Check a configuration given as plain values, with the rules of ``load``.
 
     Raises:
         ConfigError: a key is unknown, or a value isn't allowed; the message names the key.

@@ -1,7 +1,7 @@
 """Registry of the methods that ``structure.method`` may name, one line each.
 
-The line of a method is what the configuration and a plan must know of it. Its algorithm is in the file of
-the same name in the room ``structure``. The checks on loading, the error messages, the JSON Schema and the
+The line of a method holds the facts that the configuration and a plan need. Its algorithm is in the file
+of the same name in ``dpsynth.structure``. The checks on loading, the error messages, the JSON Schema and the
 registry of strategies are all made from these lines.
 
 Invariant: made of public facts; nothing here depends on a table.
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Method:
-    """A way to decide what is measured, as the configuration knows it.
+    """A structure method: the facts that the configuration and a plan need.
 
     Attributes:
         name: the word in the config, and the name of the file in ``dpsynth.structure``.
         does: the rest of a sentence that begins with the name, such as "measures a tree of pairs".
-        chooses: the structure step has questions: private choices or noisy distances.
-        measures: the marginals step has questions: columns are measured together.
-        noise: the kinds of noise with which it works.
-        lists_cliques: it needs ``structure.cliques``; all other methods refuse that key.
+        chooses: True if the structure step asks questions: private choices or noisy distances.
+        measures: True if the marginals step asks questions: columns are measured together.
+        noise: the kinds of noise that the method supports.
+        lists_cliques: True if the method needs ``structure.cliques``; all other methods refuse that key.
     """
 
     name: str

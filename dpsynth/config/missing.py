@@ -1,6 +1,6 @@
-"""What counts as missing in a column, and where unusable cells go when nothing may be missing.
+"""Rules for missing cells: the texts that mean missing, and the value for unusable cells without a code.
 
-Invariant: whether missing is a cell of a column is declared here, never read off the table.
+Invariant: a code for missing cells is declared here, never inferred from the table.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class DistinctMarkers:
     """Markers of missing cells, some of which have codes of their own.
 
     Attributes:
-        distinct: texts that mean missing in a way of their own, each told apart from the others.
-        markers: texts that mean missing beside the empty one, all alike.
+        distinct: texts that mean missing, each with a code of its own.
+        markers: texts that mean missing and share the code of the empty cell.
     """
 
     distinct: tuple[str, ...]
@@ -34,12 +34,12 @@ class DistinctMarkers:
 
 
 Rule = bool | tuple[str, ...] | DistinctMarkers
-"""True or false: whether missing has a code; or what means missing beside the empty cell."""
+"""The rule for missing cells. True: missing has a code. False: it has none. Texts: markers."""
 
 
 @dataclass(frozen=True)
 class MissingRule(Checked):
-    """True, False, the texts that mean missing besides the empty one as a tuple, or markers told apart."""
+    """True, False, a tuple of texts that mean missing beside the empty one, or distinct markers."""
 
     def check(self, value: object) -> Rule:
         """The rule; a single marker becomes a tuple of one."""
@@ -55,19 +55,19 @@ class MissingRule(Checked):
         """A boolean, a text, a list of texts, or a mapping of two such lists."""
         text = {"type": ["string", "integer"]}
         texts = {"anyOf": [text, {"type": "array", "items": text, "uniqueItems": True}]}
-        told = {
+        mapping = {
             "type": "object",
             "properties": {
-                "distinct": {**texts, "description": "Texts that mean missing, each in a way of its own."},
+                "distinct": {**texts, "description": "Texts that mean missing, each with a code of its own."},
                 "markers": {
                     **texts,
-                    "description": "Texts that mean missing beside the empty one, all alike.",
+                    "description": "Texts that mean missing and share the code of the empty cell.",
                 },
             },
             "required": ["distinct"],
             "additionalProperties": False,
         }
-        return {"anyOf": [{"type": "boolean"}, *texts["anyOf"], told]}
+        return {"anyOf": [{"type": "boolean"}, *texts["anyOf"], mapping]}
 
 
 Missing = Annotated[Rule, MissingRule()]
@@ -98,7 +98,8 @@ def _distinct_markers(value: dict[object, object]) -> DistinctMarkers:
             )
     if not value.get("distinct"):
         raise refused(
-            "is missing; list the texts that are told apart, such as distinct: [refused, unknown]", "distinct"
+            "is missing; list the texts with codes of their own, such as distinct: [refused, unknown]",
+            "distinct",
         )
     distinct, markers = (
         _markers(value["distinct"], "distinct"),
@@ -134,19 +135,19 @@ def cell_text(value: object, what: str, *path: str | int) -> str:
 
 
 def markers_of(rule: Rule) -> tuple[str, ...]:
-    """The texts that mean missing besides the empty one, all alike."""
+    """The texts that mean missing and share the code of the empty cell."""
     if isinstance(rule, DistinctMarkers):
         return rule.markers
     return rule if isinstance(rule, tuple) else ()
 
 
 def distinct_of(rule: Rule) -> tuple[str, ...]:
-    """The texts that mean missing in ways of their own."""
+    """The texts that mean missing, each with a code of its own."""
     return rule.distinct if isinstance(rule, DistinctMarkers) else ()
 
 
 def check_default(rule: Rule, default: object) -> None:
-    """Refuse a default where missing has its own code, which takes unusable cells."""
+    """Refuse a default where missing has a code: unusable cells get that code."""
     if default is not None and rule is not False:
         raise refused(
             "is only allowed with missing: false. Otherwise unusable cells count as missing", "default"

@@ -1,6 +1,6 @@
-"""How the cells of numbers are spelt: leading zeros, separators, signs of currency.
+"""Notation of numbers in cells: leading zeros, separators, signs of currency.
 
-Invariant: what a notation writes, it reads back as the same number.
+Invariant: a number that a notation writes is read back as the same number.
 """
 
 from __future__ import annotations
@@ -35,23 +35,21 @@ class Around(Checked):
 
 
 class NumberNotation(Section):
-    """How numbers are written."""
+    """Notation of numbers."""
 
     width: Annotated[int, Whole(at_least="1", at_most="18")] | None = Field(
         default=None, description="Digits before the decimals, at least; zeros fill up: 00042."
     )
     thousands: Annotated[str, Choice(_THOUSANDS)] | None = Field(
-        default=None, description="What stands between groups of three digits: 1,234."
+        default=None, description="Sign between groups of three digits: 1,234."
     )
     decimal: Annotated[str, Choice((".", ","))] | None = Field(
-        default=None, description="What stands before the decimals. Left out: a full stop."
+        default=None, description="Sign before the decimals. Left out: a full stop."
     )
     prefix: Annotated[str, Around()] | None = Field(
-        default=None, description="What stands in front of the digits: $12."
+        default=None, description="Text in front of the digits: $12."
     )
-    suffix: Annotated[str, Around()] | None = Field(
-        default=None, description="What stands behind the digits: 12 %."
-    )
+    suffix: Annotated[str, Around()] | None = Field(default=None, description="Text behind the digits: 12 %.")
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -66,9 +64,9 @@ class NumberNotation(Section):
         return self
 
     def form(self) -> NumberFormat:
-        """The format that this declares."""
-        stated = {key: value for key, value in self.model_dump().items() if value is not None}
-        return NumberFormat(**stated)
+        """The declared format."""
+        given = {key: value for key, value in self.model_dump().items() if value is not None}
+        return NumberFormat(**given)
 
 
 def form_of(declared: NumberNotation | None) -> NumberFormat:

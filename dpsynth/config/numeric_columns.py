@@ -23,7 +23,7 @@ from dpsynth.config.missing import MISSING_HELP, Missing, Rule, check_default
 from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
 from dpsynth.config.scalars import Choice, Number, Whole
 from dpsynth.config.schema_reading import edges_of, format_of, whole_bins
-from dpsynth.config.section import Section, default_unstated, refused
+from dpsynth.config.section import Section, refused, without_default
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericCodec, default_decimals
@@ -33,7 +33,7 @@ _LARGEST_INTEGER = 10**15
 _LARGEST_STEP = 2**53
 _MAX_DECIMALS = 9
 _SOUGHT_DECIMALS = 2
-"""Decimals of numbers whose ends are to be found, or whose bins grow, where nothing is said."""
+"""Default number of decimals of columns with private bounds or growing bins."""
 _PUBLIC_EDGES = ("equal", "log")
 _FEWEST_GROWING = 3
 
@@ -67,7 +67,7 @@ def _ends(
 
 
 def _with_edges(values: dict[str, object]) -> dict[str, object]:
-    """The keys of a column with what is meant where edges are not stated."""
+    """The keys of a column with the default of ``edges`` filled in."""
     return {"edges": "tree", **values} if values.get("bounds") == "private" else values
 
 
@@ -84,16 +84,18 @@ def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
             raise refused("must be at least 0 with edges: log", "min")
     if column.bounds is None and column.edges in _PUBLIC_EDGES:
         return
-    sought = "bounds: private" if column.bounds is not None else f"edges: {column.edges}"
+    searched = "bounds: private" if column.bounds is not None else f"edges: {column.edges}"
     if isinstance(column.bins, tuple):
-        raise refused(f"must be a number with {sought}: how many there may be at most", "bins")
+        raise refused(f"must be a number with {searched}: how many there may be at most", "bins")
     if isinstance(column.bins, int) and column.bins < 2:
-        raise refused(f"must be at least 2 with {sought}", "bins")
+        raise refused(f"must be at least 2 with {searched}", "bins")
     if column.missing is False:
-        raise refused(f"must not be false with {sought}: unusable cells need a code that is known", "missing")
+        raise refused(
+            f"must not be false with {searched}: unusable cells need a code that is known", "missing"
+        )
     for key in ("min", "max") if column.bounds is not None else ():
         if getattr(column, key) is not None:
-            raise refused(f"has no use with {sought}; leave out one of the two", key)
+            raise refused(f"has no use with {searched}; leave out one of the two", key)
 
 
 def _check_default(
@@ -125,7 +127,7 @@ class IntegerColumn(Section):
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
+    edges: _Edges = Field(default="equal", json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
@@ -180,7 +182,7 @@ class IntegerColumn(Section):
         return NumericCodec((*map(float, starts), last + 0.5), 0, integer=True, form=form_of(self.format))
 
     def search(self) -> NumberSearch | None:
-        """What is to be found, if anything is."""
+        """The private search for ends or edges, if there is one."""
         return _search(self, 0, integer=True)
 
     def fallback(self) -> int:
@@ -211,7 +213,7 @@ class NumberColumn(Section):
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges = Field(default="equal", json_schema_extra=default_unstated, description=EDGES_HELP)
+    edges: _Edges = Field(default="equal", json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
@@ -297,7 +299,7 @@ class NumberColumn(Section):
         return NumericCodec(edges, self._decimals(), integer=False, form=form_of(self.format))
 
     def search(self) -> NumberSearch | None:
-        """What is to be found, if anything is."""
+        """The private search for ends or edges, if there is one."""
         return _search(self, self._decimals(), integer=False)
 
     def fallback(self) -> int:
@@ -314,7 +316,7 @@ def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: boo
 
 
 def _stand_in(search: NumberSearch) -> NumericCodec:
-    """As many bins as there may be, of no meaning."""
+    """A stand-in codec with the most bins that the search may find."""
     *starts, last = map(float, range(search.bins + 1))
     return NumericCodec(
         (*starts, last - 0.5 if search.integer else last), search.decimals, search.integer, search.form

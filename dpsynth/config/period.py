@@ -1,6 +1,6 @@
-"""Periods: which slice of the table a release is about, and how the slices' costs add up.
+"""Periods: the slice of the table that a release is about, and the composition of the slices' costs.
 
-Invariant: which slice that is follows from the config, the clock and the command line alone.
+Invariant: the slice follows from the config, the clock and the command line alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXAMPLES: Mapping[str, str] = {
     "year": "2026",
 }
 LONGEST_LABEL = 200
-"""Most characters of the value that names a slice."""
+"""Longest value that names a slice, in characters."""
 
 
 class Period(Section):
@@ -38,7 +38,7 @@ class Period(Section):
         "numbers. It need not be among columns. A row whose cell is no date is in no slice."
     )
     every: Annotated[Every, Choice(("day", "week", "month", "quarter", "year", "value"))] = Field(
-        description="How long a slice is; a week is Monday to Sunday. value: all rows with one value of the "
+        description="Length of a slice; a week is Monday to Sunday. value: all rows with one value of the "
         "column, which is named with --period. Otherwise a run is about the last slice that has ended, or "
         "about the one that --period names."
     )
@@ -51,7 +51,7 @@ class Period(Section):
 
 
 class Reuse(Section):
-    """Which earlier answers of the dataset serve as evidence. They were paid for, so they are free."""
+    """Earlier answers of the dataset that serve as evidence. They were paid for, so reuse is free."""
 
     same_period: Annotated[bool, Flag()] = Field(
         default=False,
@@ -91,12 +91,12 @@ def slice_named(period: Period, label: str, today: date) -> Slice:
     """The slice that a label names.
 
     Args:
-        period: the config's.
-        label: as given with --period.
-        today: in the time zone of the schedule.
+        period: the period section of the config.
+        label: the value of --period.
+        today: today's date in the time zone of the schedule.
 
     Raises:
-        ConfigError: it names none, or one that has not ended: a later run would see more of its rows.
+        ConfigError: the label names no slice, or one that has not ended (a later run would read more rows).
     """
     if period.every == "value":
         value = value_of(label)

@@ -1,6 +1,6 @@
-"""What is protected, how strongly, and how often a table may be asked.
+"""The privacy guarantee that is asked for, and the ledger that caps the sum over releases.
 
-Invariant: every budget is an exact decimal. It becomes a float nowhere in this room.
+Invariant: every budget is an exact decimal, never a float.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from dpsynth.accounting.measures import MEASURES, PURE, measure_of_accountant
 from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole, one_of
-from dpsynth.config.section import Section, default_unstated, refused
+from dpsynth.config.section import Section, refused, without_default
 
 Noise = Literal["gaussian", "laplace"]
 Neighbours = Literal["add_remove", "replace_one"]
@@ -30,7 +30,7 @@ _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number
 
 
 class Row(BaseModel):
-    """One neighbour is one row."""
+    """Unit of privacy: one row."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"const": "row"})
 
@@ -62,7 +62,7 @@ class MostRows(Checked):
 
 
 class Person(Section):
-    """One neighbour is all rows of one person."""
+    """Unit of privacy: all rows of one person."""
 
     column: ColumnName = Field(description="Column that says whose row it is. It need not be among columns.")
     max_rows: Annotated[int | Literal["private"], MostRows()] = Field(
@@ -80,7 +80,7 @@ class Person(Section):
 
     @property
     def bound(self) -> int:
-        """The most rows of one person that may be used, whatever is found."""
+        """Upper limit of the contribution bound: the most rows of one person that may be used."""
         if self.max_rows == "private":
             return self.at_most or _DEFAULT_AT_MOST
         return self.max_rows
@@ -92,7 +92,7 @@ class Person(Section):
         return self
 
 
-def _unit_stated(value: object) -> object:
+def _unit_of(value: object) -> object:
     if value == "row":
         return Row()
     if isinstance(value, dict | Row | Person):
@@ -103,9 +103,9 @@ def _unit_stated(value: object) -> object:
 Unit = Annotated[
     Annotated[Row, Tag("@row")] | Annotated[Person, Tag("@person")],
     Discriminator(lambda value: "@row" if isinstance(value, Row) else "@person"),
-    BeforeValidator(_unit_stated),
+    BeforeValidator(_unit_of),
 ]
-"""What one neighbour is."""
+"""The unit of privacy."""
 
 
 class Split(Section):
@@ -156,7 +156,7 @@ class Privacy(Section):
     )
     noise: Annotated[Noise, Choice(("gaussian", "laplace"))] = Field(
         default="laplace",
-        json_schema_extra=default_unstated,
+        json_schema_extra=without_default,
         description="Left out: gaussian if delta is given, otherwise laplace.",
     )
     neighbours: Annotated[Neighbours, Choice(("add_remove", "replace_one"))] = Field(
@@ -169,7 +169,7 @@ class Privacy(Section):
     )
     accountant: Annotated[Accountant, _Accountants(("auto", "sequential", "zcdp", "gdp"))] = Field(
         default="auto",
-        description="How losses are added up. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
+        description="Composition of losses. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
         "choices. auto: sequential without delta, zcdp with laplace noise, else gdp or zcdp, whichever needs "
         "less noise.",
     )
@@ -179,7 +179,7 @@ class Privacy(Section):
 
     @property
     def max_rows_private(self) -> bool:
-        """Whether it is to be found how many rows of a person to use."""
+        """True if the contribution bound is to be found privately."""
         return isinstance(self.unit, Person) and self.unit.max_rows == "private"
 
     @classmethod
@@ -201,9 +201,9 @@ class Privacy(Section):
                 "delta",
             )
         if self.noise not in measure.noises:
-            others = ", ".join(m.accountant for m in MEASURES if self.noise in m.noises)
+            suited = ", ".join(m.accountant for m in MEASURES if self.noise in m.noises)
             raise refused(
-                f"must be {others} or auto with {self.noise} noise; {self.accountant} needs "
+                f"must be {suited} or auto with {self.noise} noise; {self.accountant} needs "
                 f"{' or '.join(measure.noises)}",
                 "accountant",
             )
@@ -229,7 +229,7 @@ _DatabaseUrl = Text(
 
 
 class Ledger(Section):
-    """Where spending is remembered, across releases and processes."""
+    """The ledger: the record of spending across releases and processes."""
 
     url: Annotated[str, _DatabaseUrl] = Field(
         default="sqlite:///ledger.db",
@@ -237,14 +237,14 @@ class Ledger(Section):
     )
     dataset: Annotated[str, Text("a name for the table")] = Field(
         default="",
-        json_schema_extra=default_unstated,
+        json_schema_extra=without_default,
         description="Name that spending is counted under, the same in all releases of one table. "
         "Left out: the release's name.",
     )
     cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")
     filter: Annotated[Filter, Choice(("auto", "sequential", "zcdp", "gdp"))] = Field(
         default="auto",
-        description="How the costs of releases add up against the cap. sequential: epsilon and delta. zcdp: "
+        description="Composition of releases under the cap. sequential: epsilon and delta. zcdp: "
         "rho. gdp: mu. It is recorded with the dataset at its first release and stays. auto: the recorded "
         "one; for the first release, the one by which that adds up its own costs.",
     )

@@ -1,6 +1,6 @@
-"""Known marginals: totals that are public, which the release need not ask for and must agree with.
+"""Public marginals: totals that a release need not measure and must agree with.
 
-Invariant: what a file of totals says is part of the config, read with it and never again.
+Invariant: a file of totals is part of the config, read with it and never again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.public_marginals import Contradiction, PublicMarginal, PublicMarginals
 
 MAX_CELLS = 1_000_000
-"""Most cells of a public marginal, and most lines of a file."""
+"""Largest number of cells of a public marginal, and of lines of a file."""
 _NUMBERS = ("count", "share")
 
 Cell = tuple[tuple[str, ...], Decimal]
@@ -70,7 +70,7 @@ class PublicMarginalSpec(Section):
 
     @property
     def cells(self) -> tuple[bool, tuple[Cell, ...]]:
-        """Whether these are counts, and the number of each cell, by the texts that name it."""
+        """True if the numbers are counts; then the number of each cell, by the texts that name it."""
         return self._cells
 
 
@@ -94,15 +94,15 @@ def _read(name: str, columns: Sequence[str]) -> tuple[bool, tuple[Cell, ...]]:
         raise refused(f"has more than {MAX_CELLS:,} lines: {name}", "file")
     found = []
     for number, row in enumerate(rows, start=2):
-        told = dict(zip(header, row, strict=False))
-        value = _number(told.get(kinds[0], ""))
+        by_column = dict(zip(header, row, strict=False))
+        value = _number(by_column.get(kinds[0], ""))
         if len(row) != len(header) or value is None:
             raise refused(
                 f"has a line that is no cell: {name}, line {number}, must have {len(header)} texts, of which "
                 f"{kinds[0]} is a number of at least 0",
                 "file",
             )
-        found.append((tuple(told[c] for c in columns), value))
+        found.append((tuple(by_column[c] for c in columns), value))
     return kinds[0] == "count", tuple(found)
 
 
@@ -142,10 +142,10 @@ def _marginal(spec: PublicMarginalSpec, columns: Mapping[str, Column], i: int) -
         raise refused(
             f"has {cells:,} cells; at most {MAX_CELLS:,} are allowed", "public_marginals", i, "columns"
         )
-    counted, told = spec.cells
-    codes = [_codes(column, [texts[axis] for texts, _ in told]) for axis, column in enumerate(members)]
+    counted, listed = spec.cells
+    codes = [_codes(column, [texts[axis] for texts, _ in listed]) for axis, column in enumerate(members)]
     numbers = np.zeros([column.size for column in members])
-    for cell, (texts, number) in zip(zip(*codes, strict=True), told, strict=True):
+    for cell, (texts, number) in zip(zip(*codes, strict=True), listed, strict=True):
         if None in cell:
             axis = cell.index(None)
             words = f"names '{texts[axis]}', which is no value of '{spec.columns[axis]}'"
@@ -164,7 +164,7 @@ def _marginal(spec: PublicMarginalSpec, columns: Mapping[str, Column], i: int) -
 
 
 def _codes(column: Column, texts: Iterable[str]) -> list[int | None]:
-    """The code that each text names: a cell's label, a value in it, or what means missing."""
+    """The code that each text names: a cell's label, a value in the cell, or a marker of missing cells."""
     listed = list(texts)
     labels = {label: i for i, label in enumerate(column.labels)}
     cells = pa.array(listed, pa.string())

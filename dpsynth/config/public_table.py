@@ -1,6 +1,6 @@
-"""Where a public table is that tells which values go together.
+"""The section of a public table, which gives evidence of the relations between columns.
 
-Invariant: says where to look, and opens nothing.
+Invariant: the section names the file and never opens it.
 """
 
 from __future__ import annotations

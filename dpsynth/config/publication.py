@@ -1,4 +1,4 @@
-"""What is published: rows, formats, statistics and views.
+"""The publication: rows, formats, statistics and views.
 
 All of it is made from noisy answers; none of it costs any budget.
 """
@@ -28,7 +28,7 @@ class Crosstab(Section):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """The columns of the statistic."""
         return self.crosstab
 
 
@@ -48,7 +48,7 @@ class Mean(Section):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it is about."""
+        """The columns of the statistic."""
         return (self.mean,) if self.by is None else (self.mean, self.by)
 
 
@@ -66,7 +66,7 @@ class FittedModel(Section):
 _FORMS = {"crosstab": Crosstab, "mean": Mean, "model": FittedModel}
 
 
-def _form_stated(value: object) -> object:
+def _with_form(value: object) -> object:
     if isinstance(value, Crosstab | Mean | FittedModel):
         return value
     if not isinstance(value, dict):
@@ -93,7 +93,7 @@ else:
         | Annotated[Mean, Tag("@mean")]
         | Annotated[FittedModel, Tag("@model")],
         Discriminator(_form),
-        BeforeValidator(_form_stated),
+        BeforeValidator(_with_form),
     ]
 """One table of statistics."""
 
@@ -106,7 +106,7 @@ class KAnonymity(Section):
 
 
 class Publish(Section):
-    """What goes into the bundle."""
+    """Contents of the bundle."""
 
     formats: tuple[Annotated[Format, Choice(_FORMATS)], ...] = Field(
         default=_FORMATS, description="Formats of the synthetic table.", min_length=1

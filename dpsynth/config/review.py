@@ -1,6 +1,6 @@
-"""What someone still has to check in a configuration that was written for them.
+"""The list of keys that a person must still check in a configuration that ``dpsynth init`` wrote.
 
-``dpsynth init`` lists here what it guessed from the private table or could not know.
+They are the keys that ``dpsynth init`` guessed from the private table, or left open.
 
 Invariant: while the list is not empty there is no Spec, so nothing is planned or run.
 """

@@ -1,6 +1,6 @@
-"""Whether the rules of a configuration can be kept, each by itself and all together.
+"""Checks that the rules of a configuration can be kept, each by itself and all together.
 
-Invariant: what passes is obeyed by some row, as far as the columns' values are public.
+Invariant: some row obeys all rules that pass, as far as the columns' values are public.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ _SECTION = "constraints"
 
 
 def check_rules(written: Sequence[str], layout: Layout) -> Rules:
-    """The rules that texts state about a table; refused if no row was found that obeys them.
+    """The rules that are written as texts; refused if no row was found that obeys them.
 
-    The paths of what is refused start at the top of the configuration.
+    Paths in errors start at the top of the configuration.
     """
     try:
         rules = rules_of(written, layout)
     except RuleRefused as error:
         guess = nearest(error.unknown, error.known) if error.unknown else ""
         raise refused(f"{error}{guess}", _SECTION, error.number) from None
-    sought = {column.name for column in layout.columns if column.search is not None}
-    known = {n for n in range(len(written)) if sought.isdisjoint(rules.columns(n))}
-    found = witness_of(Checks(rules.only(known), layout))
+    searched = {column.name for column in layout.columns if column.search is not None}
+    public = {n for n in range(len(written)) if searched.isdisjoint(rules.columns(n))}
+    found = witness_of(Checks(rules.only(public), layout))
     if isinstance(found, Unobeyed):
         raise _unobeyed(found.numbers, rules)
     return rules

@@ -26,7 +26,7 @@ EMPTY = "has no value; give one, or remove the key"
 
 
 class Checked(ABC):
-    """An annotation whose ``check`` decides and whose ``json_schema`` describes."""
+    """An annotation for a field: ``check`` validates a value, ``json_schema`` describes it."""
 
     @abstractmethod
     def check(self, value: object) -> object:
@@ -34,7 +34,7 @@ class Checked(ABC):
 
     @abstractmethod
     def json_schema(self) -> JsonSchema:
-        """What an editor needs to know."""
+        """JSON Schema of the allowed values."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Validate by ``check`` alone, whatever the annotated type."""
@@ -110,8 +110,8 @@ class Number(Checked):
             "exclusiveMaximum": self.below,
             "maximum": self.at_most,
         }
-        stated = {key: _plain(Decimal(bound)) for key, bound in bounds.items() if bound is not None}
-        return {"type": "number", **stated}
+        given = {key: _plain(Decimal(bound)) for key, bound in bounds.items() if bound is not None}
+        return {"type": "number", **given}
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Choice(Checked):
 
     Attributes:
         allowed: the words.
-        later: known words that this version can't do.
+        later: words of the grammar that this version doesn't support yet.
         renamed: former words, and the word of today for each.
     """
 

@@ -1,6 +1,6 @@
-"""When a release is made again: a cron line and a time zone.
+"""The schedule of a release: a cron line and a time zone.
 
-Invariant: a schedule that exists has a next tick. Ticks are instants in order, none twice.
+Invariant: every schedule has a next tick. Ticks are instants in order, none twice.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _ZONE = _Zone("the name of a time zone, such as Europe/Paris or UTC", r"[A-Za-z0
 
 
 class Schedule(Section):
-    """When to release again."""
+    """The schedule of a release."""
 
     cron: Annotated[str, _FIELDS] = Field(
         description="Minute, hour, day of month, month, day of week, by the clock of the time zone. A time "
@@ -87,8 +87,8 @@ class Schedule(Section):
 def ticks(schedule: Schedule, after: datetime) -> Iterator[datetime]:
     """The ticks after an instant, in order and without end, each in the schedule's time zone.
 
-    The cron runs on a clock without summer time, and what that shows is read by the time zone's clock. They
-    don't depend on where one starts.
+    The cron line runs on a clock without summer time. Its times are then read as times of the time zone. The
+    ticks don't depend on the start.
     """
     from croniter import croniter
 
@@ -97,8 +97,8 @@ def ticks(schedule: Schedule, after: datetime) -> Iterator[datetime]:
     last = after.astimezone(UTC)
     while True:
         shown: datetime = clock.get_next(datetime)
-        # Of a time that comes twice the first. One that is skipped comes as much earlier: Prefect runs it
-        # then or later, by the version of Python, and must not find the occasion before it.
+        # A time that occurs twice means its first occurrence. A skipped time is moved earlier by the gap:
+        # Prefect runs it then or later, by the version of Python, and must not find the occasion before it.
         tick = min(shown.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
         if tick > last:
             last = tick

@@ -1,7 +1,7 @@
 """Facts of a column in the public schema of a release, read back.
 
-What a release found with a part of its budget (ends, bins, values) is public from then on: declared in the
-next configuration it costs nothing again, and all releases have the same cells.
+Ends, bins and values that a release found with a part of its budget are public from then on. Declared in
+the next configuration they cost nothing, and all releases have the same cells.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dpsynth.config.yaml_reader import Value
 _HUGE = 10**20
 _SPAN = ("unit", "min", "max", "format")
 _START = "0000-01-01T00:00"
-"""What follows a year, month or hour to make a moment of it that the grammar takes."""
+"""Suffix that turns a year, month or hour into a moment that the grammar takes."""
 
 
 def value_labels(listed: Value) -> list[str]:
-    """Labels of values: the texts of a list but for the labels of missing cells, which come last."""
+    """Labels of values, without the labels of missing cells that end the list."""
     found = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
     return [text for text in found if text != "(missing)" and not text.startswith("(missing: ")]
 
 
 def spanned(described: Described, kind: str) -> Declared | None:
-    """A column of moments or durations of one kind: unit, ends and format."""
+    """The declaration of a column of moments or durations: unit, ends and format."""
     if described.get("type") != kind:
         return None
     found: Declared = {"type": kind, **{key: described[key] for key in _SPAN if key in described}}
@@ -42,7 +42,7 @@ def spanned(described: Described, kind: str) -> Declared | None:
 
 
 def named_values(described: Described, kind: str) -> Declared | None:
-    """A column of categories, their order meaning something or not."""
+    """The declaration of a column of categories, ordered or not."""
     labels = value_labels(described.get("labels"))
     if not labels or "ordered" not in described:
         return None
@@ -56,7 +56,7 @@ def named_values(described: Described, kind: str) -> Declared | None:
 
 
 def edges_of(described: Described) -> list[Decimal] | None:
-    """Edges of bins of numbers, or None where there are none of use."""
+    """Edges of bins of numbers; None without usable edges."""
     edges = described.get("edges")
     if not isinstance(edges, list) or len(edges) < 2:
         return None
@@ -66,7 +66,7 @@ def edges_of(described: Described) -> list[Decimal] | None:
 
 
 def whole_bins(edges: Sequence[Decimal]) -> Declared:
-    """Bins of whole numbers. The upper edge of the last lies half a step above its largest value."""
+    """The keys of bins of whole numbers. The last upper edge lies half a step above the largest value."""
     starts, last = [int(edge) for edge in edges[:-1]], int(edges[-1])
     if all(b - a == 1 for a, b in pairwise([*starts, last + 1])):
         return {"min": starts[0], "max": last, "bins": len(starts)}
@@ -75,5 +75,5 @@ def whole_bins(edges: Sequence[Decimal]) -> Declared:
 
 
 def format_of(described: Described) -> Declared:
-    """The notation of numbers, where it is not plain."""
+    """The keys of the notation of numbers; none for plain notation."""
     return {"format": described["format"]} if "format" in described else {}

@@ -1,7 +1,7 @@
-"""A section of the configuration, and how its rules say no.
+"""Sections of the configuration, and the errors of their rules.
 
-Invariant: no key is ignored. A key that a section doesn't know is refused with the nearest
-one it does know; a key or value that is known but not built yet is refused as such.
+Invariant: no key is ignored. A key that a section doesn't have is refused with the nearest key
+that it has; a key or value of the grammar that isn't supported yet is refused as such.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def refused(words: str, *path: str | int) -> PydanticCustomError:
     """An error about the value at a path below the one being validated.
 
     Args:
-        words: what follows the key's name in the message, such as "must be above 0".
+        words: the message after the key's name, such as "must be above 0".
         path: keys from the value being validated down to the one at fault.
     """
     return PydanticCustomError(REFUSED, "{words}", {"words": words, "path": path})
 
 
 def not_yet(what: str = "", allowed: str = "") -> PydanticCustomError:
-    """An error for what the grammar knows and this version can't do."""
+    """An error for a feature of the grammar that this version doesn't support."""
     return PydanticCustomError(NOT_YET, "{what}", {"what": what, "allowed": allowed, "path": ()})
 
 
 def nearest(word: object, known: Collection[str]) -> str:
-    """The guess that follows an unknown word, or "" if no known word is close.
+    """The advice that follows an unknown word, or "" if no known word is close.
 
     >>> nearest("epsilom", ["delta", "epsilon"])
     " (did you mean 'epsilon'?)"
@@ -46,10 +46,10 @@ def nearest(word: object, known: Collection[str]) -> str:
 
 
 def unrepeated(items: Iterable[object], *path: str | int) -> None:
-    """Refuse a list in which something stands twice, at the place of its second mention.
+    """Refuse a list with an item twice, at the path of the second one.
 
     Args:
-        items: names, or sets of names where order doesn't matter.
+        items: names; or sets of names, if order doesn't matter.
         path: keys from the value being validated down to the list.
     """
     seen: set[object] = set()
@@ -70,8 +70,8 @@ Later = Annotated[T | None, AfterValidator(_not_built)]
 """A key of the grammar that is parsed and validated, then refused as not yet supported."""
 
 
-def default_unstated(schema: JsonDict) -> None:
-    """Take from an editor's schema a default that really depends on other keys."""
+def without_default(schema: JsonDict) -> None:
+    """Drop a default from an editor's schema, as it depends on other keys."""
     schema.pop("default", None)
 
 
@@ -81,7 +81,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys that had another name in an earlier version, and their names now."""
+    """Keys of earlier versions, and the name of today for each."""
 
     @model_validator(mode="before")
     @classmethod
@@ -103,10 +103,10 @@ class Section(BaseModel):
 
     @classmethod
     def _written_out(cls, values: object) -> object:
-        """The mapping that a shorthand stands for; by default there is no shorthand."""
+        """The mapping that a shorthand stands for. A section without shorthands returns its argument."""
         return values
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
-        """The mapping with defaults that depend on other keys filled in."""
+        """The mapping, filled in with defaults that depend on other keys."""
         return values

@@ -1,6 +1,6 @@
-"""Where the private table is.
+"""The source section: the file of the private table.
 
-Invariant: says where to look, and opens nothing.
+Invariant: the section names the file and never opens it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dpsynth.config.section import Later, Section, refused
 
 ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
 SEPARATORS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
-"""What may stand between cells, as it is written in a configuration."""
+"""Separators of cells, by their names in a configuration."""
 
 
 class Separator(Checked):
-    """What stands between the cells of a CSV file."""
+    """The separator of cells in a CSV file."""
 
     def check(self, value: object) -> str:
         """The sign itself."""
@@ -36,13 +36,13 @@ class Separator(Checked):
 
 
 class TableFile(Section):
-    """A table in a file: its format, and what is known of that by the file's name."""
+    """A table in a file; by default the ending of the file's name gives its format."""
 
     format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
         default=None, description="Left out: by the ending of path."
     )
     separator: Annotated[str, Separator()] = Field(
-        default=",", description="What stands between the cells of a .csv file."
+        default=",", description="Separator of the cells of a .csv file."
     )
 
     @classmethod
@@ -53,7 +53,7 @@ class TableFile(Section):
         return values
 
     def check_format(self) -> None:
-        """Refuse a file of which nobody knows what it is, and a separator that it can't have."""
+        """Refuse a file of unknown format, and a separator for a file without separators."""
         if self.format is None:
             raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
         if self.format == "parquet" and "separator" in self.model_fields_set:
@@ -61,7 +61,7 @@ class TableFile(Section):
 
 
 class Source(TableFile):
-    """Where the private table is."""
+    """The file of the private table."""
 
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
         default=None, description="A .csv or .parquet file; a relative path starts at the working directory."

@@ -1,6 +1,6 @@
-"""The structure section: how it is decided what to measure, and what it is for.
+"""The structure section: the method that chooses the marginals to measure, and their workload.
 
-Invariant: what a method has no use for is refused with it, so that no key is read and ignored.
+Invariant: a key that the method doesn't use is refused, so no key is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.domain.workload import TARGET_WEIGHT, Workload
 
 MAX_WAYS = 6
-"""Most columns of a marginal in a workload."""
+"""Largest number of columns of a marginal in a workload."""
 
 _Weight = Annotated[Decimal, Number(at_least="1e-6", at_most="1e6")]
 Names = tuple[ColumnName, ...]
@@ -31,12 +31,12 @@ def _two_or_more(names: Names, *path: str | int) -> None:
 
 
 class ListedMarginal(Section):
-    """A marginal that matters."""
+    """A marginal of the workload."""
 
     columns: Names = Field(
         description=f"Two to {MAX_WAYS} columns; single columns are always measured.", max_length=MAX_WAYS
     )
-    weight: _Weight = Field(default=Decimal(1), description="How much it counts.")
+    weight: _Weight = Field(default=Decimal(1), description="Weight of its error.")
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -45,7 +45,7 @@ class ListedMarginal(Section):
 
 
 class WorkloadSpec(Section):
-    """Which marginals should come out well, and how much each counts."""
+    """The workload: marginals that should be accurate, with weights."""
 
     ways: Annotated[int, Whole(at_least="2", at_most=str(MAX_WAYS))] | None = Field(
         default=None,
@@ -65,7 +65,7 @@ class WorkloadSpec(Section):
         "times.",
     )
     target_weight: Annotated[Decimal, Number(at_least="1", at_most="1e6")] = Field(
-        default=Decimal(TARGET_WEIGHT), description="How many times a marginal with a target counts."
+        default=Decimal(TARGET_WEIGHT), description="Factor of the weight of a marginal with a target."
     )
 
     @model_validator(mode="after")
@@ -78,13 +78,13 @@ class WorkloadSpec(Section):
 
 
 class Structure(Section):
-    """How it is decided which marginals to measure."""
+    """The choice of the marginals to measure."""
 
     method: Annotated[str, Choice(tuple(METHODS))] = Field(
         default="auto", description=" ".join(f"{m.name} {m.does}." for m in METHODS.values())
     )
     workload: WorkloadSpec | None = Field(
-        default=None, description="Which marginals matter most. Left out: all of three columns, equally."
+        default=None, description="Marginals that matter most. Left out: all of three columns, equally."
     )
     cliques: tuple[Names, ...] | None = Field(
         default=None,
@@ -127,7 +127,7 @@ class Structure(Section):
         return self
 
     def workload_over(self, columns: tuple[str, ...]) -> Workload:
-        """The marginals that matter, of these columns; all of three columns if nothing is said."""
+        """The workload over these columns; by default all marginals of three columns."""
         asked = self.workload
         if asked is None:
             return Workload(columns)
@@ -141,7 +141,7 @@ class Structure(Section):
         )
 
     def named(self) -> Iterator[tuple[str, Path]]:
-        """Each column that the section names, with the path to where it does."""
+        """Each column that the section names, with the path of the name."""
         for i, clique in enumerate(self.cliques or ()):
             for j, name in enumerate(clique):
                 yield name, ("cliques", i, j)

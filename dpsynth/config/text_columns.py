@@ -1,4 +1,4 @@
-"""Columns of codes with a pattern, such as postcodes, told apart by their first characters.
+"""Columns of codes with a pattern, such as postcodes, modelled by their first characters.
 
 Invariant: the cells follow from the declaration alone; each prefix begins a text of the pattern.
 """
@@ -59,7 +59,7 @@ def _checked_at(rule: Whole, value: object, position: int) -> int:
 
 
 class TextColumn(Section):
-    r"""Codes of a pattern. Their first characters are modelled; the others are drawn at random."""
+    r"""Codes of a pattern. Their first characters are modelled; the rest is drawn at random."""
 
     STAND_INS: ClassVar[Declared] = {}
 
@@ -70,7 +70,7 @@ class TextColumn(Section):
     )
     keep: Annotated[int, Whole(at_least="1", at_most="64")] | None = Field(
         default=None,
-        description="How many first characters are modelled: all that the pattern allows. Or give prefixes.",
+        description="Number of first characters; all that the pattern allows are modelled. Or give prefixes.",
     )
     prefixes: Annotated[tuple[str | int, ...], Categories()] | None = Field(
         default=None,
@@ -79,14 +79,14 @@ class TextColumn(Section):
     )
     levels: Annotated[tuple[int, ...], Levels()] | None = Field(
         default=None,
-        description="In place of keep and prefixes: how many first characters may be told apart, such as "
+        description="In place of keep and prefixes: numbers of first characters to model, such as "
         "[1, 3, 5]; with a part of the budget it is found where there are rows enough for more of them.",
     )
     most: Annotated[int, Whole(at_least="2", at_most=str(MAX_DOMAIN_SIZE))] | None = Field(
         default=None,
         description=f"With levels, how many beginnings there may be at most. Left out: {DEFAULT_MOST}.",
     )
-    other: Annotated[str, Text("a text that stands for all others of the pattern")] | None = Field(
+    other: Annotated[str, Text("a text that stands for all other texts of the pattern")] | None = Field(
         default=None, description="With prefixes: a text that stands for all with another prefix."
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
@@ -154,7 +154,7 @@ class TextColumn(Section):
         return DEFAULT_MOST if self.most is None else self.most
 
     def search(self) -> PrefixSearch | None:
-        """What is to be found, if anything is."""
+        """The search for prefixes, if there is one."""
         if self.levels is None or self.pattern is None:
             return None
         return PrefixSearch(self.pattern, self.levels, self._most)
@@ -193,7 +193,7 @@ class TextColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """Pattern, prefixes, and the label of all others."""
+        """Pattern, prefixes, and the label of all other texts."""
         if "pattern" not in described:
             return None
         prefixes, labels = (value_labels(described.get(key)) for key in ("prefixes", "labels"))

@@ -32,7 +32,7 @@ KeyPath = tuple[str | int, ...]
 """Keys and list positions from the top of a file down to a value."""
 
 Value = dict[str, "Value"] | list["Value"] | str | int | Decimal | bool | None
-"""What a YAML value becomes."""
+"""Plain Python values of YAML values."""
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 100_000
@@ -48,15 +48,15 @@ _NAN = {".nan", ".NaN", ".NAN"}
 
 
 class OddInteger(int):
-    """An integer written otherwise than Python would print it: 010, +5, 0x1F.
+    """An integer with another spelling than Python's: 010, +5, 0x1F.
 
-    As a number it is as good as any; as a category or a marker it would lose its spelling.
+    It is a valid number. As a category or a marker it would lose its spelling.
     """
 
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file's values, and where in the file each of them stands.
+    """A YAML file's values, with the line of each.
 
     Attributes:
         name: the file as the user named it, for messages.
@@ -170,7 +170,7 @@ class _NodeReader(Reader, Scanner, Parser, Composer, BaseResolver):
 
 
 class _Builder:
-    """Turns nodes into plain values and keeps the lines; bounded in depth and number."""
+    """Plain values and line numbers of YAML nodes; bounded in depth and number."""
 
     def __init__(self, name: str) -> None:
         self.lines: dict[KeyPath, int] = {(): 1}

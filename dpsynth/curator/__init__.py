@@ -1,4 +1,4 @@
-"""The private wing: the only place of raw rows and exact counts, behind one door."""
+"""The private wing: raw rows and exact counts are here only, behind one door."""
 
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost

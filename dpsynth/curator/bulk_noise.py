@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 Kind = Literal["gaussian", "laplace"]
 Words = Callable[[int], NDArray[np.uint64]]
-"""A source of independent uniform 64-bit words, as many as asked for."""
+"""A source of independent uniform 64-bit words, by their number."""
 
 MAX_REACH = 2**19
 """Longest table, in thresholds: a Gaussian sigma of 53 000, a Laplace scale of 10 900."""
@@ -54,7 +54,7 @@ _GUARD = 72
 
 
 def pays(kind: Kind, scale: float, cells: int) -> bool:
-    """True if a table for this positive scale is small, and used by enough cells to be worth its making."""
+    """True if a table for this positive scale is small, and used by enough cells to save time."""
     reach = _reach(kind, scale, _BITS)
     return cells >= _MIN_CELLS and reach <= MAX_REACH and reach <= 16 * cells
 
@@ -171,7 +171,7 @@ def _table(kind: Kind, scale: float) -> _Table:
 
 
 def _guide(floors: Counts) -> tuple[NDArray[np.int32], int]:
-    """For each bucket of words that no floor F, nor F + 1, lies in: how many floors are below it."""
+    """Number of floors below each bucket of words; -1 if open: near a floor or beyond the table."""
     size = min(max(len(floors).bit_length() + 5, 8), 20)
     shift = _BITS - size
     guide = np.searchsorted(floors >> shift, np.arange(2**size)).astype(np.int32)
@@ -198,7 +198,7 @@ class _Cumulative:
 
 
 def _reach(kind: Kind, scale: float, bits: int) -> float:
-    """About where the tail falls below 2^-(bits+6). No proof rests on it: the tail is bounded apart."""
+    """Approximate start of the tail below 2^-(bits+6). No proof uses it; the tail is bounded separately."""
     tail = log(2) * (bits + 6)
     return scale * (sqrt(2 * tail) if kind == "gaussian" else tail) + 2
 
@@ -259,7 +259,7 @@ def _exp_minus(exponent: Fraction, precision: int) -> tuple[int, int]:
         term_lower = term_lower * y // (i << work)
         term_upper = -(-term_upper * (y + 1) // (i << work))
         lower, upper = lower + term_lower, upper + term_upper
-    # What was left out is less than the last term again.
+    # The terms that were left out sum to less than the last term.
     lower, upper = one * one // (upper + term_upper), -(-one * one // lower)
     for _ in range(halvings):
         lower, upper = lower * lower >> work, -(-upper * upper >> work)

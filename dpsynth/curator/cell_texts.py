@@ -1,7 +1,7 @@
 """Cells of any Arrow type as text, the way a CSV file would spell them.
 
-Invariant: the type of a column alone decides whether its cells can be written as text; no cell, whatever
-it holds, is an error.
+Invariant: the type of a column alone decides if its cells can be written as text; no cell is an error,
+whatever it holds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-"""Decimals of a second that a unit of Arrow's durations counts."""
+"""Decimals of a second in each unit of Arrow's durations."""
 
 
 def readable(kind: pa.DataType) -> bool:
@@ -21,7 +21,7 @@ def readable(kind: pa.DataType) -> bool:
     try:
         text_of(pa.nulls(1, kind))
     except pa.ArrowException:
-        # Lists and records; a time zone that nobody knows.
+        # Lists and records; an unknown time zone.
         return False
     return True
 
@@ -43,7 +43,7 @@ def text_of(column: pa.Array) -> pa.StringArray:
         decimals = _PARTS[kind.unit]
         return _each(pc.cast(column, pa.int64()), lambda count: _iso(count, decimals))
     if _holds_bytes(kind):
-        # Arrow takes the bytes of a text for UTF-8 unless they are looked at as bytes first.
+        # Arrow takes the bytes of a text for UTF-8 unless they are read as bytes first.
         cells = pc.cast(column, pa.binary())
         try:
             return pc.cast(cells, pa.string())

@@ -95,7 +95,7 @@ class CliqueChoices(PrivacyFilter):
             price: the most that each choice may cost.
             most: number of choices to make.
             admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
-                next; called once before each choice. Choosing ends where there are none.
+                next; called once before each choice. Choosing ends if there are none.
             penalties: as for ``choose``, the same for all choices.
             weights: as for ``choose``, the same for all choices.
 
@@ -103,7 +103,7 @@ class CliqueChoices(PrivacyFilter):
             The indices of the chosen candidates, in the order of choice.
 
         Raises:
-            ValueError: as for ``choose``, and where ``admissible`` has not one value for each candidate.
+            ValueError: as for ``choose``, and if ``admissible`` doesn't have one value for each candidate.
         """
         chosen: list[int] = []
         if most <= 0 or not candidates:
@@ -189,7 +189,7 @@ class CliqueChoices(PrivacyFilter):
 
 
 class CliqueDigests:
-    """Digests of lists of cliques; that of a single clique is computed once."""
+    """Digests of lists of cliques; the digest of a single clique is computed once."""
 
     def __init__(self) -> None:
         """Start without any digest."""

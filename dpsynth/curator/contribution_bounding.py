@@ -1,8 +1,8 @@
 """Contribution bounding: at most k rows of each person, chosen at random.
 
-Invariant: which rows of a person are kept depends on that person's rows and a secret key
-alone, so adding, removing or exchanging one person leaves everybody else's rows as they
-were. The person of a row depends on its own id cell alone.
+Invariant: the choice among a person's rows depends on these rows and a secret key alone, so adding,
+removing or exchanging one person changes no other person's rows. The person of a row depends on its
+own id cell alone.
 
 A person here is all rows with one id, in any spelling: two spellings of one id must not become two persons
 with k rows each. People who share an id, or whose rows have none and are taken ``together``, are one person.
@@ -31,14 +31,14 @@ NOBODY = ""
 """The spelling of a cell without an id."""
 
 _WITHOUT = frozenset({"na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "?", "-", "."})
-"""Texts that programs write for an empty cell, in lower case and without blanks."""
+"""Spellings of an empty cell by programs, in lower case and without blanks."""
 _AROUND = " '\"=`"
 """Characters that spreadsheets put around an id to keep it a text, as in ="007" and '007."""
 
 _UNSEEN = frozenset(map(chr, (0x34F, 0x115F, 0x1160, *range(0xFE00, 0xFE10))))
 """Invisible characters that Unicode counts among letters and marks."""
 
-# Nothing traps: whatever a cell holds has a value.
+# No decimal signal raises: every cell has a value.
 _NUMBERS = Context(prec=100, traps=[])
 
 
@@ -83,7 +83,7 @@ def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
     kept = np.ones(len(persons), dtype=np.bool_)
     if not crowded.any():
         return kept
-    over, places = ranked[crowded], order[crowded]
+    over, rows_over = ranked[crowded], order[crowded]
     salts = rank[crowded]
     priority = np.fromiter(
         (_digest(key, b"%d:%d" % pair) for pair in zip(over.tolist(), salts.tolist(), strict=True)),
@@ -94,7 +94,7 @@ def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
     grouped = over[by_priority]
     first = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
     position = np.arange(len(grouped)) - np.repeat(first, np.diff(np.r_[first, len(grouped)]))
-    kept[places[by_priority[position >= max_rows]]] = False
+    kept[rows_over[by_priority[position >= max_rows]]] = False
     return kept
 
 
@@ -111,7 +111,7 @@ def canonical_id(cell: str | None) -> str:
     plain = cell or ""
     if not plain.isalnum() or not plain.isascii():
         plain = "".join(map(_seen, unicodedata.normalize("NFKC", plain)))
-        # By way of capitals, for some letters share theirs alone.
+        # Through capitals, as some letters share only their capital.
         plain = unicodedata.normalize("NFKC", plain.upper().casefold())
     plain = " ".join(plain.casefold().split()).strip(_AROUND)
     if is_number(plain):

@@ -1,8 +1,8 @@
-"""Domain discovery: questions about the texts of a column whose domain is still to be found.
+"""Domain discovery: questions about the texts of a column whose domain is to be found privately.
 
 Invariant: a question, its charge and the form of its answer depend on public arguments alone, never on
-which texts there are: unknown values come out by partition selection only, and everything else
-is counted in cells, or ranked among cuts, that are public.
+the texts in the table. Values that aren't public come out by partition selection only; all other answers are
+counts in public cells, or choices among public cuts.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Run = tuple[int, int]
 """First cut of a run, and the one after its last."""
 
 LONGEST = 200
-"""Most characters of a value that may be selected."""
+"""Longest value that may be selected, in characters."""
 _FIRST_PART = Fraction(9, 10)
-"""Part of the delta left that an attempt takes; the next has the rest, should the answer be lost."""
+"""Part of the remaining delta that an attempt takes; if its answer is lost, the next takes from the rest."""
 
 
 class DomainQuestions(PrivacyFilter):
@@ -49,7 +49,7 @@ class DomainQuestions(PrivacyFilter):
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[Counts, float]:
         """Noisy numbers of rows in each cell of a public partition.
 
-        A cell that is missing or unusable is counted nowhere.
+        Missing and unusable cells are not counted.
 
         Sensitivity: that of a marginal, as a row stands in one cell at most: ``neighbours.l1`` in L1 and
         ``neighbours.l2_squared`` in squared L2.
@@ -57,8 +57,8 @@ class DomainQuestions(PrivacyFilter):
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
         Args:
-            column: keeps its texts.
-            codec: of public cells; they may follow from earlier answers.
+            column: a column that keeps its texts.
+            codec: the codec of public cells, which may follow from earlier answers.
             price: the most that the answer may cost.
 
         Returns:
@@ -101,7 +101,7 @@ class DomainQuestions(PrivacyFilter):
         bounded range 2 sum m_r/scale <= 2 l1/scale, from which the event's other costs follow.
 
         Args:
-            column: of numbers; keeps its texts.
+            column: a numeric column that keeps its texts.
             cuts: float64[cuts], rising and public. The ends may be infinite.
             runs: for each, the first of its cuts and the one after its last; two may share an end.
             price: the most that all choices together may cost.
@@ -158,10 +158,10 @@ class DomainQuestions(PrivacyFilter):
         of its delta; for that a tenth is held back.
 
         Args:
-            column: keeps its texts.
+            column: a column that keeps its texts.
             price: the most that the answer may cost.
             delta: probability, over all attempts, that may be spent on a unit's own values.
-            known: values that are public, and not asked about.
+            known: public values, which are not selected.
 
         Returns:
             The values, sorted.
@@ -180,7 +180,7 @@ class DomainQuestions(PrivacyFilter):
                 raise BudgetRefused(
                     "Interruptions used up the delta for finding values. Start a new release."
                 )
-            event = self._terms.naming(price, left * _FIRST_PART)
+            event = self._terms.selection(price, left * _FIRST_PART)
             left -= event.delta
             return self._ask(
                 question,
@@ -204,7 +204,7 @@ class DomainQuestions(PrivacyFilter):
 
     def _codes_of(self, column: Column, texts: Texts, codec: Codec) -> Counts:
         if isinstance(codec, NumericCodec):
-            # Its texts are read as numbers once, for all questions.
+            # The texts are read as numbers once, for all questions.
             return codec.codes_of(self._numbers(column, texts, codec.form))
         return texts.each(lambda cells: codec.encode(column.values_of(cells)))
 

@@ -3,8 +3,8 @@
 Invariant: whoever holds a curator learns noisy answers only, and the sum of their costs, lost answers
 included, never exceeds the budget that the curator was opened with.
 
-A verb has one implementation, in the class of its kind of question, and one signature in
-``dpsynth.plan.questions``; this file puts the classes together.
+Each verb has one implementation, in the class of its kind of question, and one signature in
+``dpsynth.plan.questions``. This file joins the classes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Counts = NDArray[np.int64]
 
 
 class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
-    """Answers questions about a private table: each charged, drawn, remembered, in that order."""
+    """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
-    _grouping: Compression | None = None
+    _compression: Compression | None = None
 
     def __init__(self, table: PrivateTable, terms: Terms, journal: Journal) -> None:
         """Open the door.
@@ -63,8 +63,8 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         exact: Callable[[], Exact],
         draw: Callable[[Exact], Answer],
     ) -> Answer | Lost:
-        if self._grouping is not None:
-            question = {**question, "grouping": self._grouping.digest}
+        if self._compression is not None:
+            question = {**question, "grouping": self._compression.digest}
         return super()._ask(question, event, exact, draw)
 
     def coded(self, columns: Sequence[Column]) -> Curator:
@@ -74,12 +74,12 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         coded on loading.
 
         Args:
-            columns: all columns of this curator, in the order to come.
+            columns: all columns of this curator, in their final order.
 
         Raises:
-            ValueError: the domain of a column is still to be found, or this curator's domain is compressed.
+            ValueError: the domain of a column is not found yet, or this curator's domain is compressed.
         """
-        if self._grouping is not None:
+        if self._compression is not None:
             raise ValueError("columns are coded before they are grouped")
         twin = copy(self)
         table = self._table.coded(columns)
@@ -93,12 +93,12 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         stands in one cell and no sensitivity changes.
 
         Raises:
-            ValueError: the grouping is not of this table's domain, or this curator's is compressed already.
+            ValueError: the compression is of another domain, or this curator's is compressed already.
         """
-        if self._grouping is not None:
+        if self._compression is not None:
             raise ValueError("a curator of groups can't be grouped again")
         twin = copy(self)
-        twin._grouping, twin._ungrouped = compression, self
+        twin._compression, twin._ungrouped = compression, self
         table = self._table.recoded(compression)
         store = self._counts.store
         twin._look_at(table, ExactCounts(table, store, frozenset(compression.groups), compression.digest))
@@ -106,10 +106,10 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
 
 
 class UnboundedCurator(PrivacyFilter):
-    """A curator of rows before contribution bounding, while the bound is still to be chosen.
+    """The curator of rows before contribution bounding, while the bound is not yet chosen.
 
-    Whoever holds it learns one thing: a noisy histogram of persons by their number of rows. All else is
-    asked of the curator that comes out of it, whose table is bounded.
+    It answers one question: a noisy histogram of persons by their number of rows. All other questions go to
+    the curator that it returns, whose table is bounded.
     """
 
     def __init__(self, rows: LoadedRows, terms: Terms, journal: Journal, key: bytes) -> None:
@@ -117,8 +117,8 @@ class UnboundedCurator(PrivacyFilter):
 
         Args:
             rows: the private rows, with the person of each.
-            terms: as for a ``Curator``; the contribution bound of their neighbours is not used here.
-            journal: where charges and answers go; the curator that comes out of this continues it.
+            terms: the terms of a ``Curator``; the contribution bound in them is not used here.
+            journal: where charges and answers go; the bounded curator continues it.
             key: secret bytes that decide which rows of a person are kept.
 
         Raises:
@@ -137,12 +137,12 @@ class UnboundedCurator(PrivacyFilter):
         Distribution: discrete Gaussian or discrete Laplace noise, independently a cell.
         Cost: that of ``GaussianEvent`` or ``LaplaceEvent`` with these.
 
-        A person stands in one cell, however many rows there are, so the counts move like a marginal of
+        A person stands in one cell, however many rows there are, so the counts change like a marginal of
         persons with one row each. A question lost to an interruption stays paid for, and is asked again
         from the rest of the budget.
 
         Args:
-            most: the last number of rows with a cell of its own; persons with more count there too.
+            most: the largest number of rows with a cell; persons with more rows count there too.
             price: the most that the answer may cost.
 
         Returns:
@@ -153,7 +153,7 @@ class UnboundedCurator(PrivacyFilter):
             ValueError: there would be no cell.
         """
         if most < 1:
-            raise ValueError("the numbers of rows told apart begin with 1")
+            raise ValueError("the numbers of rows must begin with 1")
         question = {"ask": "rows", "most": most}
 
         def exact() -> Counts:
@@ -170,7 +170,8 @@ class UnboundedCurator(PrivacyFilter):
         """A curator of the same rows, at most so many of each person, with the same journal and budget.
 
         Args:
-            max_rows: public, as it may follow from ``rows_per_unit``; it decides every later sensitivity.
+            max_rows: the contribution bound. It may follow from ``rows_per_unit``, so it is public; every
+                later sensitivity depends on it.
         """
         near = replace(self._terms.neighbours, max_rows=max_rows)
         table = self._rows.bounded(max_rows, self._key)

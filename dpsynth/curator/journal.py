@@ -13,15 +13,14 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "held", "holder": "...", "file": 123}          each time that a run goes on with it
 
 An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
-name under which the ledger knows the run that goes on with it, and its own number in the file system: a
-copy has another number, so it shows.
+ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
+number, so copies are noticed.
 
-A journal can be copied. Whoever opens it hands it a fence: a check, made before each charge, that no
-other copy went on. It is no proof (another copy may go on just after the check); that two copies
-never both publish is for whoever settles, with the digest, to see to.
+A journal can be copied. The caller that opens it gives it a fence: a check, made before each charge, that
+no other copy went on. The fence is no proof, as another copy may go on just after the check. The settlement
+of the release, which compares digests, ensures that two copies never both publish.
 
-It is private: the answers are noisy, but the key that decides which rows of a person are
-kept is in its first line.
+A journal is private: the answers are noisy, but its first line holds the key of contribution bounding.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ FORMAT = 4
 _READABLE = (2, 3, FORMAT)
 
 Fence = Callable[[], None]
-"""Raises an error where nothing more may be charged to a journal, because another copy of it went on."""
+"""A check that raises an error if another copy of the journal went on, so nothing more may be charged."""
 
 Question = Mapping[str, object]
 Recorded = NDArray[np.int64] | tuple[str, ...]
@@ -90,11 +89,11 @@ def _unpack(record: Mapping[str, object]) -> Recorded:
 
 
 def unfenced() -> None:
-    """Let every charge pass: of a journal that nobody else can have."""
+    """A fence that lets every charge pass, for a journal without copies."""
 
 
 def _lock(descriptor: int, path: Path) -> FileIO:
-    """Hold the journal for this process alone; a kill lets go of it."""
+    """Lock the journal for this process; the lock ends with the process."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -102,7 +101,7 @@ def _lock(descriptor: int, path: Path) -> FileIO:
         raise DpsynthError(
             f"Another process is writing {path}: this release is being run already. Wait for it to end."
         ) from None
-    # A buffer would keep what a full disk refused, and fail once more on closing.
+    # A buffer would keep bytes that a full disk refused, and fail again on closing.
     return os.fdopen(descriptor, "ab", buffering=0)
 
 
@@ -114,9 +113,9 @@ class Journal:
         path: the file.
         header: the first line: public facts of the release, and the private bounding key.
         entries: every charge on record, oldest first.
-        holders: each run that went on with it, and the number of the file that it wrote to.
-        fence: is called before each charge.
-        sealed: whether the ledger has closed the release, so that nothing more may be asked.
+        holders: each run that went on with the journal, and the number of the file that it wrote to.
+        fence: the check before each charge.
+        sealed: True if the ledger has closed the release, so nothing more may be asked.
     """
 
     path: Path
@@ -130,7 +129,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, header: Mapping[str, object]) -> Journal:
-        """Start a journal, readable by its owner only; FileExistsError if there is one."""
+        """Start a journal that only its owner can read; FileExistsError if the file exists."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
         journal = cls(path, {"kind": "open", "format": FORMAT, **header}, _lock(descriptor, path))
@@ -197,16 +196,16 @@ class Journal:
         os.fsync(self._file.fileno())
 
     def hold(self, holder: str) -> None:
-        """Write down the name of the run that goes on, before the ledger hears of it."""
+        """Record the name of the run that goes on, before the ledger does."""
         file = os.fstat(self._file.fileno()).st_ino
         self._append({"kind": "held", "holder": holder, "file": file})
         self.holders.append((holder, file))
 
     def has_all_of(self, holder: str) -> bool:
-        """Whether the file has every charge that was ever made to its release.
+        """True if the file has every charge that was ever made to its release.
 
-        It has where the run that the ledger lets go on wrote to this file, and no run that it knows of wrote
-        to another: it is no copy, nor was one resumed. Of a journal begun before format 4 nobody can say.
+        That is so if the ledger's current run wrote to this file, and no run on record wrote to another: the
+        file is no copy, and no copy was resumed. A journal begun before format 4 gives False.
 
         Args:
             holder: the run that the ledger lets go on.
@@ -219,7 +218,7 @@ class Journal:
     def digest(self) -> str:
         """SHA-256 in hex of the first line and of all questions, events and answers, in order.
 
-        The key in the first line keeps anyone from trying answers out on it.
+        The secret key in the first line prevents guessing answers by their digest.
         """
         lines: list[object] = [self.header]
         for entry in self.entries:
@@ -230,7 +229,7 @@ class Journal:
         return sha256(whole.encode()).hexdigest()
 
     def close(self) -> None:
-        """Close the file and let go of its lock."""
+        """Close the file and release its lock."""
         self._file.close()
 
     def asked(self) -> Iterator[Entry]:
@@ -241,17 +240,16 @@ class Journal:
         """Answer the next question: from the record if it is there, else charge, draw, record.
 
         Args:
-            question: public JSON values that say what is asked.
-            event: what the answer costs.
+            question: public JSON values that identify the question.
+            event: the privacy loss of the answer.
             draw: computes the noisy answer; called at most once, after the charge is synced.
 
         Returns:
-            The answer, or LOST where the question was charged before and its answer is not
-            on record.
+            The answer, or LOST if the question was charged before and its answer is not on record.
 
         Raises:
-            DpsynthError: the record holds another question at this place, or is sealed; or the fence
-                lets no charge pass.
+            DpsynthError: the record has another question at this position, or is sealed; or the fence
+                refuses the charge.
         """
         seq = self._cursor
         if seq == len(self.entries):

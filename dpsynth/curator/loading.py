@@ -1,12 +1,12 @@
-"""Loading: batches of text become coded rows of a slice, and with contribution bounding the private table.
+"""Loading: batches of text become coded rows of a slice and, with contribution bounding, the private table.
 
-A slice is public. Its rows are taken by their own cell alone, never by other rows, by their order, or by the
-dates there are. So tables that differ in one unit still differ in at most that unit's rows within the slice:
+A slice is public. Each row is taken by its own cell alone, never by other rows, their order, or the
+dates in the table. So tables that differ in one unit differ in at most that unit's rows within the slice:
 sensitivities under add_remove stay the same, and a contribution bound that is enforced afterwards holds
 within the slice.
 
-Invariant: after loading, only rows of the slice are left, and of one person no more than ``max_rows`` of
-them. No message quotes a cell; a cell that is no date, or no value, is in no slice.
+Invariant: after loading, only rows of the slice are left, at most ``max_rows`` of each person. No message
+quotes a cell; a cell that is no date, or no value, is in no slice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LoadedRows:
     Attributes:
         domain: the public domain of the columns that are coded.
         codes: column to unsigned codes[rows], see ``PrivateTable``.
-        texts: the cells of each column whose places are still to be found.
+        texts: the cells of each column whose domain is to be found.
         persons: uint64[rows], the person of each row; None where each row is a unit.
     """
 
@@ -50,10 +50,10 @@ class LoadedRows:
     persons: Person | None
 
     def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
-        """The private table, in which a person has at most so many rows.
+        """The private table after contribution bounding.
 
         Args:
-            max_rows: the bound; nothing is left out where each row is a unit.
+            max_rows: the bound; no row is left out if each row is a unit.
             key: secret bytes that decide which rows of a person are kept.
         """
         codes, texts, everyone = self.codes, self.texts, self.persons
@@ -122,7 +122,7 @@ def load_table(
     key: bytes,
     part: Slice | None = None,
 ) -> PrivateTable:
-    """The private table: coded rows of the slice, of each person no more than the contribution bound.
+    """The private table: coded rows of the slice after contribution bounding.
 
     Args:
         batches: text columns by name, the person's and the slice's included where there are any.

@@ -2,11 +2,11 @@
 
 Every marginal that is asked for is counted once, several in one pass over the rows. A pass costs the number
 of rows, whatever is counted; so cliques whose columns together have few cells are counted as one and summed
-down. Counts are kept in the smallest type that holds the number of rows, as long as there is room; counts
-without room are made again whenever they are asked for.
+down. Counts are kept in the smallest type that holds the number of rows, up to a capacity in bytes; counts
+beyond it are made again at each question.
 
-Invariant: exact counts are private, and leave this room with noise only. Which passes are shared and which
-counts are kept depends on the domain, the number of rows and the cliques asked for, never on a row's cells.
+Invariant: exact counts are private, and leave this package with noise only. The choice of passes and of kept
+counts depends on the domain, the number of rows and the cliques asked for, never on a row's cells.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 
-ROOM = 1 << 28
-"""Most bytes of counts that are kept."""
+CAPACITY = 1 << 28
+"""Capacity of the store, in bytes."""
 _MOST_SHARED = 1 << 16
-"""Most cells of cliques that are counted together: the result stays in the processor's cache."""
+"""Largest number of cells that are counted together: the result stays in the processor's cache."""
 _ROWS_A_CELL = 8
-"""Rows that it takes for a cell more to be cheaper than another pass."""
+"""Rows per cell above which a larger union is cheaper than another pass."""
 
 Kept = NDArray[np.unsignedinteger]
 
@@ -69,12 +69,12 @@ class MarginalQuestions(PrivacyFilter):
 
         A question lost to an interruption stays paid for. It is asked again from the rest: of the
         release's budget while it lasts, then of the allowance of the cliques still to come. None stands
-        for a clique for which next to nothing was left.
+        for a clique for which almost nothing was left.
 
         Args:
             cliques: tuples of column names; () is the total.
             allowance: the most that the answers may cost together, at most ``remaining``.
-            weights: a positive weight a clique, its part of the allowance; left out: even.
+            weights: a positive weight for each clique, its part of the allowance; left out: equal.
         """
         answers: list[Measurement | None] = []
         unspent, parts = allowance, list(weights or [Fraction(1)] * len(cliques))
@@ -100,9 +100,9 @@ class MarginalQuestions(PrivacyFilter):
         Cost: that of ``marginals``.
 
         Args:
-            columns: names.
+            columns: names of columns.
             allowance: the most that the answers may cost together, at most ``remaining``.
-            weights: a positive weight a column, its part of the allowance; left out: even.
+            weights: a positive weight for each column, its part of the allowance; left out: equal.
         """
         return (self._ungrouped or self).marginals([(c,) for c in columns], allowance, weights)
 
@@ -118,15 +118,15 @@ class MarginalQuestions(PrivacyFilter):
 
 @dataclass(repr=False)
 class Store:
-    """Counts that are kept, by a name of the coding and the clique; limited in bytes."""
+    """Kept counts, by a name of the coding and the clique; limited in bytes."""
 
-    room: int = ROOM
+    capacity: int = CAPACITY
     kept: dict[tuple[str, Clique], Kept] = field(default_factory=dict)
 
     def keep(self, key: tuple[str, Clique], counts: Kept) -> None:
-        """Keep counts if there is room."""
-        if counts.nbytes <= self.room:
-            self.room -= counts.nbytes
+        """Keep counts within the capacity."""
+        if counts.nbytes <= self.capacity:
+            self.capacity -= counts.nbytes
             self.kept[key] = counts
 
 
@@ -136,9 +136,9 @@ class ExactCounts:
 
     Attributes:
         table: the rows.
-        store: where counts are kept; may be shared with other codings of the same rows.
+        store: the store of kept counts; may be shared with other codings of the same rows.
         recoded: columns whose codes are not those of the table as it was loaded.
-        coding: names these codes.
+        coding: the name of these codes.
     """
 
     table: PrivateTable
@@ -156,13 +156,13 @@ class ExactCounts:
         return np.transpose(counts, [ordered.index(c) for c in clique]).astype(np.int64)
 
     def prepare(self, cliques: Iterable[Clique]) -> None:
-        """Count those cliques that are not kept yet and for which there is room."""
-        domain, room = self.table.domain, self.store.room
+        """Count the cliques that are not kept and fit into the capacity."""
+        domain, capacity = self.table.domain, self.store.capacity
         wanted = []
         for clique in dict.fromkeys(map(self._ordered, cliques)):
             size = domain.cells(clique) * self._type.itemsize
-            if self._key(clique) not in self.store.kept and size <= room:
-                room -= size
+            if self._key(clique) not in self.store.kept and size <= capacity:
+                capacity -= size
                 wanted.append(clique)
         most = min(_MOST_SHARED, self.table.rows // _ROWS_A_CELL)
         for union, members in _together(domain, wanted, most):
@@ -173,11 +173,11 @@ class ExactCounts:
                 self.store.keep(self._key(clique), part)
 
     @cached_property
-    def _place(self) -> dict[str, int]:
+    def _position(self) -> dict[str, int]:
         return {column: i for i, column in enumerate(self.table.domain.columns)}
 
     def _ordered(self, clique: Clique) -> Clique:
-        return tuple(sorted(clique, key=self._place.__getitem__))
+        return tuple(sorted(clique, key=self._position.__getitem__))
 
     @cached_property
     def _type(self) -> np.dtype[np.unsignedinteger]:
@@ -195,8 +195,8 @@ def _together(
 ) -> Iterator[tuple[Clique, Sequence[Clique]]]:
     """Cliques to be counted in one pass, each group with its union.
 
-    Columns are put in blocks, so small that as many of them as a clique has columns have at most
-    ``most`` cells together; cliques that touch the same blocks are counted in one pass.
+    Columns are put in blocks. The blocks are so small that any of them, as many as a clique has columns, have
+    at most ``most`` cells together. Cliques that touch the same blocks are counted in one pass.
     """
     sizes = defaultdict(list)
     for clique in cliques:

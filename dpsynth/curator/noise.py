@@ -1,8 +1,8 @@
 """Noise and noisy selection, from exact samplers on a cryptographic source.
 
 OpenDP's draw single values, small arrays and selections; ``bulk_noise`` draws large arrays, from the
-same distributions. Which one depends on the scale and the number of cells only. That number is public but for
-values still to be found; it decides no answer even there, since both draw from the same distribution.
+same distributions. The choice depends on scale and number of cells only. That number is public, except in
+partition selection; there it doesn't matter either, since both draw from the same distribution.
 
 Invariant: no float decides a released number and no seed reaches a draw. Values go in and
 come out as int64; a scale of zero is refused.

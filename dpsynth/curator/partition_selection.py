@@ -1,7 +1,7 @@
 """Optimal partition selection: values that may be published, by the number of units that hold each.
 
-OpenDP has no such mechanism, so this one is our own. Invariant: a value is selected with a probability that
-is known exactly, a multiple of 2^-128; no float and no seed decides it, every bit comes from the
+OpenDP has no such mechanism, so this one is our own. Invariant: a value is selected with an exact
+probability, a multiple of 2^-128; no float and no seed decides it, every bit comes from the
 operating system's generator.
 
 The probabilities are those of Desfontaines, Voss and Gipson (2022), theorem 1, rounded to the safe side.
@@ -10,9 +10,9 @@ units, within (epsilon0, delta0) of each other, in both directions, selected or 
 
     p(n + 1) <= e^epsilon0 p(n) + delta0,    1 - p(n) <= e^epsilon0 (1 - p(n + 1)) + delta0,
 
-and at most 1. In place of e^epsilon0 stands a rational number just below it, and delta0, p(n + 1) and
-what is subtracted from 1 are rounded so that both hold for the multiples of 2^-128 themselves. The other two
-inequalities hold as p rises.
+and at most 1. A rational number just below replaces e^epsilon0, and delta0, p(n + 1) and
+the numbers subtracted from 1 are rounded so that both hold for the multiples of 2^-128 themselves. The
+other two inequalities hold as p rises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BITS = 128
 """A probability is a whole number of 2^-128."""
 _ONE = 1 << BITS
 _LARGEST_EPSILON = 64
-"""Beyond it nearly every value of two units is selected anyway."""
+"""Largest epsilon0 that is used; beyond it nearly every value of two units is selected anyway."""
 
 
 def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]:
@@ -42,8 +42,8 @@ def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]
     Cost: ``accounting.partition_selection.SelectionEvent``.
 
     Args:
-        units: int64[values], how many units hold each, none negative.
-        event: gives epsilon0 and delta0.
+        units: int64[values], the number of units of each, at least 0.
+        event: the event with epsilon0 and delta0.
     """
     levels, which = np.unique(units, return_inverse=True)
     chances = list(chances_at(levels.tolist(), event))
@@ -52,7 +52,7 @@ def select(units: NDArray[np.int64], event: SelectionEvent) -> NDArray[np.bool_]
 
 
 def chances_at(levels: list[int], event: SelectionEvent) -> Iterator[int]:
-    """The probability of each of some rising numbers of units, in units of 2^-128."""
+    """The probability of selection at each of some rising numbers of units, in units of 2^-128."""
     growth = _exponential_below(min(Fraction(event.epsilon0), Fraction(_LARGEST_EPSILON)))
     delta = min(int(Fraction(event.delta0) * _ONE), _ONE)
     n, chance, settled = 0, 0, False

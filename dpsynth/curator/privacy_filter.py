@@ -24,18 +24,18 @@ Exact = TypeVar("Exact")
 """Exact and private integers or texts, from which an answer is drawn."""
 
 WORTHLESS = 1000
-"""A lost question is given up once its price, or its delta, falls to this part of its share."""
+"""A lost question is given up if its price, or its delta, falls to this part of its share."""
 
 
 class PrivacyFilter:
-    """The base of everything that answers questions about private rows.
+    """Base of all classes that answer questions about private rows.
 
-    A verb is a public method of a class derived from this one. It names its question, the event that is
-    charged, the exact integers and the draw, and hands them to ``_ask`` or ``_insist``: nothing else draws.
+    A verb is a public method of a class derived from this one. It passes its question, the event to
+    charge, the exact integers and the draw to ``_ask`` or ``_insist``, and draws nothing by itself.
     """
 
     def __init__(self, terms: Terms, journal: Journal) -> None:
-        """Start from what the journal has answered before the next question.
+        """Start after the questions that the journal has answered.
 
         Args:
             terms: relation, unit, measure, budget and noise.
@@ -65,7 +65,7 @@ class PrivacyFilter:
         return self._terms.calibration.counts(price).expected_error
 
     def _spent(self, entries: Iterable[Entry]) -> Fraction:
-        # A journal only grows: what was summed before is not summed again.
+        # A journal only grows, so each charge is summed once.
         for entry in islice(entries, self._summed, None):
             self._sum += self._terms.measure.cost(entry.event)
             self._summed += 1
@@ -85,9 +85,9 @@ class PrivacyFilter:
 
         Args:
             question: public JSON values that identify the question.
-            event: the cost of the answer.
-            exact: gives the exact integers or texts; called only if an answer is drawn now.
-            draw: from these to the noisy answer.
+            event: the privacy loss of the answer.
+            exact: returns the exact integers or texts; called only if an answer is drawn now.
+            draw: returns the noisy answer to these.
 
         Raises:
             BudgetRefused: the budget does not allow it; nothing was charged or drawn.
@@ -108,8 +108,8 @@ class PrivacyFilter:
         A lost answer stays paid for.
 
         Args:
-            price: the most that an answer may cost; asked again, the rest of the budget if that is less.
-            ask: from a price to the answer, and a figure that goes with it.
+            price: the most that an answer may cost; if asked again, at most the rest of the budget.
+            ask: returns the answer at a price, and a figure that belongs to it.
 
         Raises:
             BudgetRefused: the budget does not allow it, or interruptions have used it up.

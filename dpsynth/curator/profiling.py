@@ -1,9 +1,10 @@
 """Profiling of the private table for its owner's eyes: guesses of the kinds and bounds of its columns.
 
-Not part of a release: nothing here is charged, noisy or safe to publish. The guesses are written
-into a configuration that is refused until each guess was reviewed, and nowhere else.
+Profiling is no part of a release: nothing here is charged, noisy or safe to publish. The guesses are
+written only into a configuration that is refused until each guess was reviewed.
 
-Invariant: one pass, bounded memory; nothing is printed, logged or raised that depends on a cell.
+Invariant: profiling takes one pass and bounded memory. It prints, logs or raises nothing that depends
+on a cell.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ Plain = str | int | Decimal | None | list[str | int]
 """A value of the grammar."""
 
 Guess = dict[str, Plain]
-"""Keys of a column's declaration; None for what can't be guessed."""
+"""Keys of a column's declaration; None for a value that can't be guessed."""
 
 FEWEST_ROWS = 10
-"""Values that fewer rows have are not listed."""
+"""Fewest rows of a value that is listed."""
 
 _MOST_KNOWN = 20_000
 _MOST_LISTED = 100
@@ -38,7 +39,7 @@ _FEWEST_STEPS = 100
 _FEW_ROWS = 50
 _LARGEST = 10**15
 _LONGEST = 200
-# Nothing traps: profiling goes on whatever a cell holds.
+# No decimal signal raises: profiling goes on whatever a cell holds.
 _NUMBERS = Context(prec=_LONGEST, traps=[])
 
 _MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "--", ".")
@@ -84,9 +85,9 @@ class _Tally:
     """Counts of a column's texts. Exact and private.
 
     Attributes:
-        counts: rows of each text: of the first 20 000 different ones, and of some decisive ones after them.
-        whole: whether all texts were kept.
-        rows: how many cells were seen that are not empty.
+        counts: rows of each text, for the first 20 000 different texts and some decisive later ones.
+        whole: True if all texts were kept.
+        rows: number of cells that are not empty.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -152,7 +153,7 @@ class _Tally:
 
 
 def _decisive(texts: pa.StringArray) -> list[str]:
-    """Texts of a batch that may decide what its column is: the ends, and one that is no number."""
+    """Texts of a batch that may decide the kind of its column: the ends, and one that is no number."""
     if not len(texts):
         return []
     numbers = parse_numbers(texts)
@@ -186,13 +187,13 @@ def _number(numbers: Sequence[Decimal]) -> Guess:
     low, high = _rounded(min(numbers), max(numbers))
     places = max(-int(number.as_tuple().exponent) for number in numbers)
     guess: Guess = {"type": "number", "min": low, "max": high}
-    # So few values that some of the usual bins would hold none: the grammar's own decimals are better.
+    # With so few values some of the usual bins would be empty: the grammar's default decimals are better.
     fits = places <= _MOST_DECIMALS and (high - low).scaleb(places) >= _FEWEST_STEPS
     return {**guess, "decimals": places} if fits else guess
 
 
 def _rounded(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
-    """Bounds outside of what was seen: multiples of a tenth of the range's power of ten; 0 where near.
+    """Bounds outside the range seen: multiples of a tenth of its power of ten, or 0 if near.
 
     >>> _rounded(Decimal(17), Decimal(91))
     (Decimal('0'), Decimal('100'))
@@ -215,12 +216,12 @@ def _plainly(number: Decimal) -> Decimal:
 
 
 def _moments(texts: Sequence[str]) -> Guess | None:
-    """The format that all texts are in, with whole years as bounds; no format where two would do."""
+    """The common format of all texts, with whole years as bounds; no format if two fit."""
     texts = [re.sub(r"(:[0-9]{2})\.[0-9]+$", r"\1", text) for text in texts]
     array = pa.array(texts, pa.string())
     able: list[tuple[MomentKind, str]] = []
     for kind, pattern in _FORMATS:
-        # A format reads ISO 8601 too, so a text must look like the format itself.
+        # Each format reads ISO 8601 too, so a text must look like the format itself.
         if _looks_like(pattern, texts) and not np.isnat(MomentFormat(kind, pattern).read(array)).any():
             able.append((kind, pattern))
     if not able:

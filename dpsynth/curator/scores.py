@@ -1,9 +1,9 @@
 """Scores of private selection: distances of estimates from exact counts, less penalties, times weights.
 
-Invariant: exact and private. One unit moves a distance by at most ``neighbours.l1``, either way: by
-the triangle inequality | |x - e|_1 - |x' - e|_1 | <= |x - x'|_1 for any estimate e, and limiting a
+Invariant: scores are exact and private. One unit moves a distance by at most ``neighbours.l1``, either way:
+by the triangle inequality | |x - e|_1 - |x' - e|_1 | <= |x - x'|_1 for any estimate e, and limiting a
 distance from above moves it no more. Penalties and weights are public and fixed before a choice, so one
-unit moves a score by at most its weight times as far as the distance; and every score is within int64.
+unit moves a score by at most its weight times the change of the distance; and every score is within int64.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FARTHEST = 1 << 40
 """Distances are limited to this many rows, so that weighted scores stay within int64."""
 _LARGEST_CELL = 1 << 36
 _CELLS_A_BATCH = 1 << 22
-"""Cells of estimates that are held at once."""
+"""Largest number of cells of estimates that are held at once."""
 HEAVIEST = 1 << 20
-"""The largest weight: times a limited distance less a limited penalty, it stays within int64."""
+"""The largest weight; its product with a limited distance less a limited penalty is within int64."""
 
 
 class Distances:
@@ -38,27 +38,27 @@ class Distances:
         """Start without any distance."""
         self._counts = counts
         self._estimates = ""
-        self._known: dict[Clique, int] = {}
+        self._computed: dict[Clique, int] = {}
 
     def of(self, candidates: Sequence[Clique], estimates: Estimates, fingerprint: str) -> Counts:
         """L1 distances int64[candidates], in rows, from the estimates rounded to integers."""
         if fingerprint != self._estimates:
-            self._estimates, self._known = fingerprint, {}
+            self._estimates, self._computed = fingerprint, {}
         try:
             return self._gathered(candidates)
         except KeyError:
-            missing = [c for c in dict.fromkeys(candidates) if c not in self._known]
+            missing = [c for c in dict.fromkeys(candidates) if c not in self._computed]
         self._counts.prepare(missing)
         for batch in self._counts.table.domain.batches(missing, _CELLS_A_BATCH):
             if isinstance(estimates, ManyEstimates):
                 guesses = estimates.marginals(batch)
             else:
                 guesses = {clique: estimates.marginal(clique) for clique in batch}
-            self._known |= {c: _distance(self._counts.of(c), guesses[c]) for c in batch}
+            self._computed |= {c: _distance(self._counts.of(c), guesses[c]) for c in batch}
         return self._gathered(candidates)
 
     def _gathered(self, candidates: Sequence[Clique]) -> Counts:
-        return np.fromiter(map(self._known.__getitem__, candidates), np.int64, len(candidates))
+        return np.fromiter(map(self._computed.__getitem__, candidates), np.int64, len(candidates))
 
 
 def _distance(counts: Counts, guess: NDArray[np.float64]) -> int:
@@ -74,7 +74,7 @@ class Scores:
     """Scores of candidates, computed once, when first needed.
 
     Attributes:
-        distances: gives the exact L1 distances int64[candidates], in rows. Private.
+        distances: returns the exact L1 distances int64[candidates], in rows. Private.
         penalties: int64[candidates], in rows.
         weights: int64[candidates].
     """
@@ -92,7 +92,7 @@ class Scores:
         return self._all[at]
 
     def sensitivity(self, at: Indices, l1: int) -> int:
-        """Sensitivity of the scores at some positions, where that of a distance is ``l1``.
+        """Sensitivity of the scores at some positions, if a distance has sensitivity ``l1``.
 
         At least ``l1``: a mechanism needs a positive one, also for weights of 0 alone.
         """
@@ -100,7 +100,7 @@ class Scores:
 
 
 def public_numbers(number: int, penalties: Sequence[int], weights: Sequence[int]) -> tuple[Counts, Counts]:
-    """Penalties and weights of a number of candidates, 0 and 1 where they are left out.
+    """Penalties and weights of a number of candidates; 0 and 1 if they are left out.
 
     Raises:
         ValueError: there is not one of each for every candidate, a penalty is beyond 2^40 rows, or

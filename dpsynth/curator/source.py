@@ -1,9 +1,9 @@
-"""Reading the private table: batches of text cells, whatever the cells hold.
+"""Reader of the private table: batches of text cells, whatever the cells hold.
 
 Invariant: broken structure (no file, no such column, no table at all) is a clear error
-before anything is charged; a broken cell or row is not an error, and no message quotes one. The header
-alone decides whether a CSV file is a table: a row with too few or too many cells, bytes that are no text,
-or without an end is a broken row.
+before anything is charged; a broken cell or row is no error, and no message quotes one. The header
+alone decides if a CSV file is a table. A row is broken if it has too few or too many cells, bytes that are
+no text, or no end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpsynth.errors import SourceError
 
 _BATCH_ROWS = 1 << 18
 _BLOCKS = (16 << 20, 256 << 20)
-"""Bytes that are parsed at once: of a usual file, and of a mended one."""
+"""Bytes that are parsed at once: of a usual file, and of a repaired one."""
 
 _LONGEST_HEADER = 1 << 20
 
@@ -56,10 +56,10 @@ def read_batches(
         path: the file.
         columns: names of the columns to read.
         kind: the file's format.
-        keep_broken: whether a broken row becomes a row of missing cells, after all others,
-            or is left out. It must be kept where a row is the unit, for the number of rows
-            may be public; and left out where a person is, for nobody can say whose it is.
-        separator: what stands between the cells of a CSV file.
+        keep_broken: True if a broken row becomes a row of missing cells, after all other rows; False if
+            it is left out. It must be kept if a row is the unit, as the number of rows may be
+            public. It must be left out if a person is the unit, as the row has no person.
+        separator: the sign between the cells of a CSV file.
 
     Raises:
         SourceError: the file can't be opened, is no table, or lacks a column.
@@ -74,7 +74,7 @@ def read_batches(
 def check_source(
     path: Path, columns: Sequence[str], kind: Literal["csv", "parquet"], *, separator: str = ","
 ) -> None:
-    """SourceError where ``read_batches`` would raise it, for all that the beginning of the file shows.
+    """Raise SourceError if the beginning of the file shows that ``read_batches`` would.
 
     The header of a CSV file decides; of a Parquet file the first rows are read too.
     """
@@ -87,7 +87,7 @@ def check_source(
 
 @contextmanager
 def _plainly(path: Path, kind: str) -> Iterator[None]:
-    """SourceError, quoting no cell, in place of any error of a file that is no table."""
+    """Errors of a file that is no table, replaced by a SourceError that quotes no cell."""
     if not os.path.isfile(path):  # noqa: PTH113
         # Path.is_file raises where a name is too long, or a folder may not be searched.
         raise SourceError(
@@ -99,7 +99,7 @@ def _plainly(path: Path, kind: str) -> Iterator[None]:
     except PermissionError:
         raise SourceError(f"{path} may not be read by this user.") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        # Arrow's messages quote cells; the last is of columns' names.
+        # Arrow's messages quote cells; the last error is about names of columns.
         raise SourceError(
             f"{path} can't be read as a {kind} file: it is of another format, or broken."
         ) from None
@@ -139,7 +139,7 @@ def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, p
         if nested:
             raise SourceError(
                 f"Column '{nested[0]}' of {path} holds lists or records, or cells of a type that can't be "
-                "told as text, such as times in a time zone that nobody knows."
+                "written as text, such as times in an unknown time zone."
             )
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
             yield {c: text_of(batch.column(c)) for c in columns}
@@ -182,21 +182,21 @@ def _csv_rows(
     Args:
         path: the file.
         header: all names in its first line.
-        columns: those that are read, each once in the header.
-        separator: what stands between cells.
-        keep_broken: whether broken rows come as rows of nulls, after all others.
+        columns: the names that are read, each once in the header.
+        separator: the sign between cells.
+        keep_broken: True if broken rows come as rows of nulls, after all other rows.
     """
     spots = {name: spot for spot, name in enumerate(header)}
-    places = [spots[c] for c in columns]
+    positions = [spots[c] for c in columns]
     given = 0
     for mended, size in list(enumerate(_BLOCKS))[not _is_text(path) :]:
-        # Arrow gives up at a row longer than a block: then from the start once more. It hands a broken row
-        # on as a text, and prints it where it is none: so never a file that is not mended. No thread of
-        # Arrow's may mend it in passing: it could outlive the interpreter.
+        # Arrow gives up at a row longer than a block; then the file is read again with larger blocks. Arrow
+        # passes a broken row on as text, and prints a row that is no text, so such a file is repaired first.
+        # Arrow's threads must not repair it on the fly: they could outlive the interpreter.
         broken, seen = _Count(), 0
         file = pa.BufferReader(_mended(path)) if mended else pa.OSFile(str(path))
         try:
-            for batch in _parsed(file, len(header), places, separator, size, broken):
+            for batch in _parsed(file, len(header), positions, separator, size, broken):
                 seen += batch.num_rows
                 if seen > given:
                     yield [text_of(cells) for cells in batch.slice(batch.num_rows - (seen - given)).columns]
@@ -205,17 +205,17 @@ def _csv_rows(
             continue
         break
     else:
-        # A row without an end takes the rest of the file, and is one.
+        # A row without an end takes the rest of the file, and counts as one broken row.
         broken.rows += 1
     left = broken.rows if keep_broken else 0
     while left:
         size = min(left, 1 << 18)
-        yield [pa.nulls(size, pa.string())] * len(places)
+        yield [pa.nulls(size, pa.string())] * len(positions)
         left -= size
 
 
 class _Count:
-    """Counts broken rows, and lets Arrow leave them out."""
+    """A counter of broken rows, which Arrow then leaves out."""
 
     rows = 0
 
@@ -247,12 +247,12 @@ def _mended(path: Path) -> pa.Buffer:
     return text.getvalue()
 
 
-def _names(places: Sequence[int]) -> list[str]:
-    return [f"{place}" for place in places]
+def _names(positions: Sequence[int]) -> list[str]:
+    return [f"{position}" for position in positions]
 
 
 def _parsed(
-    file: pa.NativeFile, width: int, places: Sequence[int], separator: str, size: int, broken: _Count
+    file: pa.NativeFile, width: int, positions: Sequence[int], separator: str, size: int, broken: _Count
 ) -> Iterator[pa.RecordBatch]:
     reader = csv.open_csv(
         file,
@@ -264,8 +264,8 @@ def _parsed(
             ignore_empty_lines=width > 1,
         ),
         csv.ConvertOptions(
-            column_types=dict.fromkeys(_names(places), pa.binary()),
-            include_columns=_names(places),
+            column_types=dict.fromkeys(_names(positions), pa.binary()),
+            include_columns=_names(positions),
             strings_can_be_null=False,
             check_utf8=False,
         ),

@@ -1,7 +1,7 @@
-"""The private table in memory: one small integer a cell, or the text where a domain is still to be found.
+"""The private table in memory: one small integer for each cell, or its text if the domain is to be found.
 
-Invariant: exact and private; every code is inside the public domain. A text is kept whole whatever it is, so
-that coding it later gives what coding it on loading would have given.
+Invariant: the table is exact and private; every code is inside the public domain. Texts are kept whole, so
+coding them later gives the same codes as coding on loading.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpsynth.domain.domain import Clique, Domain
 
 _CHUNK = 1 << 18
 _BLOCK = 1 << 12
-"""Texts that are read at once: together they stay far below Arrow's limit."""
+"""Number of texts that are read at once: together they stay far below Arrow's limit."""
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -64,7 +64,7 @@ class Texts:
         """Results of a function for each distinct text; it is called on some thousands of texts at a time."""
         found = [read(pa.array([], pa.string()))]
         for start in range(0, len(self.distinct), _BLOCK):
-            # A slice keeps its place in the whole, which a short offset may be unable to hold.
+            # A slice keeps its offset in the whole array, which may exceed 32 bits.
             spots = pa.array(np.arange(start, min(start + _BLOCK, len(self.distinct))))
             found.append(read(pc.cast(self.distinct.take(spots), pa.string())))
         return np.concatenate(found)
@@ -78,8 +78,8 @@ class PrivateTable:
         domain: the public domain of the columns that are coded.
         codes: column to unsigned codes[rows], the smallest type that holds the domain.
         rows: number of rows after contribution bounding. Private unless the relation makes it public.
-        texts: the cells of each column whose places are still to be found.
-        unit: int32[rows], a number for the person of each row, where there are such columns and persons.
+        texts: the cells of each column whose domain is to be found.
+        unit: int32[rows], a number for the person of each row, if there are such columns and persons.
     """
 
     domain: Domain
@@ -92,7 +92,7 @@ class PrivateTable:
         """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
         cells = self.domain.cells(clique)
         total = np.zeros(cells, dtype=np.int64)
-        # The narrower the cells' numbers, the faster they are made.
+        # Narrow integers for cells are faster to compute.
         number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
         for start in range(0, self.rows, _CHUNK):
             stop = min(start + _CHUNK, self.rows)
@@ -105,10 +105,10 @@ class PrivateTable:
         return total.reshape(self.domain.shape(clique))
 
     def recoded(self, compression: Compression) -> PrivateTable:
-        """The same rows with groups for places.
+        """The same rows with groups in place of values.
 
         Raises:
-            ValueError: the grouping is not of this table's domain.
+            ValueError: the compression is not of this table's domain.
         """
         domain, codes = compression.coarse(self.domain), dict(self.codes)
         for column, groups in compression.groups.items():
@@ -116,13 +116,13 @@ class PrivateTable:
         return PrivateTable(domain, codes, self.rows)
 
     def coded(self, columns: Sequence[Column]) -> PrivateTable:
-        """The same rows with codes for all columns, whose places are known now; no texts are kept.
+        """The same rows with codes for all columns, after all domains are found; no texts are kept.
 
         Args:
-            columns: those of this table, in the order to come.
+            columns: the columns of this table, in their final order.
 
         Raises:
-            ValueError: the places of a column are still to be found.
+            ValueError: the domain of a column is not found yet.
         """
         codes = dict(self.codes)
         for column in columns:

@@ -1,6 +1,6 @@
-"""On what terms a curator answers: what is protected, how costs add up, which noise counts get.
+"""The terms of a curator's answers: neighbours, measure, budget and noise.
 
-Invariant: every price that is turned into noise here buys at most what was paid for.
+Invariant: noise is calibrated so that its cost is at most the price that was paid.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Noised:
     """Integers with noise at a price.
 
     Attributes:
-        bought: what the price buys.
+        bought: the noise that the price buys.
     """
 
     bought: CalibratedNoise
@@ -53,14 +53,14 @@ class Noised:
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms a curator answers.
+    """The terms of a curator's answers.
 
     Attributes:
         neighbours: relation and unit, which decide every sensitivity.
-        measure: how losses are added up.
+        measure: the measure of losses.
         budget: total cost allowed, under the measure.
         noise: "gaussian" or "laplace", for counts.
-        delta: total delta allowed for naming values that nobody knew, beside that of the measure.
+        delta: total delta allowed for partition selection, in addition to the measure's delta.
 
     Raises:
         ConfigError: the noise has no cost under the measure.
@@ -84,7 +84,7 @@ class Terms:
 
     @property
     def calibration(self) -> Calibration:
-        """What prices buy."""
+        """The calibration of noise to prices."""
         return Calibration(self.neighbours, self.measure, noise_named(self.noise))
 
     def counts(self, price: Fraction) -> Noised:
@@ -107,6 +107,6 @@ class Terms:
         """The exponential mechanism that a price buys for quantiles of disjoint runs of values."""
         return self.calibration.quantiles(price).event
 
-    def naming(self, price: Fraction, delta: Fraction) -> SelectionEvent | ThresholdEvent:
+    def selection(self, price: Fraction, delta: Fraction) -> SelectionEvent | ThresholdEvent:
         """The partition selection that a price and a delta buy."""
         return self.calibration.values(price, delta).event

@@ -1,4 +1,4 @@
-"""Domain discovery: bounds, bins, values and contribution bounds that a release finds out privately."""
+"""Domain discovery: bounds, bins, values and contribution bounds that a release finds privately."""
 
 from dpsynth.discovery.searches import discover
 

@@ -1,4 +1,4 @@
-"""Private bins of a numeric column: quantile bins, or a tree of bins that are cut where the rows are.
+"""Private bins of a numeric column: quantile bins, or a tree of bins that is finer where there are more rows.
 
 Quantiles. The range is cut at its median, then each part at its own, and so on: each level is one question,
 its parts disjoint (Kaplan, Schnapp and Stemmer 2022). Candidates are a fine grid of one width, and
@@ -34,21 +34,21 @@ from dpsynth.domain.search import NumberSearch
 from dpsynth.plan.questions import Door
 
 CANDIDATES = 4096
-"""Most candidates of the grid of one width."""
+"""Largest number of candidates of the grid of one width."""
 A_MAGNITUDE = 20
-"""Most candidates in each magnitude."""
+"""Largest number of candidates in each magnitude."""
 COARSE = 64
-"""Bins of the grid of one width, at most."""
+"""Largest number of bins of the grid of one width."""
 PARTS = 20
-"""Most parts of a bin that is cut."""
+"""Largest number of parts of a bin that is cut."""
 QUESTIONS = 4
-"""Most questions of a tree."""
+"""Largest number of questions of a tree."""
 MOST_BINS = 1000
-"""Most bins that are counted at once."""
+"""Largest number of bins that are counted at once."""
 SPLIT = 2.0
-"""Standard deviations of its noise that the rows of a bin must exceed for it to be cut."""
+"""A bin is cut if its rows exceed so many standard deviations of their noise."""
 THIN = 1.0
-"""Standard deviations of its noise that the sum of two neighbours has at least, or else they are merged."""
+"""Two neighbours are merged if their sum is below so many standard deviations of its noise."""
 
 
 def quantile_cuts(door: Door, column: Column, search: NumberSearch, ends: Ends, price: Fraction) -> Cuts:
@@ -57,7 +57,7 @@ def quantile_cuts(door: Door, column: Column, search: NumberSearch, ends: Ends, 
     coarse = magnitudes()
     finer = [round_cuts(a, b, A_MAGNITUDE) for a, b in pairwise(coarse.tolist())]
     steps = within(low, high, coarse, *finer, round_cuts(low, high + 1, CANDIDATES))
-    # The first and last run take all that lies beyond the ends too, as the first and last bin do.
+    # The first and last run include all values beyond the ends, as the first and last bin do.
     candidates = np.concatenate(([-inf], steps[1:-1] / 10.0**search.decimals, [inf]))
     levels = search.bins.bit_length() - 1
     chosen = {0, steps.size - 1}
@@ -81,22 +81,22 @@ def tree_cuts(
     column: Column,
     search: NumberSearch,
     ends: Ends,
-    known: Sequence[NoisyHistogram],
+    earlier: Sequence[NoisyHistogram],
     price: Fraction,
 ) -> Cuts:
     """Cuts of at most ``search.bins`` bins.
 
     Args:
         door: the curator's answers.
-        column: whose bins are to be found.
+        column: the column whose bins are to be found.
         search: the column's search.
         ends: first and last step.
-        known: the answers that the ends follow from; none where the ends are public.
-        price: of all questions together.
+        earlier: the answers that the ends follow from; none if the ends are public.
+        price: the price of all questions together.
     """
-    answers = [*known]
+    answers = [*earlier]
     grid = round_cuts(ends[0], ends[1] + 1, COARSE)
-    cuts = np.union1d(known[-1].cuts, grid) if known else within(*ends, magnitudes(), grid)
+    cuts = np.union1d(earlier[-1].cuts, grid) if earlier else within(*ends, magnitudes(), grid)
     left = price
     for still in range(QUESTIONS, 0, -1):
         widest = np.diff(cuts)[(cuts[:-1] >= ends[0]) & (cuts[:-1] < ends[1] + 1)].max()
@@ -109,13 +109,13 @@ def tree_cuts(
             break
         cuts = finer
     counted = averaged(answers)
-    if known:
+    if earlier:
         counted = _clipped(counted, ends_by(answers, door.noise, search))
     return _merged(counted, search.bins)
 
 
 def _depth(width: int) -> int:
-    """Number of times that a bin is cut until each of its values is a bin."""
+    """Number of halvings until each value of a bin is a bin."""
     return 0 if width == 1 else 1 + _depth(-(-width // PARTS))
 
 
@@ -131,8 +131,8 @@ def _finer(counted: NoisyHistogram) -> Cuts:
     """The cuts, and finer ones inside the heaviest bins."""
     cut = (counted.widths > 1) & (counted.rows > SPLIT * np.sqrt(counted.variances))
     heaviest = np.argsort(-counted.rows, kind="stable")
-    room = max(0, (MOST_BINS - counted.rows.size) // PARTS)
-    chosen = heaviest[cut[heaviest]][:room].tolist()
+    capacity = max(0, (MOST_BINS - counted.rows.size) // PARTS)
+    chosen = heaviest[cut[heaviest]][:capacity].tolist()
     inside = [round_cuts(int(counted.cuts[i]), int(counted.cuts[i + 1]), PARTS) for i in chosen]
     return np.unique(np.concatenate([counted.cuts, *inside]))
 
@@ -149,7 +149,7 @@ def _merged(counted: NoisyHistogram, bins: int) -> Cuts:
         if thin[i] > THIN:
             if n.size <= bins:
                 break
-            # Rows that change sides if both have one density, and the noise of that.
+            # Rows that change sides if both bins have one density, and the noise of that number.
             moved = np.abs(n[:-1] * w[1:] - n[1:] * w[:-1]) / wide
             noise = np.sqrt(v[:-1] * w[1:] ** 2 + v[1:] * w[:-1] ** 2) / wide
             i = int(np.argmin((moved + noise) * (many / rows + wide / width)))

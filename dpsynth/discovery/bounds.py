@@ -2,14 +2,14 @@
 
 One question counts the cells of a public grid of magnitudes, the same for every column. The outermost cells
 with significantly many rows are the ends; a tail beyond, too thin for any cell of its own, shows in the sum
-of the cells next to them. Further questions count finer grids between these ends too, and empty bins at
-either side are taken off: numbers of a narrow range far from zero, such as years, would leave most bins
-empty otherwise. A cell is significant if noise alone, in any of all the cells counted at once, is as large
-with a small probability only.
+of the cells next to them. Further questions count finer grids between these ends, and empty bins at
+either side are removed: otherwise numbers of a narrow range far from zero, such as years, would leave most
+bins empty. A cell is significant if noise alone, in any of the cells counted at once, is as large with a
+small probability only.
 
 Values beyond the ends are clipped to them.
 
-Invariant: the ends are numbers of few digits, at least one unit apart, whatever the answers are.
+Invariant: the ends are numbers of few digits, and differ by at least one unit, whatever the answers are.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from dpsynth.plan.questions import Door
 Ends = tuple[int, int]
 
 UNKNOWN = (0, 100)
-"""The ends, in units, where no cell is significant."""
+"""The ends, in units, if no cell is significant."""
 NEXT = 2
-"""Most cells next to the end whose rows are added and compared with their noise."""
+"""Largest number of cells next to the end whose rows are added and compared with their noise."""
 NEXT_DEVIATIONS = 3.0
-"""Standard deviations that these must exceed; fewer than a cell far off, which is one of many."""
+"""Standard deviations that their sum must exceed; a cell far off is one of many and must exceed more."""
 FAR_OFF = 0.001
-"""Chance that an empty magnitude, of all, is taken for an end: it would put the end far off."""
+"""Probability that any empty magnitude is taken for an end, which would then be far off."""
 INSIDE = 0.02
-"""Chance that an empty bin, of those in a magnitude with rows, is taken for an end: the end would stay."""
+"""Probability that any empty bin of a magnitude with rows is taken for an end, which would then stay."""
 QUESTIONS = 3
-"""Number of questions, the later ones about bins between the ends found so far."""
+"""Number of questions; the later questions are about bins between the ends found so far."""
 FINER = 16, 256
-"""Fewest and most bins of a finer grid."""
+"""Smallest and largest number of bins of a finer grid."""
 A_BIN = 20.0
-"""Standard deviations of noise in the rows of a bin, were all bins alike; else the grid has fewer bins."""
+"""Rows of an average bin in standard deviations of noise, at least; otherwise the grid has fewer bins."""
 
 
 def private_bounds(
     door: Door, column: Column, search: NumberSearch, price: Fraction
 ) -> tuple[Ends, list[NoisyHistogram]]:
-    """First and last step of a column's numbers, and the answers that they follow from.
+    """The ends of a column's numbers, in steps, and the answers that they follow from.
 
     Args:
         door: the curator's answers.
-        column: whose bounds are to be found.
+        column: the column whose bounds are to be found.
         search: the column's search.
-        price: of all questions together.
+        price: the price of all questions together.
     """
     cuts, answers = magnitudes(), list[NoisyHistogram]()
     for _ in range(QUESTIONS):
@@ -65,7 +65,7 @@ def private_bounds(
 
 
 def _finer(counted: NoisyHistogram) -> int:
-    """Number of bins for which an answer shows rows enough."""
+    """Number of bins for which an answer shows enough rows."""
     rows = counted.rows[counted.rows > 2 * np.sqrt(counted.variances)].sum()
     return int(np.clip(rows / (A_BIN * np.sqrt(counted.variances[0])), *FINER))
 
@@ -73,11 +73,11 @@ def _finer(counted: NoisyHistogram) -> int:
 def ends_by(answers: Sequence[NoisyHistogram], noise: str, search: NumberSearch) -> Ends:
     """The ends by the answers to the questions about bounds, and by later answers about finer bins.
 
-    In the outermost significant magnitude, the outermost significant bin of the next answer is taken. Where
-    it has none, because each bin holds too few rows, the end stays.
+    The end is the outermost significant bin of the next answer within the outermost significant magnitude.
+    If no bin there is significant, because each holds too few rows, the end stays.
 
     Args:
-        answers: each about parts of the bins of the one before, the first about magnitudes.
+        answers: the first about magnitudes, each later one about parts of the bins of the one before.
         noise: "gaussian" or "laplace".
         search: the column's search.
     """
@@ -92,7 +92,7 @@ def ends_by(answers: Sequence[NoisyHistogram], noise: str, search: NumberSearch)
         high = _narrowed(counted, high, noise, chance)[1]
         if low == high == whole:
             return UNKNOWN[0] * unit, UNKNOWN[1] * unit
-    # The end of a bin is a rounder number than the last one in it.
+    # The end of a bin is a rounder number than the last number in it.
     end = high[1] - (high[1] - high[0] == 1)
     return low[0], max(end, low[0] + unit)
 
@@ -109,13 +109,13 @@ def _narrowed(counted: NoisyHistogram, bin_: Ends, noise: str, chance: float) ->
 
 
 def _outermost(counted: NoisyHistogram, noise: str, chance: float) -> tuple[int, int] | None:
-    """Indices of the first and last significant bins; None where there are none."""
+    """Indices of the first and last significant bins; None if there is none."""
     last, first = _last(counted, noise, chance), _last(counted.mirrored, noise, chance)
     return None if last is None or first is None else (counted.rows.size - 1 - first, last)
 
 
 def _last(counted: NoisyHistogram, noise: str, chance: float) -> int | None:
-    """Index of the last significant bin, or of the last of some next to it that are significant together."""
+    """Index of the last significant bin, or of the last of a few bins that are significant together."""
     least = deviations(counted.rows.size, noise, chance)
     found = np.flatnonzero(counted.rows > least * np.sqrt(counted.variances))
     if not found.size:
@@ -131,11 +131,11 @@ def _last(counted: NoisyHistogram, noise: str, chance: float) -> int | None:
 
 
 def deviations(cells: int, noise: str, chance: float) -> float:
-    """Standard deviations that all of a number of noises stay below, but for a small chance.
+    """Standard deviations that a number of noise values stay below, except with a small probability.
 
     Args:
-        cells: number of counts compared with it.
+        cells: number of counts that are compared.
         noise: "gaussian" or "laplace".
-        chance: that one or more of them is above.
+        chance: the probability that one or more is above.
     """
     return noise_named(noise).deviations(cells, chance)

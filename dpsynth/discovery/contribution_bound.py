@@ -18,18 +18,18 @@ from dpsynth.plan.plan import Plan
 def contribution_bound(units: NDArray[np.int64], noise: float) -> int:
     """The bound under which a table of counts has the least expected error.
 
-    With a bound of k each row that is left out is missing from one cell of every table, and the noise of
+    With a bound of k, each row that is left out is missing from one cell of every table, and the noise of
     all its cells grows with k. So the error of a table, summed over its cells, is at most
 
         sum_j max(j - k, 0) units_j + k noise
 
-    and the bound minimises this. In other words: one more row of everybody is used as long as more persons
-    have that row than it adds noise. The persons in the last cell of ``units``, who may have any number of
+    and the bound minimises this. In other words: the bound rises by one row as long as more persons have
+    that row than it adds noise. The persons in the last cell of ``units``, who may have any number of
     rows, count the same for all bounds.
 
     Args:
-        units: int64[rows], noisy numbers of persons with 1, 2, ... rows; the last are those with as many
-            or more.
+        units: int64[rows], noisy numbers of persons with 1, 2, ... rows; the last number includes persons
+            with more rows.
         noise: expected absolute error, in rows, of all cells of a table together, for each row of the bound.
     """
     rows = np.arange(1, len(units) + 1)
@@ -40,12 +40,12 @@ def contribution_bound(units: NDArray[np.int64], noise: float) -> int:
 def noise_per_row(plan: Plan, domain: Domain) -> float:
     """Expected absolute error of a table of one column, for each row of the bound: the mean over columns.
 
-    Pairs lose as many rows and have more noise, but most of it goes again when the model is fitted: over all
-    pairs about as much is left as single columns have (benchmarks/persons.py).
+    Pairs lose as many rows and have more noise, but the fit of the model removes most of it: over all pairs
+    about as much is left as in single columns (benchmarks/persons.py).
 
     Args:
-        plan: made with the most rows there may be.
-        domain: the columns' sizes, of the same plan.
+        plan: the plan under the largest possible bound.
+        domain: the domain of the same plan.
     """
     (singles,) = (step for step in plan.steps if step.step == "one_way")
     errors = (

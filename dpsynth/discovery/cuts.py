@@ -1,9 +1,9 @@
 """Cuts of a numeric column into bins, and noisy histograms over them.
 
 Numbers are whole steps of a column's last decimal. Cuts are rising whole numbers: bin i holds the steps from
-cuts[i] to cuts[i + 1] - 1. So a bin for one value, and the end of a bin, are exact whatever the decimals.
+cuts[i] to cuts[i + 1] - 1. So bins of one value, and ends of bins, are exact for all numbers of decimals.
 
-Invariant: any cuts of two or more steps make bins that ``NumericCodec`` takes, each of them with a value.
+Invariant: all cuts of two or more steps make bins that ``NumericCodec`` takes, each of them with a value.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dpsynth.plan.questions import Door
 Cuts = NDArray[np.int64]
 
 LARGEST = 10**15
-"""The largest step that is looked for: as many digits as a double keeps."""
+"""The largest step that is searched: it has as many digits as a double keeps."""
 _ROUND = [digit * 10**k for k in range(17) for digit in (1, 2, 5)]
-"""Widths, and magnitudes: finer ones would each hold less of a thin tail."""
+"""Widths and magnitudes, in multiples of powers of ten: finer ones would each hold less of a thin tail."""
 _LEAST_VARIANCE = 1e-6
-"""Of a count, in rows squared: weights by inverse variance need one."""
+"""Smallest variance of a count, in rows squared: weights by inverse variance need a positive one."""
 
 
 def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
@@ -38,17 +38,17 @@ def codec_of(search: NumberSearch, cuts: Cuts) -> NumericCodec:
     *starts, end = cuts.tolist()
     unit = 10**search.decimals
     edges = [start / unit for start in starts]
-    # The last bin is closed: half a step more where its upper edge would be its lower one, or is no value.
+    # The last bin is closed: half a step more if its upper edge would be its lower edge, or is no value.
     halves = 2 * end - (1 if search.integer or end - 1 == starts[-1] else 2)
     edges.append(max(halves / (2 * unit), nextafter(edges[-1], inf)))
     return NumericCodec(tuple(edges), search.decimals, search.integer, search.form)
 
 
 def public_ends(search: NumberSearch) -> tuple[int, int]:
-    """First and last step between ends that are public.
+    """First and last step between public ends.
 
     Raises:
-        ValueError: they aren't.
+        ValueError: the ends aren't public.
     """
     if search.low is None or search.high is None:
         raise ValueError("the ends of the column are still to be found")
@@ -67,21 +67,21 @@ def round_cuts(low: int, high: int, most: int) -> Cuts:
 
     Args:
         low: a step.
-        high: another above it.
-        most: parts of that width between them, at most; the width is the least for which it holds.
+        high: a step above ``low``.
+        most: largest number of parts between them; the width is the least that keeps to it.
     """
     width = next(w for w in _ROUND if w * most >= high - low)
     return np.arange((low // width + 1) * width, high, width, dtype=np.int64)
 
 
 def within(low: int, high: int, *cuts: Cuts) -> Cuts:
-    """Cuts of several kinds that lie between two steps, with the cuts before the first and after the last."""
+    """Union of several cuts that lie between two steps, with the cuts before the first and after the last."""
     inner: Cuts = reduce(np.union1d, cuts, np.zeros(0, dtype=np.int64)).astype(np.int64)
     return np.concatenate(([low], inner[(inner > low) & (inner <= high)], [high + 1])).astype(np.int64)
 
 
 def equal_widths(low: int, high: int, bins: int) -> Cuts:
-    """Bins of one width, but for rounding to whole steps; one a value where there are no more than that."""
+    """Bins of one width, up to rounding to whole steps; one bin for each value if the values are no more."""
     count = high - low + 1
     bins = min(bins, count)
     return np.array([low + i * count // bins for i in range(bins + 1)], dtype=np.int64)
@@ -94,7 +94,7 @@ class NoisyHistogram:
     Attributes:
         cuts: int64[bins + 1] in steps.
         rows: float64[bins].
-        variances: float64[bins], of the noise in them.
+        variances: float64[bins], of the noise in ``rows``.
     """
 
     cuts: Cuts
@@ -141,7 +141,7 @@ def averaged(answers: Sequence[NoisyHistogram]) -> NoisyHistogram:
     shared among the parts by their variances.
 
     Args:
-        answers: at least one; each about parts of the bins of the one before.
+        answers: one or more; each about parts of the bins of the one before.
     """
     upwards = [answers[-1]]
     for answer in reversed(answers[:-1]):
@@ -160,9 +160,9 @@ def _average(a: NoisyHistogram, b: NoisyHistogram) -> NoisyHistogram:
 
 def _shared(whole: NoisyHistogram, parts: NoisyHistogram) -> NoisyHistogram:
     """The parts, adjusted so that they add up to their wholes."""
-    place = np.searchsorted(whole.cuts, parts.cuts[:-1], side="right") - 1
+    at = np.searchsorted(whole.cuts, parts.cuts[:-1], side="right") - 1
     summed = parts.coarsened(whole.cuts)
-    share = parts.variances / summed.variances[place]
-    rows = parts.rows + share * (whole.rows - summed.rows)[place]
-    variances = parts.variances - share**2 * (summed.variances - whole.variances)[place]
+    share = parts.variances / summed.variances[at]
+    rows = parts.rows + share * (whole.rows - summed.rows)[at]
+    variances = parts.variances - share**2 * (summed.variances - whole.variances)[at]
     return NoisyHistogram(parts.cuts, rows, variances)

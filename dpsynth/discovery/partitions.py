@@ -1,12 +1,12 @@
 """Private partitions of text columns: values of an open category, and prefixes of codes.
 
-Values that many units have come out by partition selection. Where more come out than there may be, they are
-counted with a part of the price that was kept back, and the heaviest stay; all others count as other.
+Partition selection finds the values that many units have. If it finds more than the column may have, they
+are counted with a reserved part of the price, and the heaviest stay; all other values count as other.
 
-Prefixes of the first length are all counted, then those of the next length in place of the prefixes whose
-rows outweigh the noise of all their continuations, the heaviest first.
+All prefixes of the first length are counted. Then prefixes whose rows outweigh the noise of all their
+continuations are replaced by these, the heaviest first.
 
-Invariant: the values known beforehand are cells whatever is found, and come first; each text of a pattern
+Invariant: public values are cells whatever is found, and come first; each text of a pattern
 has exactly one of the prefixes found.
 """
 
@@ -26,35 +26,35 @@ from dpsynth.domain.text_patterns import alphabets, texts_of
 from dpsynth.plan.questions import Door
 
 KEPT_BACK = Fraction(1, 5)
-"""Part of the price for counting, where too many values are selected."""
+"""Part of the price for counting, if too many values are selected."""
 LEAST = 4.0
-"""Standard deviations of its noise that the rows of a prefix must exceed for it to be made longer."""
+"""A prefix is made longer if its rows exceed so many standard deviations of their noise."""
 
 
 def private_values(
     door: Door, column: Column, search: ValueSearch, price: Fraction, delta: Fraction
 ) -> CategoryCodec:
-    """The values known, those found in the order of their texts, and a place for all others.
+    """Codec of the public values, the values found in order of their texts, and one cell for the rest.
 
     Args:
         door: the curator's answers.
-        column: whose values are to be found.
+        column: the column whose values are to be found.
         search: the column's search.
-        price: of all questions together.
-        delta: of the partition selection.
+        price: the price of all questions together.
+        delta: the delta of the partition selection.
     """
     selected = door.values_of(column, price * (1 - KEPT_BACK), delta, search.known)
-    # A value with the label of the place of others, or of missing cells, would be mistaken for it.
+    # A value with the label of the cell of other values, or of missing cells, would be mistaken for it.
     taken = {*search.known, search.other, *column.labels[len(column.codec.labels) :]}
     found = sorted({value for value in selected if value not in taken})
-    room = max(0, search.most - len(search.known))
-    if len(found) > room > 0:
+    capacity = max(0, search.most - len(search.known))
+    if len(found) > capacity > 0:
         every = CategoryCodec((*search.known, *found), search.other)
         counts, _ = door.counts_under(column, every, price * KEPT_BACK)
         theirs = counts[len(search.known) : len(search.known) + len(found)]
-        heaviest = np.argsort(-theirs.astype(np.float64), kind="stable")[:room]
+        heaviest = np.argsort(-theirs.astype(np.float64), kind="stable")[:capacity]
         found = [found[i] for i in sorted(heaviest.tolist())]
-    values = (*search.known, *found[:room])
+    values = (*search.known, *found[:capacity])
     return CategoryCodec(values or (search.other,), search.other)
 
 
@@ -63,9 +63,9 @@ def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fr
 
     Args:
         door: the curator's answers.
-        column: whose prefixes are to be found.
-        search: the column's search; the prefixes of its first length are no more than there may be.
-        price: of all questions together.
+        column: the column whose prefixes are to be found.
+        search: the column's search; its limit allows all prefixes of the first length.
+        price: the price of all questions together.
     """
     positions, levels = alphabets(search.pattern), search.levels
     first = positions[: levels[0]]
@@ -80,9 +80,9 @@ def private_prefixes(door: Door, column: Column, search: PrefixSearch, price: Fr
             for i in np.argsort(-counts.astype(np.float64), kind="stable").tolist()
             if counts[i] > least and len(leaves[i]) == shorter
         ]
-        room = (search.most - len(leaves)) // max(1, len(ends) - 1)
-        # Later levels have their parts of the room.
-        chosen = set(heavy[: -(-room // still)])
+        capacity = (search.most - len(leaves)) // max(1, len(ends) - 1)
+        # Each later level keeps its part of the capacity.
+        chosen = set(heavy[: -(-capacity // still)])
         if not chosen:
             break
         leaves = tuple(

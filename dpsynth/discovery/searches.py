@@ -24,8 +24,8 @@ def discover(door: Door, columns: Sequence[Column], searches: Sequence[PlannedSe
 
     Args:
         door: the curator's answers.
-        columns: the table's.
-        searches: in order; the ends of a column before its bins.
+        columns: the columns of the table.
+        searches: the searches in order, the ends of a column before its bins.
     """
     named = {column.name: column for column in columns}
     ends: dict[str, tuple[Ends, list[NoisyHistogram]]] = {}
@@ -48,11 +48,11 @@ def _bins(
     door: Door,
     column: Column,
     search: NumberSearch,
-    known: tuple[Ends, list[NoisyHistogram]] | None,
+    ends_found: tuple[Ends, list[NoisyHistogram]] | None,
     price: Fraction,
 ) -> Codec:
-    """Bins between ends that are public, or were found before."""
-    ends, answers = known or (public_ends(search), [])
+    """Codec of bins between ends that are public, or were found before."""
+    ends, answers = ends_found or (public_ends(search), [])
     if search.edges == "equal":
         cuts = equal_widths(*ends, search.bins)
     elif search.edges == "quantiles":

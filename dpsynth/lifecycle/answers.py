@@ -1,6 +1,6 @@
-"""All counts that a release's model rests on, told apart by where they come from.
+"""Counts of a release's model, separated by provenance.
 
-Invariant: only ``own`` and ``joint`` were paid for, or are exact totals; their types say so, and only they
+Invariant: only ``own`` and ``joint`` were paid for, or are exact totals. Their types say so, and only they
 can be written as the release's measurements.
 """
 
@@ -21,12 +21,12 @@ class Answers:
     """Counts by provenance, over all values of the columns.
 
     Attributes:
-        first: the total and the one-way marginals, as they were measured first.
-        public_one_way: counts of single columns that the config states.
-        public_joint: counts of several columns together that the config states.
-        evidence: what earlier releases and a public table say of these rows.
-        reused: which earlier releases that is, for people; None where the config asks for none.
-        again: one-way marginals that the strategy had measured once more.
+        first: the total and the one-way marginals of the first measurement.
+        public_one_way: public counts of single columns, from the config.
+        public_joint: public counts of several columns together, from the config.
+        evidence: evidence from earlier releases and a public table.
+        reused: the earlier releases among the evidence; None if the config asks for none.
+        again: one-way marginals that the strategy measured once more.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -43,7 +43,7 @@ class Answers:
 
     @property
     def one_way(self) -> tuple[Observation, ...]:
-        """The total and all one-way counts but evidence."""
+        """The total and all one-way counts, without evidence."""
         return (*self.first, *self.public_one_way, *self.again)
 
     @property
@@ -52,18 +52,18 @@ class Answers:
         return estimated_total(self.first)
 
     def use_of(self, table: PublicTable | None) -> PublicUse | None:
-        """The use of a public table, for people; None without one."""
+        """The use of a public table, for reports; None without one."""
         return PublicUse.of(table, self.evidence, self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """All that was answered, once nothing more is asked.
+    """All answers of a release, after its last question.
 
     Attributes:
-        answers: counts of single columns, and what is public or evidence.
-        expansion: between values and the groups that were measured together; it has all one-way counts.
-        selection: what the strategy had measured.
+        answers: counts of single columns, public counts and evidence.
+        expansion: the map between values and the groups that were measured; it has all one-way counts.
+        selection: the strategy's choices and measurements.
     """
 
     answers: Answers
@@ -72,7 +72,7 @@ class Measured:
 
     @classmethod
     def of(cls, answers: Answers, expansion: Expansion, selection: Selection) -> Measured:
-        """What was answered, single columns that the strategy had measured once more included."""
+        """All answers, with the single columns that the strategy measured once more."""
         again = selection.singles
         whole = replace(expansion, singles=(*expansion.singles, *again))
         return cls(replace(answers, again=(*answers.again, *again)), whole, selection)

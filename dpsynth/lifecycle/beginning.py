@@ -1,7 +1,7 @@
 """The beginning of a run: source accepted, journal begun or found, budget reserved, release taken.
 
-Invariant: nothing is reserved, nor written, for a table that can't be read; and an occasion is released
-once: who comes second is shown what is there.
+Invariant: nothing is reserved or written for a table that can't be read. An occasion is released once: a
+second run shows the existing bundle.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from dpsynth.lifecycle.release_run import UNCHARGED, ReleaseRun
 
 @dataclass(frozen=True)
 class Request:
-    """A run as it was asked for on the command line.
+    """The request for a run, from the command line or a caller.
 
     Attributes:
         outputs: folder under which ``<release>/<release id>`` appears.
         resume: id of a release to finish.
-        period: label of the slice to release; left out: the last one that has ended.
+        period: label of the slice to release; left out: the last slice that has ended.
     """
 
     outputs: Path
@@ -60,10 +60,9 @@ class Request:
 def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
     """Accept the source, start or find the journal, then reserve the whole budget in the ledger.
 
-    The journal comes first: a reservation without one means that it was lost, and then
-    nobody can say what was drawn. Before both, a new release that the ledger would take has its
-    source accepted, so that no charge is ever made for one that is broken. A release that is resumed is taken
-    over from whichever run had it.
+    The journal comes first: a reservation without a journal means that the journal was lost, and with it the
+    record of draws. For a new release that the ledger would take, the source is accepted before both, so no
+    broken source is ever charged. A release that is resumed is taken over from the run that held it.
 
     Raises:
         ConfigError: the config, the period or the ledger can't be used.
@@ -93,13 +92,13 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
 @dataclass(frozen=True, eq=False)
 class _Begun:
-    """A release with a journal, of which the ledger has to hear yet.
+    """A release with a journal that is not yet recorded in the ledger.
 
     Attributes:
-        release_id: names it for ever.
-        occasion: what it is the release of.
-        journal: begun or found.
-        holder: names this run of it.
+        release_id: the permanent name of the release.
+        occasion: the occasion of the release.
+        journal: the journal, begun or found.
+        holder: the name of this run.
     """
 
     release_id: str
@@ -109,7 +108,7 @@ class _Begun:
 
 
 def _resumed(inputs: Inputs, request: Request, release_id: str) -> _Begun:
-    """The release that is to be finished."""
+    """The release to finish."""
     journal = found_journal(inputs.compiled, request.outputs / inputs.spec.release, release_id)
     occasion = _occasion_on_record(journal)
     if request.period is not None and request.period != occasion.label:
@@ -123,7 +122,7 @@ def _resumed(inputs: Inputs, request: Request, release_id: str) -> _Begun:
 def _new(
     inputs: Inputs, request: Request, ledger: Ledger, account: Balance | None, now: datetime, tell: Tell
 ) -> _Begun:
-    """A new release, its source accepted if the ledger would take it, its journal begun."""
+    """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
     release_id, holder = f"{now:%Y%m%d}-{secrets.token_hex(4)}", secrets.token_hex(16)
     if ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, occasion, release_id)) is None:
@@ -140,7 +139,7 @@ def _new(
 
 
 def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begun, tell: Tell) -> ReleaseRun:
-    """The run of a release that the ledger has as reserved or closed, and of which it is the holder."""
+    """The run that holds a release, which the ledger has as reserved or closed."""
     folder, journal, holder = request.outputs / inputs.spec.release, begun.journal, begun.holder
     wanted = reservation_of(inputs.compiled, inputs.plan, begun.occasion, begun.release_id)
     try:
@@ -179,7 +178,7 @@ def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> Non
 
 
 def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
-    """The check before each charge that a run is the holder of its release still."""
+    """A check, made before each charge, that a run still holds its release."""
 
     def check() -> None:
         try:
@@ -195,7 +194,7 @@ def _fence(ledger: Ledger, release_id: str, holder: str) -> Fence:
 def _reused(
     inputs: Inputs, request: Request, occasion: Occasion, account: Balance | None, tell: Tell
 ) -> Reused | None:
-    """The earlier releases that serve as evidence, as they are now."""
+    """The earlier releases that serve as evidence, with their current state."""
     reuse, plan = inputs.spec.reuse, inputs.plan
     if not (reuse.same_period or reuse.earlier_periods):
         return None
@@ -245,24 +244,24 @@ def _occasion_on_record(journal: Journal) -> Occasion:
 
 
 def _reserved(ledger: Ledger, wanted: Reservation) -> ReleaseEntry:
-    """Reserve; a ledger that went away before it answered is asked once more what it has."""
+    """Reserve the budget; ask once more if the ledger went away before it answered."""
     try:
         return ledger.reserve(wanted)
     except ConfigError as error:
         try:
-            known = ledger.release(wanted.release_id)
+            recorded = ledger.release(wanted.release_id)
         except ConfigError:
             raise Interrupted(
                 f"{error} Whether release {wanted.release_id} was reserved can't be told until the ledger is "
                 f"back. Nothing was read. Go on with: --resume {wanted.release_id}"
             ) from None
-        if known is None or known.state != "reserved":
+        if recorded is None or recorded.state != "reserved":
             raise
-        return known
+        return recorded
 
 
 def _shown_again(compiled: CompiledSpec, folder: Path, entry: ReleaseEntry, tell: Tell) -> Journal:
-    """The journal of the release that an occasion has had already."""
+    """The journal of the existing release of an occasion."""
     what = f"{entry.occasion} of release '{compiled.spec.release}'"
     begun = "was released" if entry.state == "closed" else "was begun"
     if entry.spec != compiled.whole_fingerprint:

@@ -1,6 +1,6 @@
-"""Folders of releases: journals begun and found, leftovers of dead runs cleared.
+"""Folders of releases: journals are begun and found, and leftovers of dead runs removed.
 
-Invariant: nobody else begins a release in a folder, or clears it, while a run does.
+Invariant: only one run at a time begins a release in a folder, or clears it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ JOURNAL = Path("private", "journal.jsonl")
 
 
 def partial_of(folder: Path, release_id: str) -> Path:
-    """Where a release stands until it is whole."""
+    """Path of a release that is not complete."""
     return folder / f".{release_id}.partial"
 
 
 def journal_of(folder: Path, release_id: str) -> Path | None:
-    """The journal of a release that is whole or under way, if there is one."""
-    places = (place / JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
-    return next((path for path in places if path.is_file()), None)
+    """Path of the journal of a release, complete or under way; None if there is none."""
+    journals = (place / JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
+    return next((path for path in journals if path.is_file()), None)
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Nobody else begins a release in a folder, or clears it, while this lasts."""
+    """A lock on a folder: no other run begins a release in it, or clears it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -56,26 +56,26 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
-    """Remove what runs left that died before they had reserved, and tell of all that is not reserved."""
+    """Remove leftovers of runs that died before they reserved, and report folders without reservation."""
     for partial in sorted(folder.glob(".*.partial")):
         release_id = partial.name[1:].removesuffix(".partial")
         path = partial / JOURNAL
-        known = ledger.release(release_id)
-        if known is not None:
-            if known.state == "closed":
+        entry = ledger.release(release_id)
+        if entry is not None:
+            if entry.state == "closed":
                 tell(
                     f"Release {release_id} is settled, and its bundle was not put in its place. Unless it is "
                     f"running, finish it, for nothing more, with --resume {release_id}"
                 )
             continue
-        # Whoever makes a journal holds the folder: one without a whole line is nobody's.
+        # A run that makes a journal holds the folder: a journal without a whole line is of a dead run.
         if not path.exists() or b"\n" not in path.read_bytes():
             shutil.rmtree(partial, ignore_errors=True)
         else:
             try:
                 journal = Journal.open(path)
             except DpsynthError:
-                # It is running, or is damaged.
+                # The release is running, or its journal is damaged.
                 continue
             if journal.header["ledger"] != ledger.name:
                 journal.close()
@@ -104,7 +104,7 @@ def started_journal(partial: Path, header: dict[str, object], holder: str) -> Jo
 
 
 def found_journal(compiled: CompiledSpec, folder: Path, release_id: str) -> Journal:
-    """The journal of a release that was begun, checked against the spec."""
+    """The journal of a release that was begun, checked against the config."""
     if not release_id.replace("-", "").isalnum():
         raise ConfigError(f"'{release_id}' is no release id: one looks like 20300131-0a1b2c3d.")
     path = journal_of(folder, release_id)
@@ -130,12 +130,12 @@ def found_journal(compiled: CompiledSpec, folder: Path, release_id: str) -> Jour
 
 
 def discard(partial: Path) -> None:
-    """Remove the folder of a release that asked nothing, and the one above if nothing else is there."""
+    """Remove the folder of a release that asked nothing, and the folder above if it is empty."""
     shutil.rmtree(partial, ignore_errors=True)
     with suppress(OSError):
         partial.parent.rmdir()
 
 
 def given_up(release_id: str) -> str:
-    """Words that say how a release is given up."""
+    """Advice on giving up a release."""
     return f'give it up with: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'

@@ -1,6 +1,6 @@
-"""The forecast of a release: its plan, and what the ledger says before and after.
+"""The forecast of a release: its plan, and the ledger before and after.
 
-Invariant: reads the config and the ledger, never the table, and changes neither.
+Invariant: a forecast reads the config and the ledger, never the table, and changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpsynth.structure import strategy_of
 
 
 def forecast(spec: Spec) -> dict[str, Any]:
-    """Everything that is known of a release before it runs, as plain JSON values.
+    """The forecast as plain JSON values.
 
     Raises:
         ConfigError: the plan can't be made, or the ledger can't be read.
@@ -44,16 +44,16 @@ def forecast(spec: Spec) -> dict[str, Any]:
 
 
 def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
-    """What the ledger holds before the next release and after it, by the dataset's filter."""
+    """The dataset's account before and after the next release, by its filter."""
     from dpsynth.ledger.ledger import Ledger
 
     spec = compiled_spec.spec
     now, period = datetime.now(UTC), spec.period
     recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
-    known = () if recorded is None else recorded.releases
-    released = [r.occasion for r in known if r.occasion is not None]
-    apart = period is not None and period.composition == "parallel"
-    part = _next_part(period, spec, now, released) if period is not None and apart else None
+    releases = () if recorded is None else recorded.releases
+    released = [r.occasion for r in releases if r.occasion is not None]
+    parallel = period is not None and period.composition == "parallel"
+    part = _next_part(period, spec, now, released) if period is not None and parallel else None
     wanted = reservation_of(compiled_spec, plan, Occasion(None, part), "")
     if recorded is not None:
         check_protection(wanted, recorded)
@@ -66,21 +66,21 @@ def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
     )
     after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
     more = after.fits(wanted.cost)
-    due = [] if apart else next_releases(spec, now, more + 2, released)
+    due = [] if parallel else next_releases(spec, now, more + 2, released)
     return {
         "filter": before.filter.accountant,
         "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
         "before": _counted(capped),
         "after": _counted(after),
         "allowed": capped.allows(wanted.cost, part),
-        "parallel": apart,
+        "parallel": parallel,
         "more_after": more,
         "first_refused": due[more + 1].date().isoformat() if len(due) > more + 1 else None,
     }
 
 
 def _next_part(period: Period, spec: Spec, now: datetime, released: list[str]) -> Slice:
-    """The slice that the next release is about; with values for slices, one that no release was about."""
+    """The slice of the next release; if values name the slices, a value without a release."""
     if period.every == "value":
         return Slice(period.column, "?" * (LONGEST_LABEL + 1))
     present = occasion_of(spec, now)
@@ -123,7 +123,7 @@ def _ledger_in_words(ledger: dict[str, Any]) -> Iterator[str]:
 
 
 _WIDTH = 100
-"""Columns of text that a plan's table may take, at least."""
+"""Smallest width of a plan's table, in columns of text."""
 
 
 def describe(facts: dict[str, Any]) -> None:
@@ -133,7 +133,7 @@ def describe(facts: dict[str, Any]) -> None:
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True)
-    # Where nobody looks rich takes 80, and would cut what the table says.
+    # Without a terminal rich takes 80 columns, and would cut the cells of the table.
     console.width = max(console.width, _WIDTH)
     rows = "public" if facts["rows_public"] else "private, so it is noisy too"
     console.print(

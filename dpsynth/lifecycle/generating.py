@@ -1,6 +1,6 @@
 """The steps after the last answer: model, synthetic table, statistics.
 
-Invariant: post-processing. Nothing here can ask the private table, so nothing here costs anything.
+Invariant: every step is post-processing. It has no access to the private table, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from dpsynth.publish import StatisticTable, compute_statistics
 from dpsynth.rules import grids_of, obeying, zeros_of
 
 REPLICATES = 12
-"""Refits to fresh noise, from which errors of statistics by the model are taken."""
+"""Number of refits to fresh noise, which give the errors of statistics by the model."""
 MAX_ITERATIONS = 1000
-"""Iterations of the final fit, at most."""
+"""Largest number of iterations of the final fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """The model of a release, and what it was fitted to.
+    """The model of a release, and the answers that it was fitted to.
 
     Attributes:
-        measured: all that was answered.
-        layout: the table's columns, values inside bins as likely as the counts beside them suggest.
-        fit: of the model of groups.
-        model: of values; it agrees with the public marginals.
+        measured: all answers.
+        layout: the table's columns, with densities inside bins that follow from neighbouring counts.
+        fit: the fit of the model of groups.
+        model: the model of values, which agrees with the public marginals.
     """
 
     measured: Measured
@@ -59,27 +59,27 @@ class FittedModel:
 
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
-    """The model of groups, fitted to all counts from where the strategy's own fit ended.
+    """The model of groups, fitted to all counts; it starts from the strategy's last fit.
 
-    Cells that constraints make impossible are zeros of it, as far as it has room for them; rows are drawn
-    again for the others.
+    Cells that constraints exclude are zeros of the model, as far as its size allows. Rows in the remaining
+    excluded cells are drawn again.
     """
     expansion, selection = measured.expansion, measured.selection
     counts = [*expansion.sums, *measured.fitted_to]
     impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
-    room = stage.plan.max_cells - expansion.cells
+    capacity = stage.plan.max_cells - expansion.cells
     return estimate(
         expansion.coarse,
         counts,
         FitOptions(max_iterations=MAX_ITERATIONS, progress=lambda done: advance(done, MAX_ITERATIONS)),
         prior_rows=selection.prior * estimated_total(counts),
-        zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, room),
+        zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, capacity),
         start=selection.fit,
     )
 
 
 def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fit) -> FittedModel:
-    """The model of values that a model of groups stands for."""
+    """The model of values that follows from a model of groups."""
     counts = pooled_counts(measured.answers.own)
     layout = stage.layout.with_density(
         {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
@@ -89,9 +89,9 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
 
 
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: codes drawn from the model, decoded column by column, every row as the rules say.
+    """The synthetic table: codes drawn from the model, decoded column by column, every row within the rules.
 
-    It has as many rows as the private table if their number is public, else as estimated.
+    Its number of rows is that of the private table if public, otherwise the estimate.
     """
     rules, layout, model = inputs.compiled.rules, fitted.layout, fitted.model
     exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
@@ -106,7 +106,7 @@ def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
-    Answers about other periods have no part in what counts as measured.
+    Answers about other periods don't count as measured.
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured)
@@ -126,11 +126,11 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
 
 
 def _direct(inputs: Inputs, measured: Measured) -> LeastSquares:
-    """The counts that tell of values themselves, reconciled."""
+    """The counts over values rather than groups, reconciled."""
     answers, public = measured.answers, inputs.compiled.public_marginals
     one_way, joint = answers.one_way, answers.public_joint
     if public.rows is None:
-        # Public shares were made counts by the estimated number of rows, of which they tell nothing.
+        # Public shares were made counts by the estimated number of rows, which they don't measure.
         one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
         joint = ()
     own = replace(measured.expansion, singles=one_way).direct(measured.joint)

@@ -1,6 +1,6 @@
-"""All that a release goes by, worked out before its budget is reserved.
+"""The inputs of a release, compiled before its budget is reserved.
 
-Invariant: public. The private table is looked at here only to see that it can be read at all.
+Invariant: inputs are public. The private table is opened only to check that it can be read.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dpsynth.structure import Strategy, strategy_of
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a release goes by, all of it public.
+    """The inputs of a release, all public.
 
     Attributes:
-        compiled: the config, worked out once.
-        strategy: the structure strategy that it names.
-        plan: how the budget will be spent, made before anything was found.
-        public_table: the table that is evidence; None without one.
+        compiled: the compiled config.
+        strategy: the structure strategy that the config names.
+        plan: the plan before domain discovery.
+        public_table: the public table that serves as evidence; None without one.
     """
 
     compiled: CompiledSpec
@@ -47,7 +47,7 @@ class Inputs:
 
 
 def inputs_of(spec: Spec) -> Inputs:
-    """The config compiled, its strategy, and the plan of them.
+    """The compiled config, its strategy and its plan.
 
     Raises:
         ConfigError: there is no plan, or no model within the bound holds the public marginals.
@@ -72,10 +72,10 @@ def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
 
 
 def with_public_table(inputs: Inputs) -> Inputs:
-    """The inputs with the public table, read by the reader that knows of all that may be wrong with a file.
+    """The inputs with the public table, read by the same careful reader as the private one.
 
     Raises:
-        ConfigError, SourceError: it can't be used.
+        ConfigError, SourceError: the public table can't be used.
     """
     spec, columns = inputs.spec, inputs.compiled.columns
     assert spec.public_table is not None and spec.public_table.format is not None
@@ -101,17 +101,17 @@ def with_public_table(inputs: Inputs) -> Inputs:
 
 
 def accept_source(inputs: Inputs, occasion: Occasion) -> None:
-    """See whether the private table can be read, as far as its beginning tells.
+    """Check the beginning of the private table for errors that would stop its reading.
 
     Raises:
-        ConfigError, SourceError: it can't.
+        ConfigError, SourceError: the table can't be read.
     """
     path, kind = file_of(inputs)
     check_source(path, names_to_read(inputs, occasion), kind, separator=inputs.spec.source.separator)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
-    """The columns that a release is made of, those of the person and of the period included."""
+    """Names of the columns that a release reads, with the columns of the person and the period."""
     person, part = inputs.plan.neighbours.person, occasion.part
     names = [c.name for c in inputs.compiled.columns]
     more = [*([person] if person else []), *([] if part is None else [part.column])]

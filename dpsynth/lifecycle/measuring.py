@@ -37,18 +37,18 @@ from dpsynth.structure.strategy import Problem
 
 @dataclass(frozen=True, eq=False)
 class Unbounded:
-    """The door while it is not known how many rows of a person enter the table."""
+    """The door before the contribution bound is found."""
 
     door: UnboundedCurator
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What may be asked from here on.
+    """The state of a release between two steps that ask.
 
     Attributes:
         curator: the door to the private table.
-        plan: of the steps to come; measure and budget are those of the first plan.
+        plan: the plan of the remaining steps, with measure and budget of the first plan.
         layout: the table's columns, with the domains found so far.
     """
 
@@ -66,7 +66,7 @@ def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Ans
     """The answers of the earlier releases that serve as evidence.
 
     Raises:
-        ConfigError: they, or the public table, are not what they were when the release began.
+        ConfigError: the answers or the public table have changed since the release began.
     """
     if run.public_sha256 != inputs.public_sha256:
         raise ConfigError(
@@ -78,7 +78,7 @@ def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Ans
 
 
 class OpenDoor(Protocol):
-    """Reads the private table and puts a door before it; see ``open_door``."""
+    """A function that reads the private table and returns its door; see ``open_door``."""
 
     def __call__(self, inputs: Inputs, run: ReleaseRun) -> Stage | Unbounded:
         """The door of a release."""
@@ -91,15 +91,15 @@ def open_door(
     curator: type[Curator] = Curator,
     unbounded: type[UnboundedCurator] = UnboundedCurator,
 ) -> Stage | Unbounded:
-    """The door to the private table, which is read for it: a curator, each person's rows bounded.
+    """The door to the private table, which is read here: a curator of rows after contribution bounding.
 
-    Where the bound is to be found the rows are left as they are, behind a door that tells of their numbers.
+    If the bound is to be found, all rows are kept behind a door that answers about rows per person only.
 
     Args:
-        inputs: what the release goes by.
-        run: holds its reservation and journal.
-        curator: the door; a test's may watch what is asked.
-        unbounded: the door before the bound is found.
+        inputs: the inputs of the release.
+        run: the run, with its reservation and journal.
+        curator: the class of the door; a test's class may record the questions.
+        unbounded: the class of the door before the bound is found.
     """
     (path, kind), plan = file_of(inputs), inputs.plan
     batches = read_batches(
@@ -113,7 +113,7 @@ def open_door(
         # The journal has every answer.
         batches = iter(())
     rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part)
-    terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.naming_delta)
+    terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.selection_delta)
     if plan.bound_price:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
@@ -121,7 +121,7 @@ def open_door(
 
 
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
-    """The stage with as many rows of a person as are worth their noise, found privately."""
+    """The stage with a contribution bound that balances lost rows and noise, found privately."""
     plan, door = inputs.plan, unbounded.door
     numbers, _ = door.rows_per_unit(plan.neighbours.max_rows, plan.bound_price)
     most = contribution_bound(numbers, noise_per_row(plan, inputs.compiled.domain))
@@ -131,10 +131,10 @@ def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
 
 
 def find_domains(inputs: Inputs, stage: Stage) -> Stage:
-    """The stage with the domains of columns that the plan's searches find.
+    """The stage with the domains that the plan's searches find.
 
     Raises:
-        DpsynthError: no row of them was found that obeys the constraints.
+        DpsynthError: no row of these domains was found that obeys the constraints.
     """
     columns, searches = inputs.compiled.columns, stage.plan.searches
     layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
@@ -143,12 +143,12 @@ def find_domains(inputs: Inputs, stage: Stage) -> Stage:
 
 
 def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
-    """The plan of the steps to come, once more is known; measure and budget stay."""
+    """The plan of the remaining steps after a discovery; measure and budget stay."""
     return make_plan(inputs.compiled, inputs.strategy, Found(plan, layout.columns))
 
 
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
-    """The total and the marginal of every column, beside what is public of them and the evidence."""
+    """The total and the marginal of every column, with public counts and evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
     first = _one_way(inputs, stage)
     one_way, joint = public_counts(public, estimated_total(first))
@@ -159,7 +159,7 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
 
 
 def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
-    """The total and the marginal of every column, as far as they are not public."""
+    """The total and the marginal of every column, without those that are public."""
     curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
     weights = one_way_weights(stage.domain, plan.neighbours, public)
     last = plan.steps[-1].step == "one_way"
@@ -181,9 +181,9 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
 def compress(stage: Stage, answers: Answers) -> Expansion:
     """Domain compression: rare values of a column that count as one with other columns.
 
-    Columns that a requested statistic pairs with another, or that are public together, keep all of their
-    values. Where nothing is measured but single columns, there is nothing to merge for. Groups stand beside
-    values in the model that comes out: they may take half of its cells.
+    Columns of a requested statistic with several columns, or of a joint public marginal, keep all values. If
+    only single columns are measured, no values are merged. Groups stand beside values in the final model, and
+    may take half of its cells.
     """
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
@@ -195,8 +195,8 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
 
 
 def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion) -> Measured:
-    """The strategy's choices, measured: marginals over groups, where values were merged."""
-    compression, room = expansion.compression, stage.plan.max_cells - expansion.cells
+    """The strategy's choices, measured: marginals over groups, or over values in columns without groups."""
+    compression, capacity = expansion.compression, stage.plan.max_cells - expansion.cells
     independent = estimate(expansion.coarse, expansion.sums)
     problem = _problem(inputs, stage, answers, expansion, independent)
     door = stage.curator.grouped(compression) if compression.groups else stage.curator
@@ -205,7 +205,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     selection = inputs.strategy.select(door, problem)
     measured = [m for m in selection.answers if m is not None]
     held = [m.clique for m in (*measured, *answers.public_joint)]
-    earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], room)
+    earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
@@ -214,7 +214,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
 def _problem(
     inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion, independent: Fit
 ) -> Problem:
-    plan, room = stage.plan, stage.plan.max_cells - expansion.cells
+    plan, capacity = stage.plan, stage.plan.max_cells - expansion.cells
     asks = plan.outlined.choices + plan.outlined.errors > 0
     problem = Problem(
         domain=expansion.coarse,
@@ -224,7 +224,7 @@ def _problem(
         workload=inputs.compiled.workload,
         wanted=plan.wanted,
         structure=plan.budget * plan.shares.structure if asks else Fraction(0),
-        max_cells=room,
-        earlier=(*answers.public_joint, *answers.evidence.joint(expansion, independent.model, room)),
+        max_cells=capacity,
+        earlier=(*answers.public_joint, *answers.evidence.joint(expansion, independent.model, capacity)),
     )
     return replace(problem, start=problem.refit((), independent)) if problem.earlier else problem

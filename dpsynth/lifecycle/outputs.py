@@ -1,4 +1,4 @@
-"""What a release hands to the public, gathered in one value, written beside its place, and put there.
+"""Outputs of a release: the publication as one value, written to a partial folder, then put in place.
 
 Invariant: every field is a public fact, an answer, or made of these.
 """
@@ -27,10 +27,10 @@ _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
 
 @dataclass(frozen=True, eq=False)
 class Synthesis:
-    """What was made of a release's answers.
+    """The products of a release's answers.
 
     Attributes:
-        fitted: the model, and all that it was fitted to.
+        fitted: the model, and the answers that it was fitted to.
         table: the synthetic rows.
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
@@ -43,7 +43,7 @@ class Synthesis:
 
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
-    """Everything that is handed to the public, in one value."""
+    """The publication: all that a release publishes."""
     fitted, measured = synthesis.fitted, synthesis.fitted.measured
     answers, selection = measured.answers, measured.selection
     together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
@@ -95,7 +95,7 @@ def _budget(plan: Plan) -> dict[str, object]:
 
 
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Columns of which something was found with a part of the budget, and what."""
+    """Parts of domains that were found with a part of the budget, by column."""
     found: dict[str, tuple[str, ...]] = {}
     if plan.bound_price:
         found[str(plan.neighbours.person)] = ("max_rows",)
@@ -137,7 +137,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
 
 
 def write(run: ReleaseRun, publication: Publication) -> None:
-    """Write the bundle beside its place, where nobody takes it for one."""
+    """Write the bundle to the partial folder, where it isn't mistaken for a finished one."""
     public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
@@ -145,6 +145,6 @@ def write(run: ReleaseRun, publication: Publication) -> None:
 
 
 def publish(run: ReleaseRun) -> None:
-    """Show the bundle whole, once it is settled; one that is in its place stays as it is."""
+    """Put the bundle in place after it is settled; a bundle in place stays unchanged."""
     if not run.published:
         commit(run.partial, run.final)

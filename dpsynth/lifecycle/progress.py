@@ -1,6 +1,6 @@
 """Progress of a release on a terminal: the step under way, and a bar where it counts.
 
-Invariant: shows step names and public counts, on stderr, and only where that is a terminal.
+Invariant: only step names and public counts are shown, on stderr, and only if that is a terminal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Tell = Callable[[str], None]
-"""Takes a public sentence for whoever runs the release."""
+"""A function that takes a public sentence for the person who runs the release."""
 
 
 def silently(sentence: str) -> None:
@@ -19,7 +19,7 @@ def silently(sentence: str) -> None:
 
 
 Advance = Callable[[int, int], None]
-"""Called with how much of a step is done and how much there is."""
+"""A function that takes the amount of a step that is done, and the whole amount."""
 
 
 def silent(done: int, total: int) -> None:

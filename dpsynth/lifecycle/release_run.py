@@ -1,24 +1,24 @@
-"""A release under way: how it begins, is found again, and ends, on disk and in the ledger.
+"""A release under way: its state on disk and in the ledger, and its end.
 
 Invariant: from the moment the table may be asked anything, the ledger holds a reservation of the
-whole budget; it is let go only when the journal shows that nothing was asked. Nothing is reserved, nor
-written, for a table that can't be read. And an occasion (a period, or a tick of the schedule) is
-released once: who comes second is shown what is there.
+whole budget, which is released only if the journal shows that nothing was asked. Nothing is reserved or
+written for a table that can't be read. An occasion (a period, or a tick of the schedule) is released
+once: a second run shows the existing bundle.
 
-The folder of an unfinished release can be copied, and resumed in both places; still there is one bundle:
+The folder of an unfinished release can be copied, and resumed in both folders; still there is one bundle:
 
 1.  Each run that begins or resumes a release writes a random name of its own into the journal, and then into
     the ledger. From then on this run is the holder, and no other.
-2.  Before each charge a run looks in the ledger whether it is the holder still. If not, it stops.
-3.  The bundle is written, but has not its place yet. The ledger closes the release and records the digest of
+2.  Before each charge a run checks in the ledger that it is still the holder. If not, it stops.
+3.  The bundle is written to a partial folder. The ledger closes the release and records the digest of
     all questions and answers, in one transaction in which the run must be the holder.
 4.  The bundle is put in its place, by one rename.
 
-All rests on the third. The look before a charge and the draw after it are two moments, so two copies may
+The third step is decisive. The check before a charge and the draw after it are two moments, so two copies may
 both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
 than that of its own journal publishes nothing, and what it drew stays in its private folder. That is not
 charged beside what the other drew: nobody can read it but the owner, who has the table. A run that died
-between the third and the fourth is resumed: it is given the recorded answers, may ask nothing, and puts the
+between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts the
 same bundle in its place.
 """
 
@@ -53,14 +53,14 @@ UNCHARGED = "Nothing was charged."
 
 @dataclass
 class ReleaseRun:
-    """One release under way: where it stands on disk and in the ledger.
+    """One release under way, with its state on disk and in the ledger.
 
     Attributes:
-        release_id: names it for ever.
-        occasion: what it is the release of.
-        final, partial: its folder when it is whole, and until then.
-        ledger: holds its reservation.
-        journal: holds what was asked.
+        release_id: the permanent name of the release.
+        occasion: the occasion of the release.
+        final, partial: its folder when it is complete, and before.
+        ledger: the ledger with its reservation.
+        journal: the journal of its questions.
         holder: the name under which the ledger lets this run go on.
     """
 
@@ -79,7 +79,7 @@ class ReleaseRun:
 
     @property
     def seed(self) -> int:
-        """Of post-processing; a resumed release draws the same rows again."""
+        """Seed of post-processing; a resumed release draws the same rows again."""
         return int(str(self.journal.header["seed"]))
 
     @property
@@ -100,15 +100,15 @@ class ReleaseRun:
 
     @property
     def published(self) -> bool:
-        """Whether the bundle is whole and in place."""
+        """True if the bundle is complete and in place."""
         return self.final.exists()
 
     def __enter__(self) -> ReleaseRun:
-        """Itself: what follows is the release."""
+        """The run itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Decide what becomes of the reservation when a step has failed."""
+        """Release or keep the reservation if a step has failed."""
         nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
         sealed = self.journal.sealed
         self.journal.close()
@@ -134,9 +134,9 @@ class ReleaseRun:
 
 
 def composed(plan: Plan, journal: Journal) -> Guarantee:
-    """The guarantee that the journal's events add up to, checked against the plan."""
+    """The guarantee composed of the journal's events, checked against the plan."""
     charged = [e.event for e in journal.entries]
-    guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.naming_delta)
+    guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.selection_delta)
     if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
         raise DpsynthError(
             f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "
@@ -146,7 +146,7 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
 
 
 def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
-    """Close the release in the ledger at what its journal adds up to, with the digest of its answers.
+    """Close the release in the ledger at its journal's total cost, with the digest of its answers.
 
     Raises:
         TakenOver: another copy of the release went on or was settled, or it was abandoned.
@@ -171,17 +171,17 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
 
 
 def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[str, object]]]:
-    """What the charges in a release's journal come to, and its events.
+    """Total cost of the charges in a release's journal, and its events.
 
     Args:
-        path: of the journal.
-        release_id: names the release.
-        holder: the run that the ledger lets go on with it.
+        path: the path of the journal.
+        release_id: the name of the release.
+        holder: the run that the ledger lets go on with the release.
 
     Raises:
-        ConfigError: the file can't be read, or is another release's, or may lack charges that were made to
-            another copy of it: each would undercharge this one.
-        DpsynthError: it is damaged, or its release is running.
+        ConfigError: the file can't be read, is another release's, or may lack charges that were made to
+            another copy. Each of these would undercharge the release.
+        DpsynthError: the journal is damaged, or its release is running.
     """
     try:
         journal = Journal.open(path)
@@ -205,7 +205,7 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     found = [e.event for e in journal.entries]
     measure = measure_named(str(terms["measure"]))
     delta = Fraction(str(terms["delta"]))
-    told = amount_of(found, measure, delta or None)
-    epsilon = min(told.epsilon, Fraction(str(terms["epsilon"])))
-    amount = Amount(epsilon, told.delta) if found else Amount()
+    charged_so_far = amount_of(found, measure, delta or None)
+    epsilon = min(charged_so_far.epsilon, Fraction(str(terms["epsilon"])))
+    amount = Amount(epsilon, charged_so_far.delta) if found else Amount()
     return spent(found, amount), [events.to_json(e) for e in found]

@@ -1,4 +1,4 @@
-"""A finished release, as Python callers hold it."""
+"""The result of a finished release, for Python callers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a release published; all of it may be shared, but for ``folder / "private"``.
+    """A finished release. All of it may be shared, except ``folder / "private"``.
 
     Attributes:
-        release_id: names this run of the release.
+        release_id: the permanent name of the release.
         folder: the bundle on disk, with ``public`` and ``private`` inside.
-        guarantee: what the journal's events add up to.
+        guarantee: the guarantee composed of the journal's events.
         table: the synthetic rows, typed, under the original column names.
         statistics: tables with error bars, by title ("age", "age and sex", "income by city").
     """
@@ -39,7 +39,7 @@ class Release:
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
-        """The synthetic rows as a pandas table; nullable types where cells may be missing.
+        """The synthetic rows as a pandas table; nullable types if cells may be missing.
 
         Dates are datetime64, ordered categories an ordered Categorical, times of day datetime.time.
         """
@@ -49,13 +49,13 @@ class Release:
         return self.table.to_pandas(types_mapper=nullable.get, date_as_object=False)
 
     def save(self, outputs: str | Path) -> Path:
-        """Copy the whole bundle to ``outputs/<release>/<release id>``, if it is not there already.
+        """Copy the whole bundle to ``outputs/<release>/<release id>``, unless it is there.
 
         Returns:
             The bundle's folder under ``outputs``.
 
         Raises:
-            DpsynthError: something else bears that name.
+            DpsynthError: another file or folder has that name.
         """
         target = Path(outputs) / self.folder.parent.name / self.folder.name
         if target.exists():

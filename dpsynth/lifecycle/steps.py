@@ -1,6 +1,6 @@
-"""Running one step of a release, so that no error tells of the table.
+"""Guarded steps of a release: no error reveals cells of the table.
 
-Invariant: what leaves a step is an error of our own, whose words are public, or an interruption.
+Invariant: only an error of our own, with a public message, or an interruption leaves a step.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FULL = {
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "a file would be larger than this process may write",
 }
-"""What may stop a step that only writes files of our own, and passes once there is room."""
+"""Errors of a full disk, which may stop a step that only writes our own files."""
 
 
 class RunStep(Protocol):
-    """Runs one named step of a release and returns what it returns."""
+    """A function that runs one named step of a release and returns its outcome."""
 
     def __call__(self, name: str, action: Callable[[], T]) -> T:
         """Run ``action`` under a public name."""
@@ -35,7 +35,7 @@ class RunStep(Protocol):
 
 
 class Steps:
-    """Runs the named steps of a release, each guarded, in the way that it was given."""
+    """The named steps of a release, each guarded, and run by a given function."""
 
     def __init__(self, run_step: RunStep) -> None:
         """Steps that are run plainly, or as tasks of an orchestrator."""
@@ -48,12 +48,12 @@ class Steps:
     def counted(
         self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """The outcome of an action that says how far it is, to the function that is its first argument."""
-        return self._run_step(name, lambda: guarded(name, lambda told: action(told, *args, **kwargs)))
+        """The outcome of an action that reports its progress to its first argument."""
+        return self._run_step(name, lambda: guarded(name, lambda advance: action(advance, *args, **kwargs)))
 
 
 def guarded(name: str, action: Callable[[Advance], T]) -> T:
-    """Run a step so that only errors of our own get out, and none that may quote a cell.
+    """Run a step; only errors of our own leave it, and none that may quote a cell.
 
     Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
     """
@@ -70,7 +70,7 @@ def guarded(name: str, action: Callable[[Advance], T]) -> T:
         if isinstance(error, OSError) and error.errno in _FULL:
             failure = Interrupted(f"Step '{name}' stopped: {_FULL[error.errno]}.")
     except BaseException:
-        # A signal; or a panic in a library, whose text may quote a cell too.
+        # A signal, or a panic in a library, whose text may quote a cell too.
         failure = KeyboardInterrupt()
     raise failure
 

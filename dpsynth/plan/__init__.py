@@ -1,1 +1,1 @@
-"""The plan of a release: steps, shares, noise scales and forecasts, worked out before anything is read."""
+"""The plan of a release: steps, shares, noise scales and forecasts, made before the table is read."""

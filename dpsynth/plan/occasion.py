@@ -1,7 +1,7 @@
-"""What a run is the release of: a slice of the table, a tick of the schedule, or nothing in particular.
+"""Occasions of releases: a slice of the table, a tick of the schedule, or none.
 
-Invariant: the same config at the same instant with the same label is the same occasion. No data,
-and nothing of what was released before, has a part in it.
+Invariant: an occasion follows from config, instant and label alone, never from data or earlier
+releases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError
 
 FARTHEST = 10_000
-"""Most runs that are looked ahead."""
+"""Largest number of runs that are looked ahead."""
 
 _CENTURY = timedelta(days=36_525)
 
@@ -27,10 +27,10 @@ _LOOK_BACK = (timedelta(days=1), timedelta(days=40), timedelta(days=400), timede
 
 @dataclass(frozen=True)
 class Occasion:
-    """What a run is the release of; an occasion with a label is released once.
+    """The occasion of a release. An occasion with a label is released once.
 
     Attributes:
-        label: "2026-03", a value, or the ISO minute of a tick; None where each run is a new release.
+        label: "2026-03", a value, or the ISO minute of a tick; None if each run is a new release.
         part: the slice whose rows are read; None for the whole table.
     """
 
@@ -43,11 +43,11 @@ def occasion_of(spec: Spec, now: datetime, label: str | None = None) -> Occasion
 
     Args:
         spec: the checked config.
-        now: the instant at which it starts, with a time zone.
-        label: of a slice, as given with --period. Left out: the last slice that has ended.
+        now: the start of the run, with a time zone.
+        label: the label of a slice, as given with --period. Left out: the last slice that has ended.
 
     Raises:
-        ConfigError: the label is needed, has no use, or names no slice that has ended.
+        ConfigError: the label is missing, has no use, or names no slice that has ended.
     """
     period, schedule = spec.period, spec.schedule
     if period is None:
@@ -80,9 +80,9 @@ def next_ticks(schedule: Schedule, after: datetime, count: int) -> list[datetime
 def latest_tick(schedule: Schedule, now: datetime) -> datetime:
     """The last tick at or before an instant, in the schedule's time zone.
 
-    It is found by going forward from ever earlier starts, so that it can't differ from ``ticks``.
+    The search goes forward from ever earlier starts, so the result is always one of ``ticks``.
     """
-    # Two times of one zone would be compared by what its clock shows, which repeats an hour in autumn.
+    # Python compares two times of one zone by their clock times, which repeat an hour in autumn.
     instant = now.astimezone(UTC)
     for back in _LOOK_BACK:
         past = list(takewhile(lambda tick: tick <= instant, ticks(schedule, instant - back)))
@@ -92,32 +92,32 @@ def latest_tick(schedule: Schedule, now: datetime) -> datetime:
 
 
 def next_releases(spec: Spec, after: datetime, count: int, released: Collection[str] = ()) -> list[datetime]:
-    """When the next so many occasions come that have not been released: what a budget has to last for.
+    """Instants of the next unreleased occasions, which a budget has to last for.
 
     Args:
-        spec: its schedule sets the pace; without one its period does, each slice being released when
-            it has ended.
-        after: from when on.
-        count: how many are wanted.
-        released: labels of occasions that were released already, which cost nothing again.
+        spec: the config. Its schedule gives the instants; without a schedule its period does, as each
+            slice is released when it has ended.
+        after: the instant after which occasions count.
+        count: number of occasions.
+        released: labels of occasions that were released, which cost nothing again.
 
     Returns:
-        Their instants; fewer where nothing sets a pace, or where they are not within the next
-        ``FARTHEST`` runs and 100 years.
+        The instants. They are fewer without schedule and period, or beyond the next ``FARTHEST`` runs
+        and 100 years.
     """
-    known, found = set(released), list[datetime]()
+    seen, found = set(released), list[datetime]()
     end = after.astimezone(UTC) + _CENTURY
     for moment, label in islice(_to_come(spec, after), FARTHEST):
         if len(found) >= count or moment > end:
             break
-        if label not in known:
-            known.add(label)
+        if label not in seen:
+            seen.add(label)
             found.append(moment)
     return found
 
 
 def _to_come(spec: Spec, after: datetime) -> Iterator[tuple[datetime, str]]:
-    """When runs are to be expected, and the labels of their occasions."""
+    """Instants of expected runs, with the labels of their occasions."""
     period, schedule = spec.period, spec.schedule
     if period is None:
         if schedule is not None:
@@ -128,7 +128,7 @@ def _to_come(spec: Spec, after: datetime) -> Iterator[tuple[datetime, str]]:
 
 
 def _midnights(period: Period, after: datetime) -> Iterator[datetime]:
-    """When the slices to come have ended, in UTC."""
+    """Instants, in UTC, at which the next slices have ended."""
     day = after.astimezone(UTC).date()
     while True:
         stop = slice_of(period, day).stop

@@ -1,7 +1,7 @@
 """Outline of a structure strategy: the questions and cells that a plan has to expect.
 
-Invariant: an outline is made of public facts, the columns' sizes above all, and is never
-exceeded: a strategy that makes fewer choices than it said leaves their price to its last step.
+Invariant: an outline is made of public facts, mostly the columns' sizes, and is never exceeded.
+A strategy that makes fewer choices than outlined leaves their price to its last step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Shares:
     domain: Fraction = Fraction(0)
 
     def after(self, domain: Fraction) -> Shares:
-        """The same split of the budget that remains beside a share for finding columns' places."""
+        """The same split of the budget that is left after domain discovery, with the share of that."""
         rest = 1 - domain
         return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain)
 
@@ -35,15 +35,15 @@ class StrategyOutline:
     """The expected questions of a strategy, for a table of given sizes.
 
     Attributes:
-        rounds: number of fits while choosing and measuring; 1 if all cliques are measured at once, 0 if
-            there are none.
+        rounds: number of fits while choosing and measuring: 1 if all cliques are measured at once, 0 without
+            cliques.
         choices: largest number of private choices by the exponential mechanism.
         errors: largest number of noisy distances.
         cliques: expected number of measured cliques.
         cells: largest number of cells of the model, before the bound of the plan.
         shares: default split of the budget.
-        told: if it asks for choices and for noisy distances, the part of the structure step's
-            budget that goes to the distances.
+        distance_share: the part of the structure step's budget for noisy distances, if the strategy asks
+            for choices too.
     """
 
     rounds: int
@@ -52,7 +52,7 @@ class StrategyOutline:
     cliques: int
     cells: int
     shares: Shares
-    told: Fraction = Fraction(1, 2)
+    distance_share: Fraction = Fraction(1, 2)
 
 
 class Outline(Protocol):
@@ -77,9 +77,9 @@ class Outline(Protocol):
         the one under which the last step has the least noise.
 
         Args:
-            sizes: number of places of each column, in table order.
-            wanted: pairs that are measured in any case.
-            measure: how losses would be added up.
+            sizes: number of cells of each column, in table order.
+            wanted: pairs that every structure includes.
+            measure: the measure of losses.
             noise: "gaussian" or "laplace".
         """
         ...

@@ -1,6 +1,6 @@
-"""The plan: how a release will spend its budget, worked out before anything is read.
+"""The plan: the spending of a release, fixed before the table is read.
 
-Invariant: made of the config alone, and exact: shares are rationals, so the parts of a
+Invariant: a plan is made of the config alone, and is exact: shares are rationals, so the parts of a
 split never exceed the whole, and every noise scale is rounded towards more noise.
 """
 
@@ -31,18 +31,18 @@ from dpsynth.plan.steps import PlannedStep, Spending
 CELL_BYTES = 8
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
-"""Share of the budget for finding places, where the config says nothing: of all columns, and of few."""
+"""Default share of the budget for domain discovery: with all columns to be found, and at least."""
 BOUND_SHARE = Fraction(1, 50)
-"""Likewise where nothing is sought but how many rows of a person to use."""
+"""Default share of the budget for finding the contribution bound alone."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is known once something was found.
+    """The state of domain discovery, from which a new plan is made.
 
     Attributes:
-        plan: that was made before, with what may come out at most; its unit as it was found.
-        columns: of the table, with the places that were found so far.
+        plan: the plan made before, with the contribution bound that was found.
+        columns: the columns of the table, with the domains found so far.
     """
 
     plan: Plan
@@ -51,25 +51,25 @@ class Found:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a release will spend.
+    """The plan of a release.
 
     Attributes:
         neighbours: relation and unit.
-        measure: how losses are added up.
-        budget: what may be spent under the measure, rounded down.
-        epsilon: as asked for.
-        delta: as asked for; None under pure epsilon-DP.
+        measure: the measure of losses.
+        budget: the budget under the measure, rounded down.
+        epsilon: the epsilon asked for.
+        delta: the delta asked for; None under pure epsilon-DP.
         noise: "gaussian" or "laplace".
         shares: the split in force.
-        rows_price: what it may cost to find how many rows of a person to use; 0 where that is given.
-        searches: what is found out about columns first, and at what price.
+        bound_price: the price of finding the contribution bound; 0 for a bound that is given.
+        searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
-        wanted: pairs to measure whatever is chosen.
-        outlined: what the strategy will do.
+        wanted: pairs that are measured whatever is chosen.
+        outlined: the expected questions of the strategy.
         steps: the spending steps, in order; the last one takes what is left.
-        max_cells: most cells that the strategy may let the model's junction tree have.
-        model_cells: most cells that it can come to; at most ``max_cells``.
-        merged_below: rows; values of a column that fewer rows have, by noisy counts, are merged.
+        max_cells: largest number of cells of the model's junction tree that the strategy may use.
+        model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
+        merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
         forecast: time and memory, roughly.
     """
 
@@ -92,20 +92,20 @@ class Plan:
     forecast: Forecast
 
     @property
-    def naming_delta(self) -> Fraction:
-        """The part of delta for naming values that nobody knew."""
+    def selection_delta(self) -> Fraction:
+        """The part of delta for partition selection."""
         return sum((search.delta for search in self.searches), Fraction(0))
 
     @property
-    def _delta_apart(self) -> Fraction | None:
-        """What naming values leaves of delta."""
-        return None if self.delta is None else self.delta - self.naming_delta
+    def _measure_delta(self) -> Fraction | None:
+        """The part of delta for the measure: the rest after partition selection."""
+        return None if self.delta is None else self.delta - self.selection_delta
 
     @property
     def spent_delta(self) -> Fraction:
-        """The delta that the release takes from the ledger; under pure accounting that of searches alone."""
+        """The delta that the release takes from the ledger; under pure accounting only that of searches."""
         if not self.measure.needs_delta:
-            return self.naming_delta
+            return self.selection_delta
         return Fraction(0) if self.delta is None else self.delta
 
     def to_json(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ class Plan:
             "accounting": self.measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(self.measure.epsilon(self.budget, self._delta_apart)),
+            "epsilon_of_budget": float(self.measure.epsilon(self.budget, self._measure_delta)),
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
@@ -139,11 +139,11 @@ class Plan:
 
 
 def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
-    """Pairs of columns that a constraint ties or a statistic is about, as far as they make no cycle.
+    """Pairs of columns of a constraint or a statistic, as far as they make no cycle.
 
-    A strategy that measures pairs measures these whatever it chooses, so that which values go together is
-    known, and the statistics someone asked for rest on answers of their own. They are named in the config,
-    hence public. What is known needs no answer.
+    A strategy that measures pairs measures these whatever it chooses. So constraints find the combinations
+    of values, and requested statistics rest on answers of their own. The pairs are named in the config,
+    hence public. Pairs with public marginals need no answer.
     """
     spec, known = compiled.spec, compiled.public_marginals
     part = {name: i for i, name in enumerate(spec.columns)}
@@ -159,7 +159,7 @@ def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
 
 
 def neighbours_of(spec: Spec) -> Neighbours:
-    """The neighbour relation and unit that a spec declares, with the most rows where these are sought."""
+    """The neighbour relation and unit of a spec, with the largest bound if the bound is to be found."""
     unit = spec.privacy.unit
     if isinstance(unit, Person):
         return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing)
@@ -167,17 +167,17 @@ def neighbours_of(spec: Spec) -> Neighbours:
 
 
 def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = None) -> Plan:
-    """ReleaseRun out the plan of a release.
+    """The plan of a release.
 
     Args:
         compiled: the config.
-        outline: the structure strategy that it names.
-        found: what was found since the first plan of the release; without it a column of which something
-            is sought has as many places as it may come to at most, and a person as many rows.
+        outline: the structure strategy that the config names.
+        found: the state of domain discovery. Without it, a column whose domain is to be found has the most
+            cells that its search allows, and a person the most rows.
 
     Raises:
-        ConfigError: the model can't be kept as small as it must be, the accountant doesn't
-            suit the strategy, or delta and epsilon leave no budget.
+        ConfigError: the model would be too large, the accountant doesn't suit the strategy, or delta
+            and epsilon leave no budget.
     """
     spec, columns, known = compiled.spec, compiled.columns, compiled.public_marginals
     near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
@@ -189,12 +189,12 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         (spending, outlined, spending.steps(shares, outlined, domain, searches, rows), searches, rows)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
-        for naming in [_for_naming(columns, measure, delta)]
-        if (budget := measure.budget(epsilon, None if delta is None else delta - naming)) > 0
+        for selection in [_for_selection(columns, measure, delta)]
+        if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
         for spending in [Spending(budget, measure, near, noise, known)]
         for shares in [_shares(compiled, outlined)]
         for rows in [price_of_bound(columns, budget * shares.domain) * spec.privacy.max_rows_private]
-        for searches in [planned_searches(columns, budget * shares.domain - rows, naming)]
+        for searches in [planned_searches(columns, budget * shares.domain - rows, selection)]
     ]
     if not planned:
         raise ConfigError(
@@ -227,14 +227,14 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
-    """Rows that a value must have to stand out of a marginal's noise."""
+    """Rows that a value needs to exceed the noise of a marginal."""
     if not outlined.cliques:
         return 0.0
     return float(spec.structure.merge_rare) * sqrt(noise_variance(spec.privacy.noise, last.scale))
 
 
-def _for_naming(columns: Sequence[Column], measure: Measure, delta: Fraction | None) -> Fraction:
-    """The part of delta for naming values that nobody knew: half, or all where nothing else needs it."""
+def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction | None) -> Fraction:
+    """The part of delta for partition selection: half, or all if nothing else needs delta."""
     if delta is None or not any(isinstance(c.search, ValueSearch) for c in columns):
         return Fraction(0)
     return delta / 2 if measure.needs_delta else delta
@@ -244,8 +244,8 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline) -> Shares:
     spec, columns = compiled.spec, compiled.columns
     split = spec.privacy.split
     if split is None:
-        if sought := sum(c.search is not None for c in columns):
-            return outlined.shares.after(max(DOMAIN_SHARE * sought / len(columns), LEAST_DOMAIN_SHARE))
+        if searched := sum(c.search is not None for c in columns):
+            return outlined.shares.after(max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE))
         return outlined.shares.after(BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0))
     return Shares(
         Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
@@ -255,10 +255,10 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline) -> Shares:
 def _measures(
     spec: Spec, outline: Outline, sizes: Mapping[str, int], wanted: tuple[Clique, ...]
 ) -> list[tuple[Measure, StrategyOutline]]:
-    """The measures that may be in force, with what the strategy does under each.
+    """The measures that suit the config, with the strategy's outline under each.
 
-    More than one only where the choice is free: Gaussian accounting has less noise unless that
-    is so small that it matters that numbers are whole, a sigma of about 3 rows.
+    There are several only if the accountant is free: Gaussian accounting has less noise unless the noise is
+    so small that the rounding to whole numbers matters, at a sigma of about 3 rows.
     """
     privacy = spec.privacy
     if privacy.accountant != "auto":
@@ -277,13 +277,13 @@ def _model(
     sizes: Mapping[str, int],
     wanted: tuple[Clique, ...],
 ) -> tuple[int, int]:
-    """Cells that the model may have, and those that it can come to."""
+    """Number of cells that the model may have, and the number that it can reach."""
     structure = spec.structure
     allowed = outline.max_cells
     if structure.max_model_mb is not None:
         allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
     given = _least_cells(sizes, wanted if outlined.cliques else ())
-    # Where nothing is chosen there is nothing to leave out either.
+    # A method without choices can't leave out a clique.
     needed = max(given, outlined.cells) if not METHODS[outline.name].chooses else given
     if needed > allowed:
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""The questions that strategies and searches may ask of a curator: one protocol, one signature a verb.
+"""The questions that strategies and searches may ask of a curator: one protocol, one signature for each verb.
 
-Invariant: every answer is noisy and paid for, or follows from public facts; so whatever is made of answers
+Invariant: every answer is noisy and paid for, or follows from public facts; so any use of answers
 is post-processing. ``dpsynth.curator`` holds the one implementation of each verb, with its sensitivity,
 distribution and cost; docs/privacy.md lists them.
 """
@@ -53,8 +53,8 @@ class Door(Protocol):
     ) -> list[Measurement | None]:
         """Noisy counts of every cell of each clique, the allowance shared by weight.
 
-        None stands for a clique whose answer was lost to an interruption, with nothing left to
-        ask again with.
+        None stands for a clique whose answer was lost to an interruption, with no budget left to ask
+        again.
         """
         ...
 
@@ -96,10 +96,10 @@ class Door(Protocol):
         Args:
             candidates: the same for all choices.
             estimates: the same for all choices.
-            price: of each choice.
-            most: number of choices.
+            price: the price of each choice.
+            most: largest number of choices.
             admissible: from the choices so far to the candidates, bool[candidates], that may come next;
-                choosing ends where there are none.
+                choosing ends if there are none.
             penalties: as for ``choose``.
             weights: as for ``choose``.
         """
@@ -132,12 +132,12 @@ class Door(Protocol):
             cuts: public candidates, rising.
             runs: index ranges [start, stop) of cuts: values from cuts[start] to cuts[stop - 1]; no two
                 runs share a value.
-            price: of all runs together.
+            price: the price of all runs together.
         """
         ...
 
     def values_of(
         self, column: Column, price: Fraction, delta: Fraction, known: Sequence[str] = ()
     ) -> tuple[str, ...]:
-        """Values that many units have, sorted, besides those known; by partition selection."""
+        """Values that many units have, without those known, sorted; by partition selection."""
         ...

@@ -1,6 +1,6 @@
-"""What a release asks of the ledger, worked out from its config and plan.
+"""The reservation of a release in the ledger, made from its config and plan.
 
-Invariant: public, and never less than what the release may cost.
+Invariant: a reservation is public, and at least the cost of the release.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
         filter=None if spec.ledger.filter == "auto" else measure_of_accountant(spec.ledger.filter),
         suits=plan.measure,
-        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.naming_delta),
+        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.selection_delta),
         release=spec.release,
         spec=compiled.whole_fingerprint,
         occasion=occasion.label,

@@ -1,10 +1,10 @@
-"""A rough forecast of what a release takes in time and memory.
+"""A rough forecast of the time and memory that a release needs.
 
 Both are linear in the number of columns, the model's cells and the rows of the table. Rows are
-private, so what they add is stated for each million. The rates are those of one ordinary
+private, so their part is given for each million. The rates are those of one ordinary
 core on tables of 15 to 200 columns; expect a factor of two either way.
 
-Invariant: public, and never used to decide what is asked after the table was opened.
+Invariant: a forecast is public. It decides no question after the table is opened.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ START_SECONDS = 1.0
 FIT_SECONDS = 0.1
 FIT_COLUMN_SECONDS = 0.01
 FIT_CELL_SECONDS = 2.5e-7
-"""One fit of the model: begun, for each column, for each cell."""
+"""One fit of the model: constant part, for each column, for each cell."""
 ROWS_COLUMN_SECONDS = 0.2
 ROWS_PAIR_SECONDS = 0.003
 """For each million rows: reading and writing a column, counting a pair of columns to choose by."""
@@ -27,16 +27,16 @@ ROWS_COLUMN_MEGABYTES = 50.0
 """For each million rows and column: texts, codes, and synthetic rows, at the peak."""
 
 LEAST_CELLS = 100_000
-"""A model of so few cells is never too slow, whatever the hint."""
+"""Cells of a model that every hint allows."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a release will take, roughly.
+    """Time and memory of a release, roughly.
 
     Attributes:
         seconds, megabytes: without rows.
-        seconds_per_million_rows, megabytes_per_million_rows: what rows add.
+        seconds_per_million_rows, megabytes_per_million_rows: the part that grows with the rows.
     """
 
     seconds: float
@@ -49,10 +49,10 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Foreca
     """Time and memory of a release.
 
     Args:
-        columns: of the table.
-        cells: of the model.
-        fits: how many times it is fitted.
-        chooses: whether pairs of columns are compared with the table.
+        columns: number of columns of the table.
+        cells: number of cells of the model.
+        fits: number of fits of the model.
+        chooses: True if pairs of columns are compared with the table.
     """
     fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
     pairs = columns * (columns - 1) / 2 if chooses else 0
@@ -65,9 +65,9 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Foreca
 
 
 def cells_within(seconds: float, columns: int, fits: int) -> int:
-    """Largest model that is forecast to be fitted so many times within some seconds.
+    """Cells of the largest model that is forecast to be fitted so many times within some seconds.
 
-    At least ``LEAST_CELLS``: a hint too short for anything still gets a model.
+    At least ``LEAST_CELLS``: the shortest hint still gets a model.
     """
     left = (seconds - START_SECONDS) / fits - FIT_SECONDS - FIT_COLUMN_SECONDS * columns
     return max(LEAST_CELLS, int(left / FIT_CELL_SECONDS))

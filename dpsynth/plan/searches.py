@@ -1,7 +1,7 @@
-"""What a release finds out about its columns before it counts them, and what each search may cost.
+"""The searches of domain discovery, which come before all counts, and the price of each.
 
-Invariant: prices are exact and add up to the share of the budget that is meant for them; they follow from
-the config alone.
+Invariant: prices are exact, add up to the share of the budget for domain discovery, and follow from the
+config alone.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Find = Literal["bounds", "quantiles", "tree", "values", "prefixes"]
 
 _WEIGHTS: dict[Find, int] = {"bounds": 2, "quantiles": 3, "tree": 3, "values": 5, "prefixes": 3}
 _ROWS_WEIGHT = 3
-"""Weight of the question how many rows people have."""
+"""Weight of the question for the contribution bound."""
 
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """One search.
+    """One search for a part of a column's domain.
 
     Attributes:
-        column: whose places are sought.
+        column: the column whose domain is to be found.
         find: "bounds", "quantiles", "tree", "values" or "prefixes".
-        price: what all its questions together may cost, under the plan's measure.
-        delta: likewise, of the delta; 0 but for values.
+        price: the most that all its questions may cost together, under the plan's measure.
+        delta: the delta that all its questions may use together; 0 except for values.
     """
 
     column: str
@@ -44,9 +44,9 @@ def planned_searches(
     """The searches for some columns, in order, with their parts of an allowance.
 
     Args:
-        columns: those of the table.
-        allowance: what all searches may cost.
-        delta: what searches for values may take of the delta together.
+        columns: the columns of the table.
+        allowance: the price of all searches together.
+        delta: the delta of all searches for values together.
     """
     wanted = [(c.name, find) for c in columns for find in _finds(c)]
     whole = sum(_WEIGHTS[find] for _, find in wanted)
@@ -63,13 +63,13 @@ def planned_searches(
 
 
 def price_of_bound(columns: Iterable[Column], allowance: Fraction) -> Fraction:
-    """The part of an allowance that goes to the question how many rows people have, beside the searches."""
+    """The part of an allowance for the contribution bound; the rest goes to the searches."""
     whole = sum(_WEIGHTS[find] for c in columns for find in _finds(c))
     return allowance * _ROWS_WEIGHT / (_ROWS_WEIGHT + whole)
 
 
 def _finds(column: Column) -> list[Find]:
-    """What is to be found of a column, in order."""
+    """Parts of a column's domain that are to be found, in order."""
     search = column.search
     if isinstance(search, ValueSearch):
         return ["values"]

@@ -1,6 +1,6 @@
-"""The steps of a release that spend: their prices, noise and expected errors.
+"""The spending steps of a release: their prices, noise and expected errors.
 
-Invariant: exact. Prices are rationals whose sum is the budget, and every noise scale is rounded
+Invariant: steps are exact. Prices are rationals whose sum is the budget, and every noise scale is rounded
 towards more noise.
 """
 
@@ -23,21 +23,21 @@ from dpsynth.plan.searches import PlannedSearch
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """One step that spends.
+    """One spending step.
 
     Attributes:
-        step: "domain: " and what is sought, "one_way", "structure" or "marginals". Where structure asks for
+        step: "domain: " and the kind of search, "one_way", "structure" or "marginals". If structure asks for
             choices and for noisy distances, each has an entry.
-        share: its share of the whole budget.
-        questions: how many answers it asks for; for structure at most.
+        share: the step's share of the whole budget.
+        questions: number of answers; for structure the largest number.
         mechanism: the mechanism's name.
         sensitivity: in words, with its value.
-        scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. Where
-            answers differ, that of an answer with an average share.
-        cost: under the plan's measure, of all answers together.
+        scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. If
+            answers differ, the scale of an answer with an average share.
+        cost: the cost of all answers together under the plan's measure.
         expected_error: mean absolute error, in rows, of one cell, or of one noisy distance; None
             for choices.
-        scale_of: scale of each answer by name, where it is known to differ.
+        scale_of: scale of each answer by name, if the scales differ.
     """
 
     step: str
@@ -52,35 +52,35 @@ class PlannedStep:
 
 
 def one_way_weights(
-    domain: Domain, near: Neighbours, known: PublicMarginals = NO_PUBLIC_MARGINALS
+    domain: Domain, near: Neighbours, public: PublicMarginals = NO_PUBLIC_MARGINALS
 ) -> dict[Clique, Fraction]:
     """The one-way questions, the total first unless it is public, with their shares' weights.
 
     Weights grow with the number of cells as n^(2/3), which makes the expected L1 error,
-    summed over all columns, least for Gaussian noise within a given rho. What is known is not asked.
+    summed over all columns, least for Gaussian noise within a given rho. Public marginals are not asked.
     """
-    asked: list[Clique] = [] if near.rows_public or known.rows is not None else [()]
-    asked += [(c,) for c in domain.columns if c not in known.columns]
+    asked: list[Clique] = [] if near.rows_public or public.rows is not None else [()]
+    asked += [(c,) for c in domain.columns if c not in public.columns]
     return {clique: Fraction(domain.cells(clique) ** (2 / 3)) for clique in asked}
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What is spent, and on what terms.
+    """A budget and the terms on which it is spent.
 
     Attributes:
-        budget: of the whole release, under the measure.
-        measure: how losses are added up.
+        budget: the budget of the whole release, under the measure.
+        measure: the measure of losses.
         near: relation and unit.
-        noise: of counts and distances.
-        known: what is not asked for, since it is public.
+        noise: the noise of counts and distances.
+        public: public marginals, which are not asked.
     """
 
     budget: Fraction
     measure: Measure
     near: Neighbours
     noise: NoiseName
-    known: PublicMarginals = NO_PUBLIC_MARGINALS
+    public: PublicMarginals = NO_PUBLIC_MARGINALS
 
     def steps(
         self,
@@ -90,12 +90,12 @@ class Spending:
         searches: Sequence[PlannedSearch] = (),
         bound_price: Fraction = Fraction(0),
     ) -> tuple[PlannedStep, ...]:
-        """The steps in order. What a step would have that asks nothing goes to the last one."""
+        """The steps in order. The share of a step without questions goes to the last step."""
         found = (*self._rows(bound_price), *self._searches(searches))
         if not outlined.cliques:
             return (*found, self._one_way(1 - shares.domain, domain))
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
-        asked = one_way_weights(domain, self.near, self.known)
+        asked = one_way_weights(domain, self.near, self.public)
         one_way = shares.one_way if asked else Fraction(0)
         return (
             *found,
@@ -105,7 +105,7 @@ class Spending:
         )
 
     def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
-        """The question how many rows people have, if it is asked."""
+        """The question for the contribution bound, if it is asked."""
         if price:
             yield self._step("domain: max_rows", price, 1, self._bought.counted_once.counts(price))
 
@@ -125,7 +125,7 @@ class Spending:
         return self._bought.counts(search.price)
 
     def _one_way(self, share: Fraction, domain: Domain) -> PlannedStep:
-        weights = one_way_weights(domain, self.near, self.known)
+        weights = one_way_weights(domain, self.near, self.public)
         each = self.budget * share / sum(weights.values())
         scales = {
             clique[0] if clique else "(total)": self._bought.counts(each * weight).scale
@@ -142,13 +142,13 @@ class Spending:
     def _structure(self, share: Fraction, outlined: StrategyOutline) -> Iterator[PlannedStep]:
         """Choices at one price, and noisy distances at one price."""
         price = self.budget * share
-        told = outlined.told if outlined.choices else Fraction(1)
+        distances = outlined.distance_share if outlined.choices else Fraction(1)
         if choices := outlined.choices:
-            part = price * (1 - (told if outlined.errors else 0))
+            part = price * (1 - (distances if outlined.errors else 0))
             yield self._step("structure", part, choices, self._bought.choices(part / choices))
         if errors := outlined.errors:
-            noise = self._bought.distances(price * told / errors)
-            yield self._step("structure", price * told, errors, noise, noise.expected_error)
+            noise = self._bought.distances(price * distances / errors)
+            yield self._step("structure", price * distances, errors, noise, noise.expected_error)
 
     def _step(
         self,
@@ -161,11 +161,11 @@ class Spending:
         """A step at a price for all its questions.
 
         Args:
-            name: of the step.
-            price: of all questions together.
-            questions: how many.
-            bought: what an average question gets.
-            error: expected of one number; None where it is of no interest.
+            name: the name of the step.
+            price: the price of all questions together.
+            questions: number of questions.
+            bought: the calibrated noise of an average question.
+            error: expected absolute error of one number; None if it has no meaning.
         """
         share = float(price / self.budget)
         return PlannedStep(

@@ -1,7 +1,7 @@
 """The first configuration of a table: from its header, or from a description that people have.
 
-Invariant: no row of the private table is read in this room. What was guessed from one by
-``dpsynth.assess.profiling`` is marked, and refused until someone has looked at it.
+Invariant: no row of the private table is read in this room. Guesses of ``dpsynth.assess.profiling``
+from the table are marked, and refused until someone has reviewed them.
 """
 
 from dpsynth.starter.formats import FORMATS, draft_of, guessed

@@ -1,7 +1,7 @@
 """The manifest.json of a bundle: the columns of a release, for the next one.
 
-What a release found with a part of its budget (ends, bins, values) is in its manifest, and public from then
-on: declared in the next configuration it costs nothing again, and all releases have the same cells.
+Ends, bins and values that a release found with a part of its budget are in its manifest, and public from then
+on. Declared in the next configuration they cost nothing, and all releases have the same cells.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "a bundle's manifest.json"
 
 
 def is_manifest(document: Mapping) -> bool:
-    """Whether a document looks like one."""
+    """True if a document looks like a manifest."""
     return {"release_id", "guarantee", "columns"} <= document.keys() and isinstance(document["columns"], list)
 
 
@@ -30,7 +30,7 @@ def read_manifest(document: Mapping, file: str) -> Draft:
     """A draft with the columns of a release.
 
     Raises:
-        ConfigError: it is no manifest.
+        ConfigError: the document is no manifest.
     """
     listed = document.get("columns")
     if not isinstance(listed, list):

@@ -1,7 +1,7 @@
-"""Reading other people's descriptions: JSON or YAML, as plain values within limits.
+"""Foreign documents in JSON or YAML, read as plain values within limits.
 
-Invariant: nothing of a document is run. There are no tags, no pickles, no imports and no addresses
-that are followed; whatever a file holds, it becomes plain values or one ConfigError.
+Invariant: nothing of a document is run. No tag, pickle, import or address is
+followed. Every file becomes plain values or one ConfigError.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _text(path: Path) -> str:
 
 
 class _Refused(ValueError):
-    """What JSON allows and a description can't have; the words follow the file's name."""
+    """A value that JSON allows and a description can't have; the message follows the file's name."""
 
 
 def _json(text: str) -> Value:
@@ -109,7 +109,7 @@ def _decimal(digits: str) -> Decimal:
 
 
 def _depth(value: Value) -> int:
-    """How deeply lists and mappings are nested, found without recursion."""
+    """Depth of nested lists and mappings, computed without recursion."""
     depth, level = 0, [value]
     while level:
         level = [
@@ -123,7 +123,7 @@ def _depth(value: Value) -> int:
 
 
 def shown(text: object, longest: int = 60) -> str:
-    """A text of a foreign document as a message or a comment can show it: short, printable, on one line."""
+    """A text of a foreign document for a message or a comment: short, printable, on one line."""
     plain = "".join(c if c.isprintable() else " " for c in str(text))
     plain = " ".join(plain.split())
     return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
@@ -133,12 +133,12 @@ def mapping(value: Value, file: object, where: str) -> Mapping:
     """The value if it is a mapping.
 
     Args:
-        value: what was found.
+        value: the value found.
         file: the document, for the message.
         where: keys down to the value, such as "columns.age"; empty for the top.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the value is no mapping.
     """
     if not isinstance(value, dict):
         place = f"'{shown(where)}'" if where else "the top level"
@@ -154,10 +154,10 @@ def sequence(value: Value, file: object, where: str) -> list[Value]:
 
 
 def picked(tables: Mapping, file: str, pick: str | None) -> tuple[str, Value]:
-    """The one table of several that is meant.
+    """The name and value of the one table that is meant.
 
     Raises:
-        ConfigError: it can't be told which; the message lists them.
+        ConfigError: there are several tables and none is picked; the message lists them.
     """
     if pick is None and len(tables) == 1:
         return next(iter(tables.items()))

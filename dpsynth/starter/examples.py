@@ -1,6 +1,6 @@
-"""Examples to start from: a configuration, its schema for editors, and a public table where one is at hand.
+"""Examples to start from: a configuration, its schema for editors, and a public table from statsmodels.
 
-Invariant: a file that is there already is left as it is.
+Invariant: no existing file is changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from dpsynth.errors import ConfigError, DpsynthError, SourceError
 
 _RANDHIE = Path("datasets", "randhie", "src", "randhie.csv")
-"""Where the statsmodels package holds the table of the examples."""
+"""Path of the examples' table in the statsmodels package."""
 _TABLES: Mapping[str, str] = {
     "minimal": "randhie.csv",
     "randhie": "randhie.csv",
@@ -22,7 +22,7 @@ _TABLES: Mapping[str, str] = {
     "randhie-monthly": "randhie-monthly.csv",
 }
 _FIRST_YEAR = 2025
-"""What the first of the five study years is made out to be."""
+"""The calendar year that stands for the first of the five study years."""
 
 
 def names() -> tuple[str, ...]:
@@ -36,10 +36,10 @@ def write_example(name: str, folder: Path) -> list[Path]:
     Args:
         name: one of ``names()``.
         folder: gets ``configs/NAME.yaml``, ``schemas/dpsynth.schema.json`` and
-            ``data/randhie.csv``, or what else the config names.
+            ``data/randhie.csv``, or another file that the config names.
 
     Returns:
-        The files that were written; those that were there already are not among them.
+        The files that were written, without those that existed.
 
     Raises:
         ConfigError: there is no example of that name.

@@ -1,7 +1,7 @@
-"""What a description says, cut to what the grammar can say.
+"""Fitting of a description to the grammar: values that the grammar refuses become gaps.
 
-Invariant: a sketch that went through here is accepted by the grammar once its gaps are filled; what
-the grammar refuses has become a gap with a note that says why.
+Invariant: the grammar accepts a fitted sketch once its gaps are filled. A refused value has become
+a gap, with a note of the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBLEMS = 12
 
 
 def first_fit(name: str, *candidates: Declared) -> Sketch:
-    """The first of some declarations that the grammar takes as it is, otherwise the last with gaps."""
+    """The first of some declarations that the grammar accepts; otherwise the last, with gaps."""
     for declared in candidates[:-1]:
         if _problem(declared) is None:
             return fitted(Sketch(name, declared))
@@ -31,7 +31,7 @@ def first_fit(name: str, *candidates: Declared) -> Sketch:
 
 
 def fitted(sketch: Sketch) -> Sketch:
-    """A sketch in which what the grammar refuses has become gaps, with notes that say why."""
+    """A sketch in which refused values have become gaps, with notes of the reasons."""
     name = sketch.name
     if not name or not name.isprintable() or len(name) > _LONGEST_NAME:
         return replace(sketch, declared=None).noted(
@@ -47,7 +47,7 @@ def fitted(sketch: Sketch) -> Sketch:
         key, words = problem
         if key is None or declared.get(key) is None:
             declared = dict(STUB)
-            notes.append(f"What is known of it can't be used: {words}.")
+            notes.append(f"Its description can't be used: {words}.")
         else:
             declared[key] = None
             notes.append(f"Not taken over: {key} {words}.")
@@ -58,7 +58,7 @@ def fitted(sketch: Sketch) -> Sketch:
 
 
 def _problem(declared: Declared) -> tuple[str | None, str] | None:
-    """The key that the grammar refuses first, and its words; None if it refuses nothing."""
+    """The first key that the grammar refuses, and its message; None if it refuses nothing."""
     try:
         _GRAMMAR.validate_python(_filled(declared))
     except ValidationError as error:
@@ -72,7 +72,7 @@ def _problem(declared: Declared) -> tuple[str | None, str] | None:
 
 
 def _filled(declared: Declared) -> dict[str, object]:
-    """A declaration with something harmless in its gaps."""
+    """A declaration with harmless values in its gaps."""
     filled: dict[str, object] = {key: value for key, value in declared.items() if value is not None}
     kind = filled.setdefault("type", "category")
     if "values" not in filled and (declared.get("type") is None or "values" in declared):
@@ -81,9 +81,9 @@ def _filled(declared: Declared) -> dict[str, object]:
     if len(gaps) == 2:
         filled |= KINDS[str(kind)].STAND_INS if str(kind) in KINDS else {}
     elif gaps:
-        known = declared["max" if gaps == ["min"] else "min"]
-        step = (-1 if gaps == ["min"] else 1) if isinstance(known, int | Decimal) else 0
-        filled[gaps[0]] = known + step if step and isinstance(known, int | Decimal) else known
+        end = declared["max" if gaps == ["min"] else "min"]
+        step = (-1 if gaps == ["min"] else 1) if isinstance(end, int | Decimal) else 0
+        filled[gaps[0]] = end + step if step and isinstance(end, int | Decimal) else end
     return filled
 
 

@@ -1,4 +1,4 @@
-"""Which description a document is, and the draft that comes of it.
+"""Registry of the formats of descriptions, and the draft that each gives.
 
 A new format is one file beside this one and one line in ``FORMATS``.
 """
@@ -23,13 +23,13 @@ from dpsynth.starter.sketch import Draft
 
 @dataclass(frozen=True)
 class Format:
-    """One way to describe a table.
+    """One format of descriptions of a table.
 
     Attributes:
-        name: what messages call it.
-        recognised: whether a document looks like one.
-        read: the draft of a document, from the document, the file's name, and which of its tables
-            is meant.
+        name: the format's name in messages.
+        recognised: True for a document that looks like this format.
+        read: the draft of a document, from the document, the file's name, and the name of the table to
+            pick of several.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Format:
     read: Callable[[Document, str, str | None], Draft]
 
 
-# From the most telling signs to the least: a domain.json has none but its whole numbers.
+# From the clearest signs to the weakest: a domain.json has only its whole numbers.
 FORMATS: Mapping[str, Format] = {
     bundle_manifest.FORMAT: Format(
         bundle_manifest.NAME,
@@ -66,8 +66,8 @@ def draft_of(
     Args:
         thing: the table or the description.
         table: with a description, the table whose header gives the order of the columns.
-        form: the format of ``thing``; left out: by its ending and its contents.
-        pick: the one of several tables that is meant.
+        form: the format of ``thing``; left out: found by its ending and its contents.
+        pick: the name of the table to pick of several.
 
     Raises:
         ConfigError: the description can't be used.
@@ -95,7 +95,7 @@ def draft_of(
 
 
 def guessed(draft: Draft, guesses: Mapping[str, Mapping[str, object]]) -> Draft:
-    """A draft with its gaps filled by guesses from the private table, as far as the grammar takes them."""
+    """A draft with its gaps filled by guesses from the private table that the grammar accepts."""
     if not guesses:
         return draft
     filled = draft.with_guesses(guesses)

@@ -1,7 +1,7 @@
-"""The YAML in which google/dpsynth keeps a domain: one mapping of attributes, each a mapping of its fields.
+"""The YAML of a domain of google/dpsynth: one mapping of attributes, each a mapping of its fields.
 
-Kinds of attributes are told apart by their key ``type``, or where older files have none by the field
-that only one kind has: possible_values, min_value, max_tokens, default_value.
+The key ``type`` gives the kind of an attribute. Older files have no such key; then a field decides that
+only one kind has: possible_values, min_value, max_tokens, default_value.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _KINDS = frozenset(_KIND_OF_FIELD.values())
 
 
 def is_domain(document: Mapping) -> bool:
-    """Whether a document looks like one."""
+    """True if a document looks like such a domain."""
     return any(isinstance(fields, dict) and _kind(fields) is not None for fields in document.values())
 
 
 def _kind(fields: Mapping) -> str | None:
-    stated = fields.get("type")
-    if isinstance(stated, str) and stated in _KINDS:
-        return stated
+    named = fields.get("type")
+    if isinstance(named, str) and named in _KINDS:
+        return named
     return next((kind for field, kind in _KIND_OF_FIELD.items() if field in fields), None)
 
 
@@ -57,14 +57,14 @@ def _sketch(name: str, fields: Mapping) -> Sketch:
         return _numerical(name, fields).noted(note)
     if kind == "FreeFormTextAttribute":
         return Sketch(name, None, ("Left out: free text can't be modelled.",)).noted(note)
-    known = cells(fields.get("public_possible_values")) or None
-    listed: Declared = {"type": "category", "values": known}
+    values = cells(fields.get("public_possible_values")) or None
+    listed: Declared = {"type": "category", "values": values}
     found = {key: value for key, value in listed.items() if value is not None}
     return first_fit(name, {**found, "open": True}, listed).noted(note, "An open set: values may be unknown.")
 
 
 def _categorical(name: str, fields: Mapping) -> Sketch:
-    """Values outside the list go to one of it, or to missing where null is the one."""
+    """A column of listed values. Values outside go to one of the list, or to missing if that one is null."""
     values, index = fields.get("possible_values"), fields.get("out_of_domain_index", 0)
     if not isinstance(values, list):
         return fitted(Sketch(name, {"type": "category", "values": values}))

@@ -1,7 +1,7 @@
 """A table's header: the first line of a CSV file, or the schema of a Parquet file.
 
-Invariant: nothing else of the table is read, and a first line that is a row of values rather than a
-header is refused without quoting it.
+Invariant: only the header is read. A first line that is a row of values rather than a header is
+refused without quoting it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _LONGEST_LINE = 1 << 20
 
 @dataclass(frozen=True)
 class Header:
-    """What a table's header says.
+    """The header of a table.
 
     Attributes:
         path: the table.
         kind: csv or parquet.
-        names: of the columns that a configuration can name, in order.
-        types: what a Parquet file's schema says of some of them.
-        unusable: how many columns have no name, or that of another column.
-        separator: what stands between the cells of a CSV file.
+        names: names of the columns that a configuration can name, in order.
+        types: declarations that follow from a Parquet file's schema, for some of the columns.
+        unusable: number of columns without a name, or with the name of another column.
+        separator: the sign between the cells of a CSV file.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class Header:
     separator: str = ","
 
     def draft(self) -> Draft:
-        """A stub for each column; with its type, where the schema says it."""
+        """A stub for each column, with its type if the schema has it."""
         columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
         part = "schema" if self.kind == "parquet" else "first line"
         origin = [f"The header of {self.path} was read, its {part}."]
@@ -69,10 +69,10 @@ def read_header(path: Path, kind: str | None = None) -> Header:
 
     Args:
         path: the table.
-        kind: its format; left out: by the ending of its name, otherwise CSV.
+        kind: csv or parquet; left out: by the ending of the file's name, otherwise csv.
 
     Raises:
-        SourceError: there is no such file, it is no table, or its first line is no header.
+        SourceError: the file doesn't exist, is no table, or its first line is no header.
     """
     kind = kind or ("parquet" if path.suffix.lower() == ".parquet" else "csv")
     if not os.path.isfile(path):  # noqa: PTH113
@@ -102,7 +102,7 @@ def read_header(path: Path, kind: str | None = None) -> Header:
 
 
 def _csv(path: Path) -> tuple[list[str], str]:
-    """The names in the first line, and what stands between them: what gives the most names."""
+    """The names in the first line, and their separator: the one that gives the most names."""
     with path.open("rb") as file:
         line = file.readline(_LONGEST_LINE)
     try:
@@ -113,7 +113,7 @@ def _csv(path: Path) -> tuple[list[str], str]:
         found = [(next(csv.reader([text], delimiter=mark, strict=True), []), mark) for mark in _marks(text)]
     except (UnicodeDecodeError, csv.Error):
         raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.") from None
-    names, mark = max(found, key=lambda told: len(told[0]))
+    names, mark = max(found, key=lambda names_and_mark: len(names_and_mark[0]))
     if any("\0" in name for name in names):
         raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.")
     if names and 2 * sum(is_number(name.strip()) for name in names) >= len(names):
@@ -125,7 +125,7 @@ def _csv(path: Path) -> tuple[list[str], str]:
 
 
 def _marks(text: str) -> list[str]:
-    """The comma, and another sign where there is no comma."""
+    """Separators to try: the comma, and others for a line without commas."""
     return [","] if "," in text else list(SEPARATORS.values())
 
 
@@ -140,7 +140,7 @@ def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
 
 
 def _declared(kind: pa.DataType) -> Declared | None:
-    """What a type of Arrow says about a column."""
+    """The declaration that follows from an Arrow type; None if none does."""
     ends: Declared = {"min": None, "max": None}
     if pa.types.is_boolean(kind):
         return {"type": "boolean"}

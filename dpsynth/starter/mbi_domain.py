@@ -1,6 +1,6 @@
-"""The domain.json of mbi (private-pgm): each column's number of codes, and nothing else.
+"""The domain.json of mbi (private-pgm), which holds each column's number of codes only.
 
-The tables that come with one hold codes from 0. They are read as whole numbers, one cell a code.
+Its tables hold codes from 0. They are read as whole numbers, one cell a code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "mbi domain.json"
 
 
 def is_domain(document: Mapping) -> bool:
-    """Whether a document looks like one: names with whole numbers, and nothing else."""
+    """True if a document looks like such a domain: names with whole numbers, and nothing else."""
     return bool(document) and all(type(size) is int for size in document.values())
 
 

@@ -1,8 +1,8 @@
 """A pandera schema as ``schema.to_yaml()`` or ``to_json()`` writes it: dtypes and checks of each column.
 
-Three ways of writing checks are known: a list with the check's name among its options, a mapping from
-names, and (since pandera 0.25) the names as keys of the column. A check that says nothing about
-which values there are is left aside with a note.
+Checks have three notations: a list with the check's name among its options, a mapping from names,
+and (since pandera 0.25) the names as keys of the column. A check that doesn't limit the values of a
+column is ignored, with a note.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KINDS = (
 
 
 def is_schema(document: Mapping) -> bool:
-    """Whether a document looks like one."""
+    """True if a document looks like such a schema."""
     if "schema_type" in document:
         return True
     columns = document.get("columns")
@@ -64,7 +64,7 @@ def read_schema(document: Mapping, file: str) -> Draft:
 
 @dataclass(frozen=True)
 class _Range:
-    """What checks say about a column's values."""
+    """Range and values of a column, by its checks."""
 
     low: Value = None
     low_inside: bool = False
@@ -77,15 +77,15 @@ class _Range:
 
 def _checks(facts: Mapping) -> Iterator[tuple[str, Mapping]]:
     """Names of checks with their arguments; a single argument is named ``value``."""
-    stated = facts.get("checks")
-    if isinstance(stated, list):
-        for check in stated:
+    listed = facts.get("checks")
+    if isinstance(listed, list):
+        for check in listed:
             options = check.get("options") if isinstance(check, dict) else None
             name = options.get("check_name") if isinstance(options, dict) else None
             if isinstance(check, dict) and isinstance(name, str):
                 yield name, check
         return
-    named = stated if isinstance(stated, dict) else {k: v for k, v in facts.items() if k not in _OF_A_COLUMN}
+    named = listed if isinstance(listed, dict) else {k: v for k, v in facts.items() if k not in _OF_A_COLUMN}
     for name, arguments in named.items():
         yield name, arguments if isinstance(arguments, dict) else {"value": arguments}
 

@@ -1,7 +1,7 @@
 """Metadata JSON of SDV, since its version 1: the sdtype of each column of one table, or of several.
 
-It says what columns are, seldom what they can hold, so most bounds and values stay gaps. What SDV calls
-personal (names, addresses, numbers of cards) and keys become identifiers, which are never read.
+It gives the kinds of columns and seldom their values, so most bounds and values stay gaps. Keys, and columns
+that SDV calls personal (names, addresses, card numbers), become identifiers, which are never read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEGREES = {"latitude": 90, "longitude": 180}
 
 
 def is_metadata(document: Mapping) -> bool:
-    """Whether a document looks like metadata of a table or of several."""
+    """True if a document looks like metadata of one table or several."""
     if "METADATA_SPEC_VERSION" in document:
         return True
     tables = document.get("tables")
@@ -37,17 +37,17 @@ def _typed(table: Mapping, key: str) -> bool:
 
 
 def _old(table: Mapping) -> bool:
-    """Whether a table is described as before SDV 1.0."""
+    """True if a table is described in the format before SDV 1.0."""
     fields = table.get("fields")
     return isinstance(fields, dict) and any(isinstance(f, dict) and "type" in f for f in fields.values())
 
 
 def read_metadata(document: Mapping, file: str, pick: str | None = None) -> Draft:
-    """A draft of the one table that is described, or of the one that is picked.
+    """A draft of the only table, or of the one that is picked.
 
     Raises:
-        ConfigError: there are several tables and none, or no such table, is picked; or a table is
-            not described as SDV does.
+        ConfigError: of several tables none is picked, or one that doesn't exist; or a table is not in
+            SDV's format.
     """
     tables, where, described = document.get("tables"), file, document
     if isinstance(tables, dict):
@@ -69,7 +69,7 @@ def read_metadata(document: Mapping, file: str, pick: str | None = None) -> Draf
 
 
 def _keys(table: Mapping) -> set[str]:
-    """Columns that name rows or persons."""
+    """Columns that identify rows or persons."""
     found: set[str] = set()
     for key in ("primary_key", "sequence_key", "alternate_keys"):
         named = table.get(key)
@@ -81,8 +81,8 @@ def _keys(table: Mapping) -> set[str]:
 
 
 def _sketch(name: str, facts: Mapping, *, is_key: bool) -> Sketch:
-    stated = facts.get("sdtype")
-    kind = stated if isinstance(stated, str) else ""
+    sdtype = facts.get("sdtype")
+    kind = sdtype if isinstance(sdtype, str) else ""
     if is_key or kind == "id":
         return fitted(Sketch(name, {"type": "identifier"}))
     if kind == "boolean":
@@ -100,7 +100,7 @@ def _sketch(name: str, facts: Mapping, *, is_key: bool) -> Sketch:
         return fitted(Sketch(name, {"type": "category", "values": None}))
     if not kind or (kind == "unknown" and facts.get("pii") is False):
         return fitted(Sketch(name, dict(STUB), ("SDV doesn't know what it is.",)))
-    note = f"SDV calls it '{shown(kind)}', which tells who a person is: it is not read."
+    note = f"SDV calls it '{shown(kind)}', which identifies a person: it is not read."
     return fitted(Sketch(name, {"type": "identifier"}, (note,)))
 
 
@@ -120,7 +120,7 @@ def _categorical(name: str, facts: Mapping) -> Sketch:
 
 def _datetime(name: str, pattern: Value) -> Sketch:
     if not isinstance(pattern, str):
-        note = "How its cells are written is not known."
+        note = "The format of its cells is unknown."
         return fitted(Sketch(name, {"type": "date", "min": None, "max": None, "format": None}, (note,)))
     declared: Declared = {"type": "datetime" if has_clock(pattern) else "date", "min": None, "max": None}
     if pattern not in ISO.values():

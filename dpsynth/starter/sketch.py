@@ -1,10 +1,10 @@
-"""What is known of a table before there is a configuration: a sketch of each column.
+"""Sketches of the columns of a table that has no configuration yet.
 
-A sketch holds keys of the grammar. A key whose value is None is a gap: it is needed, and nothing
-that was read says it. A gap or a guess is never silent: the writer marks it for review.
+A sketch holds keys of the grammar. A key whose value is None is a gap: the grammar needs it, and no
+header or description gave it. The writer marks each gap and each guess for review.
 
-Invariant: a sketch is made from a header, from a description, or (a guess) by the curator's leave
-from the table; which of these it was is kept for every key.
+Invariant: a key comes from a header, from a description, or as a guess from the private table; keys that
+were guessed are listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOKED = (
     "rounded outwards, and values that fewer than 10 rows have were not listed; that makes guesses less "
     "telling, not safe."
 )
-"""What it means that a table was looked at; printed, and written at the top of the file."""
+"""Warning after a look at the private table; printed, and written at the top of the file."""
 
 DESCRIBED = (
     "Bounds and values are those of the description. They are public only if nobody made the description "
@@ -33,7 +33,7 @@ DESCRIBED = (
 )
 
 STUB: Declared = {"type": None}
-"""Of a column of which only the name is known."""
+"""Declaration of a column of which only the name is known."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Sketch:
     """One column.
 
     Attributes:
-        name: as in the header.
-        declared: what is known, None for what is still to be said; None as a whole: the column is
-            left out of the configuration.
+        name: the name in the header.
+        declared: keys of the grammar, with None for a gap; None in place of all keys: the column is left
+            out of the configuration.
         notes: sentences about the column, written above it.
         guessed: keys that were guessed from the private table.
     """
@@ -55,11 +55,11 @@ class Sketch:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Keys that are needed and not known."""
+        """Keys that the grammar needs and that have no value."""
         return tuple(key for key, value in (self.declared or {}).items() if value is None)
 
     def noted(self, *notes: str) -> Sketch:
-        """With more notes."""
+        """The sketch with more notes."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note)))
 
 
@@ -68,15 +68,15 @@ class Draft:
     """A configuration in the making.
 
     Attributes:
-        origin: sentences that say what was read, and what was not.
+        origin: sentences about the files that were read.
         columns: one sketch a column, in the order in which they are written.
-        described: whether bounds and values come from a description, which may have been made from
-            the table.
-        table: path of the table as the user wrote it, where it is known.
+        described: True if bounds and values come from a description, which may have been made from the
+            table.
+        table: path of the table as the user wrote it; None if no table was named.
         kind: the table's format, csv or parquet.
-        separator: what stands between the cells of a CSV file.
-        person: the column that says whose row it is, where a description says so.
-        looked: whether the private table was looked at.
+        separator: the sign between the cells of a CSV file.
+        person: the column with the person of each row, if a description names it.
+        looked: True if the private table was profiled.
     """
 
     origin: tuple[str, ...]
@@ -89,13 +89,13 @@ class Draft:
     looked: bool = False
 
     def in_order_of(self, header: Sequence[str]) -> Draft:
-        """The same columns in the order of a table's header, and stubs for those that no description has.
+        """The columns in the order of a table's header, with stubs for columns without a description.
 
         Columns that the header lacks are left out, with a note.
         """
-        known = {sketch.name: sketch for sketch in self.columns}
+        by_name = {sketch.name: sketch for sketch in self.columns}
         stub = Sketch("", dict(STUB), ("Not in the description.",))
-        there = [known.get(name, replace(stub, name=name)) for name in header]
+        there = [by_name.get(name, replace(stub, name=name)) for name in header]
         absent = [
             replace(sketch, declared=None, notes=("Described, but not in the table's header.",))
             for sketch in self.columns
@@ -103,19 +103,19 @@ class Draft:
         ]
         return replace(self, columns=(*there, *absent))
 
-    def told(self) -> tuple[str, ...]:
-        """What was read, and what that means, one sentence or more each."""
+    def summary(self) -> tuple[str, ...]:
+        """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
             return (*self.origin, f"All rows of {self.table} were read.", LOOKED)
         return (*self.origin, "No row of the table was read.", *([DESCRIBED] if self.described else []))
 
     @property
     def to_look_at(self) -> tuple[str, ...]:
-        """The columns of which something is still to be said."""
+        """Names of the columns with gaps."""
         return tuple(sketch.name for sketch in self.columns if sketch.gaps)
 
     def with_guesses(self, guesses: Mapping[str, Mapping[str, object]]) -> Draft:
-        """Gaps filled with guesses; what is known stays as it is.
+        """The draft with gaps filled by guesses; keys with a value keep it.
 
         Args:
             guesses: keys of the grammar by column, guessed from the private table.
@@ -129,7 +129,7 @@ _NUMERIC = {"integer", "number"}
 
 
 def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
-    """A sketch with its gaps filled as far as the guess is about a column of the same type."""
+    """A sketch with its gaps filled, if the guess is of a column of the same type."""
     declared = sketch.declared
     if declared is None or not sketch.gaps:
         return sketch

@@ -1,7 +1,6 @@
-"""The starter file: where it goes, what lies beside it, and who may read it.
+"""The starter file: its path, the schema beside it, and its permissions.
 
-Invariant: no file is overwritten, and one with guesses from the private table can be read by its
-owner alone.
+Invariant: no file is overwritten. Only its owner can read a file with guesses from the private table.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ SCHEMA = "dpsynth.schema.json"
 
 
 def write_starter(draft: Draft, target: Path, command: str) -> list[Path]:
-    """Write the configuration, and the schema for editors where none is near.
+    """Write the configuration, and the schema for editors if there is none near it.
 
     Args:
-        draft: what is known.
+        draft: the sketches of the columns.
         target: the configuration's file.
-        command: what the user ran, for the first comment.
+        command: the command that the user ran, for the first comment.
 
     Returns:
         The files that were written, the configuration first.
 
     Raises:
-        ConfigError: there is such a file, or it would be too large.
-        DpsynthError: it can't be written.
+        ConfigError: the file exists, or would be too large.
+        DpsynthError: the file can't be written.
     """
     must_be_new(target)
     near = next((f for f in ("schemas", "../schemas") if (target.parent / f / SCHEMA).is_file()), None)
@@ -51,10 +50,10 @@ def write_starter(draft: Draft, target: Path, command: str) -> list[Path]:
 
 
 def must_be_new(target: Path) -> None:
-    """Refuse a file that is there already, before anything is read.
+    """Refuse a file that exists, before anything is read.
 
     Raises:
-        ConfigError: it is there.
+        ConfigError: the file exists.
     """
     if os.path.lexists(target):
         raise ConfigError(f"There is a file {target} already, and it is kept. Give another name with --out.")
@@ -64,13 +63,13 @@ def starter_text(draft: Draft, name: str, schemas: str, command: str) -> str:
     """The configuration's text, read back and compared.
 
     Args:
-        draft: what is known.
-        name: what the configuration's file is called, without its ending.
+        draft: the sketches of the columns.
+        name: the name of the configuration's file, without its ending.
         schemas: folder of the JSON Schema, from the configuration's folder.
-        command: what the user ran.
+        command: the command that the user ran.
 
     Raises:
-        ConfigError: it would be too large to be read.
+        ConfigError: the text would be too large to be read.
     """
     text = config_text(draft, release_name(name), f"{schemas}/{SCHEMA}", command)
     if len(text.encode("utf-8")) > MAX_BYTES:

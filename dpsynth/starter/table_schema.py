@@ -1,6 +1,6 @@
 """Table Schema of the Data Package standard (Frictionless), versions 1 and 2; alone or in a package.
 
-A field's type, format, constraints, categories and missing values are taken over. A schema that a
+A field's type, format, constraints, categories and missing values are used. A schema that a
 document only points to is not fetched.
 """
 
@@ -27,7 +27,7 @@ _TRUTHS = (["true", "True", "TRUE", "1"], ["false", "False", "FALSE", "0"])
 
 
 def is_schema(document: Mapping) -> bool:
-    """Whether a document looks like a schema, a resource with one, or a package of resources."""
+    """True if a document looks like a schema, a resource with a schema, or a package of resources."""
     inner = document.get("schema")
     return (
         isinstance(document.get("fields"), list)
@@ -41,8 +41,8 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
     """A draft of the table that the schema describes.
 
     Raises:
-        ConfigError: there are several tables and none is picked, the schema is elsewhere, or it is
-            not built as the standard says.
+        ConfigError: of several tables none is picked, the schema is in another file, or it doesn't follow
+            the standard.
     """
     found, where, separator = document, file, ","
     if "resources" in document:
@@ -52,8 +52,8 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
         found, where = mapping(resource, file, f"resource {name}"), f"Resource '{shown(name)}' of {file}"
     origin = [f"{where} is described by a Table Schema of the Data Package standard."]
     if "schema" in found:
-        separator, told = _separator(found.get("dialect"))
-        origin += told
+        separator, notes = _separator(found.get("dialect"))
+        origin += notes
         if isinstance(found["schema"], str):
             raise ConfigError(
                 f"{where} only says where its schema is, '{shown(found['schema'])}', and nothing is fetched. "
@@ -78,7 +78,7 @@ def _name_of(resource: Value, position: int) -> str:
 
 
 def _separator(dialect: Value) -> tuple[str, list[str]]:
-    """What stands between cells, and what is to be said where that can't be read."""
+    """The separator of cells, and notes if it can't be read."""
     mark = dialect.get("delimiter", ",") if isinstance(dialect, dict) else ","
     if isinstance(mark, str) and mark in SEPARATORS.values():
         return mark, []
@@ -87,8 +87,8 @@ def _separator(dialect: Value) -> tuple[str, list[str]]:
 
 def _sketch(field: Mapping, missing_values: Value, *, is_key: bool) -> Sketch:
     name, kind = str(field["name"]), field.get("type", "any")
-    stated = field.get("constraints")
-    rules: Mapping = stated if isinstance(stated, dict) else {}
+    declared = field.get("constraints")
+    rules: Mapping = declared if isinstance(declared, dict) else {}
     missing = _missing(field.get("missingValues", missing_values), rules.get("required") is True)
     note = about(field.get("title"), field.get("description"))
     text = kind if isinstance(kind, str) else "any"
@@ -102,7 +102,7 @@ def _sketch(field: Mapping, missing_values: Value, *, is_key: bool) -> Sketch:
 
 
 def _missing(values: Value, required: bool) -> Value:
-    """The grammar's rule for missing cells; markers with labels are told apart from one another."""
+    """The grammar's rule for missing cells; markers with labels get codes of their own."""
     if required:
         return False
     if not isinstance(values, list):
@@ -133,10 +133,10 @@ def _listed(name: str, field: Mapping, rules: Mapping, missing: Value) -> Sketch
 
 
 def _labels(categories: Value) -> str:
-    """What values stand for, as a note; empty if nothing says it."""
+    """The labels of values, as a note; empty without labels."""
     labelled = [c for c in categories if isinstance(c, dict)] if isinstance(categories, list) else []
-    told = (f"{c.get('value')} is {c['label']}" for c in labelled if isinstance(c.get("label"), str))
-    return shown(", ".join(told), 200)
+    meanings = (f"{c.get('value')} is {c['label']}" for c in labelled if isinstance(c.get("label"), str))
+    return shown(", ".join(meanings), 200)
 
 
 def _of_type(name: str, kind: str, field: Mapping, rules: Mapping, missing: Value) -> Sketch:

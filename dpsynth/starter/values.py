@@ -1,6 +1,6 @@
 """Single facts of foreign descriptions, as the grammar writes them: cells, bounds, moments, markers.
 
-What makes no sense is handed on as it is; the grammar then refuses it in its own words.
+Values that make no sense are passed on unchanged; the grammar then refuses them with its own message.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def cells(values: Value) -> Value:
 
 
 def named_values(kind: str, values: Value, missing: Value) -> Declared:
-    """A column of listed values; two truth values make it boolean, and what means missing is no value."""
+    """A column of listed values; two truth values make it boolean; markers of missing cells are left out."""
     listed = cells(values)
     if isinstance(values, list):
         said = [value for value in values if value is not None]
@@ -72,7 +72,7 @@ def _markers(missing: Value) -> list[Value]:
 
 
 def with_missing(declared: Declared, missing: Value) -> Declared:
-    """A declaration with its rule for missing cells, which is left out where it is the grammar's own."""
+    """A declaration with its rule for missing cells, unless that is the grammar's default."""
     if missing is True or missing is None:
         return declared
     alone = isinstance(missing, list) and len(missing) == 1
@@ -80,10 +80,10 @@ def with_missing(declared: Declared, missing: Value) -> Declared:
 
 
 def coded(pattern: str) -> Declared:
-    """A text with a pattern, told apart by as many first characters as make at most 1 000 beginnings.
+    """A text with a pattern, modelled by the most first characters that make at most 1 000 prefixes.
 
     Raises:
-        ValueError: the pattern is none of the grammar's; the words follow its name.
+        ValueError: the pattern is outside the grammar; the message follows the pattern's name.
     """
     positions = alphabets(pattern)
     keep = max((n for n in range(1, len(positions) + 1) if texts_of(positions[:n]) <= _BEGINNINGS), default=1)
@@ -93,7 +93,7 @@ def coded(pattern: str) -> Declared:
 def moment(kind: MomentKind, pattern: str | None, value: Value) -> Value:
     """A date, datetime or time in ISO 8601, from a text in the column's format or in ISO 8601.
 
-    What is neither is handed on as it is.
+    Any other text is passed on unchanged.
     """
     if not isinstance(value, str):
         return value
@@ -112,7 +112,7 @@ def moment(kind: MomentKind, pattern: str | None, value: Value) -> Value:
 
 
 def has_clock(pattern: str) -> bool:
-    """Whether a strptime format writes an hour."""
+    """True if a strptime format writes an hour."""
     return any(code in pattern for code in ("%H", "%I", "%-H", "%-I", "%c", "%X", "%T", "%R"))
 
 

@@ -1,6 +1,6 @@
-"""From a draft to the text of a configuration, with comments, and with all that is unsure listed for review.
+"""Text of a configuration from a draft, with comments, and with gaps and guesses listed for review.
 
-Invariant: read back, the text holds the values of the draft and no others; each gap and each guess
+Invariant: read back, the text holds exactly the values of the draft; each gap and each guess
 has its column in the list under ``review``, and a configuration with such a list is not run.
 """
 
@@ -29,7 +29,7 @@ _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 _WHAT_TO_DO = (
     "Go through the list under review, at the end: fill in what is null, check the rest, and take each line "
     "out of the list when it is right. All that stands here is public. Take bounds and values from a "
-    "codebook, the law or common sense, never from a look at the table. What columns can be is told in "
+    "codebook, the law or common sense, never from a look at the table. The kinds of columns are listed in "
     "docs/columns.md."
 )
 
@@ -43,7 +43,7 @@ EXAMPLES = {
     "postcode": {"type": "text", "pattern": "[0-9]{5}", "keep": 2},
     "name": {"type": "identifier"},
 }
-"""What columns may be, for a reader who has to say it."""
+"""Kinds of columns, for a reader who has to choose one."""
 
 
 _WIDE = 1000
@@ -57,14 +57,14 @@ def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
     """The configuration.
 
     Args:
-        draft: what is known.
+        draft: the sketches of the columns.
         release: name of the release; the dataset is named after the table, if there is one.
         schema: path of the JSON Schema from the configuration's folder, for editors.
-        command: what the user ran, for the first comment.
+        command: the command that the user ran, for the first comment.
     """
     lines = [f"# yaml-language-server: $schema={schema}", "#"]
-    told = [f"Started by `{shown(command, 200)}`.", *draft.told()]
-    for paragraph in (" ".join(told), _WHAT_TO_DO):
+    origin = [f"Started by `{shown(command, 200)}`.", *draft.summary()]
+    for paragraph in (" ".join(origin), _WHAT_TO_DO):
         lines += [*_comment(paragraph), "#"]
     lines[-1] = ""
     lines += [f"release: {_scalar(release)}", *_source(draft), "", *_privacy(draft), ""]
@@ -101,8 +101,8 @@ def _source(draft: Draft) -> list[str]:
     between = "" if draft.separator == "," else f", separator: {_scalar(words[draft.separator])}"
     if draft.table is None:
         return [_aside(f"source: {{path: null{between}}}", "the table, .csv or .parquet")]
-    stated = "" if draft.table.lower().endswith(f".{draft.kind}") else f", format: {draft.kind}"
-    return [f"source: {{path: {_scalar(draft.table)}{stated}{between}}}"]
+    form = "" if draft.table.lower().endswith(f".{draft.kind}") else f", format: {draft.kind}"
+    return [f"source: {{path: {_scalar(draft.table)}{form}{between}}}"]
 
 
 def _privacy(draft: Draft) -> list[str]:
@@ -110,7 +110,7 @@ def _privacy(draft: Draft) -> list[str]:
     advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
     if draft.person is not None:
         unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
-        advice = "the description says that this column tells whose row it is"
+        advice = "the description says that this column names the person of a row"
     return [
         "privacy:",
         _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
@@ -120,7 +120,7 @@ def _privacy(draft: Draft) -> list[str]:
 
 
 def _aside(code: str, words: str) -> str:
-    """A line with a comment behind it, if there is one."""
+    """A line of code, with its comment if there is one."""
     return f"{code.ljust(_ASIDE)}  # {words}" if words else code
 
 
@@ -146,7 +146,7 @@ def _column(sketch: Sketch) -> list[str]:
 
 
 def _is_wide(declared: Declared | None) -> bool:
-    """Whether a column's numbers may be of very different sizes, and its bins are of one width."""
+    """True if a column's numbers may differ much in size while its bins have one width."""
     if (
         declared is None
         or declared.get("type") not in ("integer", "number")
@@ -160,14 +160,14 @@ def _is_wide(declared: Declared | None) -> bool:
 
 
 def _marks(sketch: Sketch) -> str:
-    """What is to be done about a column, in a few words."""
+    """Tasks that are left for a column, in a few words."""
     guessed = [key for key in sketch.declared or {} if key in sketch.guessed]
-    told = []
+    tasks = []
     if sketch.gaps:
-        told.append(f"to fill in: {', '.join(sketch.gaps)}")
+        tasks.append(f"to fill in: {', '.join(sketch.gaps)}")
     if guessed:
-        told.append(f"guessed from the table: {', '.join(guessed)}")
-    return "; ".join(told)
+        tasks.append(f"guessed from the table: {', '.join(guessed)}")
+    return "; ".join(tasks)
 
 
 def _wrapped(start: str, value: Value, text: str) -> list[str]:

@@ -179,7 +179,7 @@ class Auto:
             cliques=max(1, len(wanted), min(comb(columns, 2), int(MEASURED_A_COLUMN * columns))),
             cells=most_cells(sizes.values()),
             shares=_shares(sizes, measure),
-            told=TOLD,
+            distance_share=TOLD,
         )
 
     def select(self, door: Door, problem: Problem) -> Selection:

@@ -284,7 +284,7 @@ def test_the_persons_column_may_be_an_identifier_without_a_word(load_with):
 
 
 def test_a_name_that_markers_told_apart_need_is_refused():
-    with pytest.raises(ConfigError, match=r"tells the missing cells of 'age' apart; rename it"):
+    with pytest.raises(ConfigError, match=r"the column for the missing markers of 'age'; rename it"):
         spec_of(**{"age": {**AGE, "missing": {"distinct": ["?"]}}, "age (missing)": {"type": "boolean"}})
 
 

@@ -57,7 +57,7 @@ def test_counts_are_numpys_whatever_was_counted_together_and_whatever_room_there
         found = exact.of(clique)
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected(table, clique), err_msg=str(clique))
-    assert exact.store.room == room - sum(c.nbytes for c in exact.store.kept.values()) >= 0
+    assert exact.store.capacity == room - sum(c.nbytes for c in exact.store.kept.values()) >= 0
 
 
 @pytest.mark.parametrize("rows", [255, 256, 65535, 65536])
@@ -104,7 +104,7 @@ def test_which_passes_are_made_does_not_depend_on_what_rows_hold(monkeypatch):
         exact = ExactCounts(table, Store(700))
         exact.prepare(combinations(NAMES, 2))
         exact.prepare(combinations(NAMES, 3))
-        found.append((list(passes), list(exact.store.kept), exact.store.room))
+        found.append((list(passes), list(exact.store.kept), exact.store.capacity))
         passes.clear()
     assert found[0] == found[1]
 

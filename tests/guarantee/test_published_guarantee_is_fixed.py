@@ -93,11 +93,11 @@ def published(
 
 def differing(plan: Plan, stated: list[Guarantee]) -> list[str]:
     """Figures that aren't the same under all outcomes, or not what was planned, but for the last digits."""
-    delta = None if plan.delta is None else plan.delta - plan.naming_delta
+    delta = None if plan.delta is None else plan.delta - plan.selection_delta
     fixed = {
         "epsilon": float(plan.measure.epsilon(plan.budget, delta)),
         "delta": float(plan.spent_delta),
-        "approximate_delta": float(plan.naming_delta),
+        "approximate_delta": float(plan.selection_delta),
         "rho": None if plan.measure == PURE else float(plan.budget),
         "mu": float(2 * plan.budget) ** 0.5 if plan.measure == GDP else None,
         "unit": plan.neighbours.unit,
