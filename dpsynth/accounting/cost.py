@@ -27,8 +27,9 @@ class Cost:
         approximate_delta: the probability of a larger loss (``dpsynth.accounting.partition_selection``), a
             part of the amount's delta: but for it the release is (epsilon, delta - approximate delta)-DP.
 
-    Raises: TypeError, ValueError: a figure is a float, or negative, or the approximate delta is above the
-        amount's delta.
+    Raises:
+        TypeError: a figure is a float.
+        ValueError: a figure is negative, or the approximate delta is above the amount's delta.
     """
 
     amount: Amount

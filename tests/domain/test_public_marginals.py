@@ -35,9 +35,11 @@ def test_shares_alone_leave_the_number_of_rows_private():
 
 
 def test_other_sums_are_refused():
-    with pytest.raises(Contradiction, match="adds up to 99 rows, and known\\[0\\] to 100") as refused:
+    with pytest.raises(
+        Contradiction, match="adds up to 99 rows, and public_marginals\\[0\\] to 100"
+    ) as refused:
         PublicMarginals.of([SEX, known("age", numbers=[33, 66])])
-    assert refused.value.place == 1
+    assert refused.value.position == 1
 
 
 @pytest.mark.parametrize("counted", [True, False])

@@ -65,7 +65,7 @@ def test_lapses_are_kept_and_charged_by_what_the_journal_says(ledger: Ledger, da
 def test_more_lapses_than_were_reserved_are_not_charged_in_silence(ledger: Ledger) -> None:
     ledger.reserve(seeking("r1"))
     more = replace(seeking("r1").cost, approximate_delta=Fraction(51, 10**9))
-    with pytest.raises(Exception, match=r"lapse 5\.1e-8\), more than"):
+    with pytest.raises(Exception, match=r"approximate δ 5\.1e-8\), more than"):
         ledger.settle("r1", more, EVENTS)
     assert account(ledger).releases[0].state == "reserved"
 
