@@ -27,7 +27,7 @@ def amount_of(
 
     Args:
         events: every charge.
-        measure: how losses add up.
+        measure: the measure in which losses add up.
         delta: the total asked for; not needed under pure accounting.
         set_aside: the part of delta that was set aside for the deltas of the events; it counts in full, even
             if they sum to less.
@@ -63,7 +63,7 @@ def compose(
     and Thakurta 2022 and Koskela, Tobaben and Honkela 2023 for Gaussian DP).
 
     A guarantee holds figures that were fixed beforehand. So a release that counts by mu does not publish the
-    sum of the events' own rho: it depends on how many choices were made, and no bound below mu^2/2 was set to
+    sum of the events' own rho: it depends on the number of choices, and no bound below mu^2/2 was set to
     it. The part of ``set_aside`` that the events took is not published either.
 
     Raises:

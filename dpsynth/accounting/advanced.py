@@ -1,6 +1,6 @@
 """Advanced composition: many small epsilons add up by about the root of the sum of their squares.
 
-Invariant: what comes out is rounded up. It holds for answers whose questions depend on earlier
+Invariant: results are rounded up. It holds for answers whose questions depend on earlier
 answers, if every epsilon and delta was fixed before the first.
 """
 

@@ -35,7 +35,7 @@ class Amount:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Reject what isn't an exact figure of at least 0."""
+        """Reject figures that are inexact or below 0."""
         for figure in (self.epsilon, self.delta):
             if not isinstance(figure, Rational):
                 raise TypeError(f"an amount of budget is an exact fraction, not {type(figure).__name__}")

@@ -29,7 +29,7 @@ class Composed:
 
     Attributes:
         cost: its cost.
-        events: its answers; none where only the cost is known, as while it is reserved.
+        events: its answers; empty where only the cost is recorded, as while it is reserved.
     """
 
     cost: Cost
@@ -76,7 +76,7 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
 
 
 def statements_of(groups: Sequence[Sequence[Composed]], delta: Fraction) -> tuple[Statement, ...]:
-    """Each accountant's statement where nobody is in the releases of two groups: the largest over the groups.
+    """Each accountant's statement where nobody is in releases of two groups: the largest over the groups.
 
     Args:
         groups: a release may be in several.
@@ -90,7 +90,7 @@ def statements_of(groups: Sequence[Sequence[Composed]], delta: Fraction) -> tupl
 def least(found: Sequence[Statement]) -> Statement:
     """The least epsilon that holds also where noise and budgets were chosen from earlier answers.
 
-    One whose delta exceeds what was asked for (that of "sequential" may) comes last.
+    A statement whose delta exceeds the delta asked for ("sequential" may) comes last.
     """
     asked = min(statement.delta for statement in found if statement.accountant != PURE.accountant)
     sound = [(s.delta > asked, s.epsilon, s) for s in found if s.adaptive and s.epsilon is not None]

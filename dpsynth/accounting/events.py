@@ -1,6 +1,6 @@
 """Privacy events: the facts of one answer that an accountant needs, and nothing else.
 
-One event is journalled for each answer, so events are evidence of what happened. The epsilon, rho and mu^2/2
+One event is journalled for each answer, so events are evidence of the charges. The epsilon, rho and mu^2/2
 of an event are exact rationals of the parameters that the mechanism really used. Its cost is one of them,
 rounded up to a double: sums of costs are then exact and stay short, where sums of the rationals would double
 their digits with every event. The events of ``partition_selection`` have a delta of their own as well; these
@@ -48,7 +48,7 @@ class LaplaceEvent:
     """Discrete Laplace noise P(x) ~ exp(-|x|/scale) on integers of L1 sensitivity ``l1``.
 
     Costs epsilon = l1/scale (Canonne, Kamath and Steinke 2020), and hence
-    rho = epsilon^2/2 (Bun and Steinke 2016, proposition 1.4). What is epsilon-DP is
+    rho = epsilon^2/2 (Bun and Steinke 2016, proposition 1.4). An epsilon-DP answer is
     2 epsilon-bounded-range, and hence has mu = epsilon sqrt(2 pi)/2 (``ExponentialEvent``).
     """
 

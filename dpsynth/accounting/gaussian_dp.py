@@ -24,7 +24,7 @@ by Poisson's summation formula, so Theta <= 1 + eta with eta = 2 sum exp(-2 pi^2
    Theta cancels, z has the probability N(z; m, sigma^2)/C: exactly the discrete Gaussian about
    m. So the answers are post-processing of such x.
 3. Fix two neighbours. In cells where their counts are equal the answers have equal laws, given
-   the past. In the others the likelihood ratio q_m/q_m' is that of N(m, tau^2) and
+   the past. In cells that differ the likelihood ratio q_m/q_m' is that of N(m, tau^2) and
    N(m', tau^2), as Theta/C is in both, and the density is at most 1 + eta times the normal
    one. So for the whole transcript of x and z, likelihood ratios are those of continuous noise
    under the same adaptive questions, and delta(epsilon), the mean of (1 - e^epsilon/ratio)_+,

@@ -26,7 +26,7 @@ from dpsynth.accounting.measures import GDP, ZCDP
 
 _EXACT = Context(prec=80)
 _MARGIN = 1 + Fraction(1, 10**40)
-"""Above what 80 digits may lose: epsilon is at least 1e-6."""
+"""Margin above the rounding error of 80 digits: epsilon is at least 1e-6."""
 _FAR = 2000
 """An exponent of e beyond which no delta keeps the sum below 1."""
 

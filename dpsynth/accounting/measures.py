@@ -125,7 +125,7 @@ class Measure(ABC):
 class PureEpsilon(Measure):
     """Epsilon of pure DP.
 
-    What is epsilon-DP is epsilon^2/2-zCDP (Bun and Steinke 2016, proposition 1.4), and has a mu^2/2 of
+    An epsilon-DP answer is epsilon^2/2-zCDP (Bun and Steinke 2016, proposition 1.4), and has a mu^2/2 of
     at most pi epsilon^2/4 (``events.LaplaceEvent``).
     """
 

@@ -32,8 +32,8 @@ def mills_ratio(x: Decimal) -> Decimal:
     """(1 - Phi(x))/phi(x) for x >= 0.
 
     Below 10: sqrt(pi/2) e^(x^2/2) less the series of x^(2k+1)/(2k+1)!!. All its terms are
-    positive, and once they halve from one to the next, what is left out is below the last
-    one. The difference loses 24 digits at most.
+    positive, and once they halve from one to the next, the remainder is below the last
+    term. The difference loses 24 digits at most.
 
     From 10 on: Laplace's continued fraction 1/(x + 1/(x + 2/(x + ...))), whose neighbouring
     convergents enclose the ratio. They differ by N!/(B_N B_(N+1)), where the denominators B

@@ -6,8 +6,8 @@ neighbours are easier to distinguish, whatever the question was. So both hold wh
 earlier answers, if all scales of noise were fixed before the first (Mironov 2017; Zhu, Dong and Wang 2022).
 The pairs, for privacy loss distributions:
 
-1. Gaussian noise: normal laws mu apart, and a factor on delta, by the proof in ``gaussian_dp``. The factor
-   goes with the delta of everything, as the other laws multiply both sides in its step 3.
+1. Gaussian noise: normal laws at distance mu, and a factor on delta, by the proof in ``gaussian_dp``. The
+   factor goes with the delta of everything, as the other laws multiply both sides in its step 3.
 2. Laplace noise of L1 sensitivity l: the noise, and the noise moved by l in a single cell. Moving several
    cells by a little each is a walk of as many steps. Of log-concave noise the trade-off functions for s
    and for t chain to that for s + t (Dong, Roth and Su 2022, on group privacy), so no walk ends further than
@@ -69,8 +69,8 @@ class Composition:
     """The losses that releases compose, without their approximate deltas, which add up separately.
 
     Attributes:
-        events: the answers, and how often each was given.
-        costs: the costs of releases without a list of answers, and how often each occurs.
+        events: the answers, with the number of times each was given.
+        costs: the costs of releases without a list of answers, with the number of times each occurs.
     """
 
     events: Mapping[RecordedEvent, int]
@@ -84,7 +84,7 @@ def rdp_epsilon(composition: Composition, delta: Fraction) -> Fraction:
 
     Args:
         composition: the releases.
-        delta: what approximate deltas leave of it, above 0.
+        delta: the delta less the approximate deltas, above 0.
     """
     import dp_accounting as library
     from dp_accounting.rdp import RdpAccountant
@@ -116,7 +116,7 @@ def pld_epsilon(composition: Composition, delta: Fraction) -> Fraction | None:
 
     Args:
         composition: the releases; all events have a ``half_mu_squared``.
-        delta: what approximate deltas leave of it, above 0.
+        delta: the delta less the approximate deltas, above 0.
 
     Returns:
         None where doubles can't represent so small a delta or so large an epsilon, or ``composition.costs``

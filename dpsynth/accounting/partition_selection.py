@@ -1,6 +1,6 @@
 """Events of partition selection: the values of an open column that enough units hold.
 
-Nobody knows the values beforehand, so a value that a single unit holds could give that unit away, and
+The values are not public beforehand, so a value that a single unit holds could give that unit away, and
 no epsilon bounds that. Invariant: the values that only one of two neighbours has are named with a probability
 of at most ``delta``, all values of a unit together, and everything else costs the event's epsilon, rho and
 mu^2/2.
@@ -83,10 +83,9 @@ class ThresholdEvent:
     named if n + noise >= threshold.
     Cost: that of Gaussian noise for the values that both neighbours have. A value that only one has
     is held by one unit there, so it is named with probability P[1 + noise >= threshold]. If none of these
-    (at most ``partitions``) is, the answers are post-processing of the noisy numbers of the others (Korolova
-    et al. 2009; Gopi et al. 2020). So delta = partitions P[1 + noise >= threshold],
-    and the rest costs as ``events.GaussianEvent``, also under Gaussian DP, as at most ``partitions``
-    numbers differ.
+    (at most ``partitions``) is, the answers are post-processing of the noisy numbers of all other values
+    (Korolova et al. 2009; Gopi et al. 2020). So delta = partitions P[1 + noise >= threshold], and the rest
+    costs as ``events.GaussianEvent``, also under Gaussian DP, as at most ``partitions`` numbers differ.
     """
 
     sigma: float

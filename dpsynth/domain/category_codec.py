@@ -68,7 +68,7 @@ class CategoryCodec:
 
     @property
     def schema(self) -> dict[str, object]:
-        """Whether the categories are ordered, and the label of all other values if there is one."""
+        """The order of the categories, and the label of all other values if there is one."""
         return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
     @property

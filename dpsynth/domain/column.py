@@ -62,11 +62,11 @@ class Column:
     @property
     def recorded(self) -> Mapping[str, object]:
         """The column as digests record it. Journals and ledgers hold these, so its keys never change."""
-        stated = asdict(self)
-        return stated | {
-            "places": stated.pop("codec"),
-            "even": stated.pop("uniform"),
-            "apart": stated.pop("distinct"),
+        recorded = asdict(self)
+        return recorded | {
+            "places": recorded.pop("codec"),
+            "even": recorded.pop("uniform"),
+            "apart": recorded.pop("distinct"),
             "kind": recorded_name(self.codec),
         }
 

@@ -81,13 +81,13 @@ class Derived:
         keys = pa.array([key for key, _ in self.map], pa.string())
         results = [*(result for _, result in self.map), self.other, None]
         convert = int if kind.word == "number" else str
-        known = pa.array(
+        values = pa.array(
             [None if r is None else convert(r) for r in results],
             pa.int64() if kind.word == "number" else pa.string(),
         )
         found = pc.fill_null(pc.index_in(texts, keys), len(keys)).to_numpy(zero_copy_only=False)
         missing = np.asarray(texts.is_null())
-        return known.take(pa.array(np.where(missing, len(keys) + 1, found)))
+        return values.take(pa.array(np.where(missing, len(keys) + 1, found)))
 
     def _written(self, values: pa.Array, kind: Kind) -> pa.StringArray:
         if kind.word == "number":

@@ -90,8 +90,8 @@ class _Values:
             return pc.cast(_FIELDS[name](self.of(parts[0])), pa.float64())
         values = [self.of(part) for part in parts]
         if name == "if":
-            known = pc.if_else(values[0].is_valid(), pc.if_else(values[0], values[1], values[2]), None)
-            return pc.cast(known, values[1].type)
+            chosen = pc.if_else(values[0].is_valid(), pc.if_else(values[0], values[1], values[2]), None)
+            return pc.cast(chosen, values[1].type)
         if name in ("and", "or", "not"):
             logic = {"and": pc.and_kleene, "or": pc.or_kleene, "not": pc.invert}[name]
             return logic(*values)

@@ -88,13 +88,13 @@ class Layout:
             FormulaRefused: a formula names an undeclared column, or its own column through other formulas.
         """
         waiting = {part.name: part for part in self.parts if isinstance(part, Derived)}
-        known = {part.name for part in self.parts} - waiting.keys()
+        available = {part.name for part in self.parts} - waiting.keys()
         while waiting:
-            ready = [d for d in waiting.values() if known.issuperset(references(d.formula))]
+            ready = [d for d in waiting.values() if available.issuperset(references(d.formula))]
             if not ready:
                 raise self._unready(waiting)
             for derived in ready:
-                known.add(derived.name)
+                available.add(derived.name)
                 del waiting[derived.name]
                 yield derived
 

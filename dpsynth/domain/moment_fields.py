@@ -31,10 +31,10 @@ def whole_numbers(texts: dict[str, pa.StringArray], name: str, absent: int) -> N
 
 def months_of(names: pa.StringArray) -> Numbers:
     """1 to 12, or 0 for a word that is no month."""
-    known = [name.lower() for name in MONTHS]
+    months = [name.lower() for name in MONTHS]
     lower = pc.utf8_lower(names)
-    long = pc.index_in(lower, pa.array(known))
-    short = pc.index_in(lower, pa.array([name[:3] for name in known]))
+    long = pc.index_in(lower, pa.array(months))
+    short = pc.index_in(lower, pa.array([name[:3] for name in months]))
     spot = pc.fill_null(pc.coalesce(long, short), -1)
     return np.asarray(spot.to_numpy(zero_copy_only=False), dtype=np.int64) + 1
 

@@ -111,8 +111,8 @@ class TextCodec:
         codes = np.full(len(texts), INVALID, dtype=np.int64)
         for length in sorted({len(prefix) for prefix in self.prefixes}):
             cells = [i for i, prefix in enumerate(self.prefixes) if len(prefix) == length]
-            known = pa.array([self.prefixes[i] for i in cells], pa.string())
-            found = pc.index_in(pc.utf8_slice_codeunits(texts, 0, length), known)
+            prefixes = pa.array([self.prefixes[i] for i in cells], pa.string())
+            found = pc.index_in(pc.utf8_slice_codeunits(texts, 0, length), prefixes)
             spot = found.fill_null(len(cells)).to_numpy(zero_copy_only=False)
             here = np.array([*cells, INVALID])[spot]
             codes = np.where(here == INVALID, codes, here)

@@ -38,7 +38,7 @@ def alphabets(pattern: str) -> Alphabets:
 
     Args:
         pattern: literal characters, classes such as [A-Z0-9], \d for a digit, a backslash before
-            a character that means something else, and {n} behind any of these.
+            a character with a special meaning, and {n} behind any of these.
 
     Raises:
         ValueError: the pattern is not of this kind; the message gives the reason, in words that follow its

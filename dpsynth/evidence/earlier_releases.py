@@ -178,9 +178,9 @@ def _checked(path: Path) -> str:
     digest = _digest(path)
     try:
         listed = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))
-        known = listed["files"][path.name]["sha256"]
+        recorded = listed["files"][path.name]["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnusableMeasurements("its manifest.json can't be read") from error
-    if digest != known:
+    if digest != recorded:
         raise UnusableMeasurements("its measurements.parquet is not what its manifest says")
     return digest

@@ -1,1 +1,1 @@
-"""The durable ledger: what was spent on each dataset, its privacy filter, and its page."""
+"""The durable ledger: the budget spent on each dataset, its privacy filter, and its page."""

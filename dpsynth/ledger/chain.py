@@ -1,7 +1,7 @@
 """The chain: each row of the ledger carries a hash of itself and of the row before.
 
-Invariant: whoever changes, removes, inserts or reorders rows changes the hash of the last one, and a row's
-hash can be recomputed by anyone from its fields alone (docs/files.md says how).
+Invariant: a change, removal, insertion or reordering of rows changes the hash of the last row, and a row's
+hash can be recomputed from its fields alone (docs/files.md has the steps).
 """
 
 from __future__ import annotations

@@ -114,11 +114,11 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
     return entry
 
 
-def resumed(row: Row, content: Mapping[str, object], known: ReleaseEntry | None) -> ReleaseEntry:
-    """A known release after the row by which another run goes on with it."""
-    if known is None or known.state != "reserved":
+def resumed(row: Row, content: Mapping[str, object], recorded: ReleaseEntry | None) -> ReleaseEntry:
+    """A reserved release after the row by which another run becomes its holder."""
+    if recorded is None or recorded.state != "reserved":
         raise MalformedContent(f"resumes release {row.release_id}, which is not under way")
-    return replace(known, holder=read(content, "holder", str))
+    return replace(recorded, holder=read(content, "holder", str))
 
 
 def holder_of(last: Row) -> str | None:
@@ -131,17 +131,19 @@ def state_after(last: Row) -> State:
     return "closed" if last.kind == "closed" else "abandoned" if last.kind == "abandoned" else "reserved"
 
 
-def ended(row: Row, content: Mapping[str, object], created: date, known: ReleaseEntry | None) -> ReleaseEntry:
-    """A known release after the row that ends it."""
-    if known is None or known.state != "reserved":
+def ended(
+    row: Row, content: Mapping[str, object], created: date, recorded: ReleaseEntry | None
+) -> ReleaseEntry:
+    """A reserved release after the row that ends it."""
+    if recorded is None or recorded.state != "reserved":
         raise MalformedContent(f"ends release {row.release_id}, which is not under way")
     cost, events = _cost(content["cost"]), read(content, "events", list)
-    if not cost.within(known.reserved):
+    if not cost.within(recorded.reserved):
         raise MalformedContent(f"charges release {row.release_id} with more than it reserved")
     if not all(isinstance(event, dict) for event in events):
         raise MalformedContent("has events that are none")
     return replace(
-        known,
+        recorded,
         state=state_after(row),
         cost=cost,
         ended=created,

@@ -153,9 +153,9 @@ class Ledger:
         account = page.book.balance(entry.dataset)
         if account is not None:
             check_protection(entry, account)
-        if known := page.book.release(entry.release_id):
-            check_resumed(entry, known)
-            return known
+        if recorded := page.book.release(entry.release_id):
+            check_resumed(entry, recorded)
+            return recorded
         if account is not None and (earlier := _of_occasion(entry, account)):
             return earlier
         today = tables.today()
@@ -173,12 +173,12 @@ class Ledger:
             ConfigError: the ledger can't be used.
         """
         with self._sessions.changing() as page:
-            known = self._known(release_id, page)
-            if known.state != "reserved":
-                raise taken_over(release_id, known.state)
-            if known.holder != holder:
-                page.add("resumed", known.dataset, release_id, contents.of_resumption(holder))
-            return self._known(release_id, page)
+            recorded = self._recorded(release_id, page)
+            if recorded.state != "reserved":
+                raise taken_over(release_id, recorded.state)
+            if recorded.holder != holder:
+                page.add("resumed", recorded.dataset, release_id, contents.of_resumption(holder))
+            return self._recorded(release_id, page)
 
     def check_holder(self, release_id: str, holder: str) -> None:
         """Check that a run is still the holder of a release; one row is read, not the chain.
@@ -222,15 +222,15 @@ class Ledger:
             DpsynthError: the cost exceeds the reservation (which then stands), the release
                 has ended otherwise, was never reserved, or the ledger can't be used.
         """
-        with self._ending(release_id) as (page, known):
-            if known.state == "closed" and known.digest not in ("", digest):
-                raise taken_over(release_id, known.state)
-            if (known.state, known.cost) == ("closed", cost):
+        with self._ending(release_id) as (page, recorded):
+            if recorded.state == "closed" and recorded.digest not in ("", digest):
+                raise taken_over(release_id, recorded.state)
+            if (recorded.state, recorded.cost) == ("closed", cost):
                 return
-            if known.state != "closed":
-                check_holder(known, holder)
-            check_end(known, "closed", cost)
-            page.add("closed", known.dataset, release_id, contents.of_end(cost, events, "", digest))
+            if recorded.state != "closed":
+                check_holder(recorded, holder)
+            check_end(recorded, "closed", cost)
+            page.add("closed", recorded.dataset, release_id, contents.of_end(cost, events, "", digest))
 
     def abandon(
         self,
@@ -255,17 +255,17 @@ class Ledger:
         Raises:
             DpsynthError: it was resumed since, so that the cost may be too low; or as ``settle``.
         """
-        with self._ending(release_id) as (page, known):
-            charge = known.reserved if cost is None else cost
-            if (known.state, known.cost) == ("abandoned", charge):
+        with self._ending(release_id) as (page, recorded):
+            charge = recorded.reserved if cost is None else cost
+            if (recorded.state, recorded.cost) == ("abandoned", charge):
                 return
-            check_end(known, "abandoned", charge)
-            if holder is not None and holder != known.holder:
+            check_end(recorded, "abandoned", charge)
+            if holder is not None and holder != recorded.holder:
                 raise DpsynthError(
                     f"Release {release_id} has been resumed since its journal was read, so it may have been "
                     "asked more. Nothing was changed. See whether it is running, and decide again."
                 )
-            page.add("abandoned", known.dataset, release_id, contents.of_end(charge, events, reason, ""))
+            page.add("abandoned", recorded.dataset, release_id, contents.of_end(charge, events, reason, ""))
 
     def change_cap(
         self, dataset: str, cap: Amount, reason: str, approximate_share: Fraction | None = None
@@ -295,9 +295,9 @@ class Ledger:
         with self._sessions.changing() as page:
             account = page.book.balance(dataset)
             if account is None:
-                known = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
+                recorded = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
                 raise ConfigError(
-                    f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {known}. A new "
+                    f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {recorded}. A new "
                     "dataset's cap is that of the config of its first release."
                 )
             share = account.approximate_share if approximate_share is None else approximate_share
@@ -389,15 +389,15 @@ class Ledger:
         """The ledger and a release that is to end; an error says that its reservation stands."""
         try:
             with self._sessions.changing() as page:
-                yield page, self._known(release_id, page)
+                yield page, self._recorded(release_id, page)
         except ConfigError as error:
             raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
 
-    def _known(self, release_id: str, page: Page) -> ReleaseEntry:
-        known = page.book.release(release_id)
-        if known is None:
+    def _recorded(self, release_id: str, page: Page) -> ReleaseEntry:
+        recorded = page.book.release(release_id)
+        if recorded is None:
             raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
-        return known
+        return recorded
 
 
 def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:

@@ -103,7 +103,7 @@ def _shown(view: AccountView, today: date) -> dict[str, object]:
 
 
 def _gauge(view: AccountView) -> tuple[float, float]:
-    """Per cent of the cap that releases take which have ended, and what unfinished ones add."""
+    """Per cent of the cap of ended releases, and of unfinished ones."""
     settled, used = (100 * min(share, 1.0) for share in (view.settled, view.account.share_used))
     return settled, max(used - settled, 0.0)
 
@@ -111,8 +111,8 @@ def _gauge(view: AccountView) -> tuple[float, float]:
 def _lengths(view: AccountView) -> dict[str, float]:
     """Lengths of the releases' bars; the dearest release has the longest."""
     most = max((line.share for line in view.lines), default=0.0)
-    known = isfinite(most) and most > 0
-    return {line.entry.release_id: _LONGEST * line.share / most if known else 0.0 for line in view.lines}
+    measurable = isfinite(most) and most > 0
+    return {line.entry.release_id: _LONGEST * line.share / most if measurable else 0.0 for line in view.lines}
 
 
 def _bars(view: AccountView) -> list[Bar]:

@@ -140,7 +140,7 @@ def together(releases: Sequence[T], parts: Sequence[Slice | None]) -> tuple[tupl
 
 
 _Axis = tuple[str, bool]
-"""A column, and true if its parts are intervals of days; other parts are not known to be disjoint."""
+"""A column, and true if its parts are intervals of days; other parts may overlap."""
 
 
 def _axis(part: Slice) -> _Axis:

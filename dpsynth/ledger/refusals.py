@@ -59,16 +59,23 @@ def check_counted(entry: Reservation, account: Balance) -> None:
         )
 
 
-def check_resumed(entry: Reservation, known: ReleaseEntry) -> None:
+def check_resumed(entry: Reservation, recorded: ReleaseEntry) -> None:
     """ConfigError unless a recorded release makes the same request as before."""
     asked = (entry.dataset, entry.cost, entry.release, entry.occasion, entry.part, entry.parallel)
-    before = (known.dataset, known.reserved, known.release, known.occasion, known.part, known.parallel)
+    before = (
+        recorded.dataset,
+        recorded.reserved,
+        recorded.release,
+        recorded.occasion,
+        recorded.part,
+        recorded.parallel,
+    )
     if asked != before:
         raise ConfigError(
-            f"Release {entry.release_id} already stands in the ledger for dataset '{known.dataset}' at "
-            f"{known.reserved.amount.shown()}. A resumed release needs the config that it began with."
+            f"Release {entry.release_id} already stands in the ledger for dataset '{recorded.dataset}' at "
+            f"{recorded.reserved.amount.shown()}. A resumed release needs the config that it began with."
         )
-    if known.state == "abandoned":
+    if recorded.state == "abandoned":
         raise ConfigError(
             f"Release {entry.release_id} was abandoned, and what it had left has been given back. "
             "Start a new release."
@@ -185,23 +192,23 @@ def taken_over(release_id: str, state: State) -> TakenOver:
     return TakenOver(f"Release {release_id} {_TAKEN[state].format(id=release_id)}")
 
 
-def check_holder(known: ReleaseEntry, holder: str) -> None:
+def check_holder(recorded: ReleaseEntry, holder: str) -> None:
     """TakenOver unless a release is under way and a run is its holder."""
-    if known.state != "reserved" or known.holder != holder:
-        raise taken_over(known.release_id, known.state)
+    if recorded.state != "reserved" or recorded.holder != holder:
+        raise taken_over(recorded.release_id, recorded.state)
 
 
-def check_end(known: ReleaseEntry, state: State, charge: Cost) -> None:
+def check_end(recorded: ReleaseEntry, state: State, charge: Cost) -> None:
     """DpsynthError unless a release may end in a state at a charge."""
-    if known.state != "reserved":
+    if recorded.state != "reserved":
         raise DpsynthError(
-            f"Release {known.release_id} is already {known.state} in the ledger at "
-            f"{known.cost.amount.shown()}; it can't become {state} at {charge.amount.shown()}."
+            f"Release {recorded.release_id} is already {recorded.state} in the ledger at "
+            f"{recorded.cost.amount.shown()}; it can't become {state} at {charge.amount.shown()}."
         )
-    if not charge.within(known.reserved):
+    if not charge.within(recorded.reserved):
         raise DpsynthError(
-            f"The journal of release {known.release_id} adds up to {_shown(charge)}, more than the "
-            f"{_shown(known.reserved)} that it reserved. The reservation stands. This is a fault of "
+            f"The journal of release {recorded.release_id} adds up to {_shown(charge)}, more than the "
+            f"{_shown(recorded.reserved)} that it reserved. The reservation stands. This is a fault of "
             "the software; please report it as SECURITY.md says."
         )
 

@@ -88,7 +88,7 @@ class Sessions:
                     head.add(page.rows)
                 yield page
             if head is not None:
-                # It is committed already: whoever opens the ledger next adds what can't be added now.
+                # The rows are committed already: the next session adds the line that can't be added now.
                 with suppress(ConfigError):
                     head.add(page.rows)
 

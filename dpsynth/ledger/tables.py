@@ -122,7 +122,7 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    # An older version would leave out approximate deltas where it adds up, and would settle for whoever asks.
+    # An older version would omit approximate deltas from its sums, and would settle for any run.
     connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
     return row
 

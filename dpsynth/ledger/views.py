@@ -99,8 +99,8 @@ def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
 
 
 def _composed(account: Balance) -> list[list[Composed]]:
-    known = {r.release_id: Composed(r.cost, tuple(map(from_json, r.events))) for r in account.releases}
-    return [[known[r.release_id] for r in group] for group in account.together()]
+    composed = {r.release_id: Composed(r.cost, tuple(map(from_json, r.events))) for r in account.releases}
+    return [[composed[r.release_id] for r in group] for group in account.together()]
 
 
 def _asked(entry: ReleaseEntry) -> tuple[tuple[str, int], ...]:

@@ -49,7 +49,7 @@ class Marginals(Protocol):
 
 
 class Unbiased(Protocol):
-    """Unbiased estimates of measured marginals, with the variance of what is linear in them.
+    """Unbiased estimates of measured marginals, with the variance of linear functions of them.
 
     Invariant: marginals of all covered cliques agree on their common columns, and the covariance of a
         clique's

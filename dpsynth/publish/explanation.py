@@ -13,7 +13,7 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
-from dpsynth.evidence.reused import cautions_with
+from dpsynth.evidence.reused import cautions_with, guarantee_with
 from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_estimates import cautions_with_public_marginals
@@ -300,3 +300,25 @@ def cautions(publication: Publication) -> tuple[str, ...]:
             f"measured: {pairs}."
         )
     return tuple(sentences)
+
+
+def shared_by_pages(publication: Publication) -> dict[str, object]:
+    """The words and facts that the report and the README share, by their names in the templates."""
+    return {
+        "publication": publication,
+        "guarantee": publication.guarantee,
+        "headline": headline(publication.guarantee),
+        "rows_about": rows_in_words(publication),
+        "words": [
+            *guarantee_in_words(publication.guarantee),
+            *guarantee_with(publication.reused),
+        ],
+        "builds_on": bool(guarantee_with(publication.reused)),
+        "cautions": cautions(publication),
+        "not_protected": not_protected(publication),
+        "found": found_in_words(publication),
+        "modelled": rests_on_model(publication),
+        "merged": merged_columns(publication.columns, publication.compression),
+        "constraints_in_words": constraints_in_words(publication),
+        "merged_in_words": merged_in_words(publication),
+    }

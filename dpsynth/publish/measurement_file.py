@@ -103,11 +103,11 @@ def _batch(
     number: int, measurement: OwnAnswer, cells: Mapping[str, _Cells], all_labels: pa.StringArray
 ) -> pa.RecordBatch:
     clique, values = measurement.clique, measurement.values.ravel()
-    rows, ways = len(values), len(clique)
+    rows, axes = len(values), len(clique)
     shape = tuple(cells[name].size for name in clique)
-    codes = np.indices(shape).reshape(ways, rows).T if ways else np.empty((rows, 0), np.int64)
-    offsets = pa.array(np.arange(0, rows * ways + 1, ways) if ways else np.zeros(rows + 1), pa.int32())
-    members = pa.array(np.tile(np.arange(ways), rows), pa.int64())
+    codes = np.indices(shape).reshape(axes, rows).T if axes else np.empty((rows, 0), np.int64)
+    offsets = pa.array(np.arange(0, rows * axes + 1, axes) if axes else np.zeros(rows + 1), pa.int32())
+    members = pa.array(np.tile(np.arange(axes), rows), pa.int64())
     first = np.array([cells[name].start for name in clique], np.int64)
 
     def lists(flat: pa.Array) -> pa.ListArray:

@@ -18,11 +18,9 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Part
 from dpsynth.domain.public_schema import type_name
 from dpsynth.domain.surrogates import Surrogates
-from dpsynth.evidence.reused import guarantee_with
 from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
 from dpsynth.publish import explanation
-from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import listed
@@ -79,7 +77,7 @@ def report_html(publication: Publication) -> str:
     together = largest([*here, *earlier])
     page = _environment().get_template("report.html.j2")
     return page.render(
-        _common(publication),
+        explanation.shared_by_pages(publication),
         steps=steps(publication.events, measure),
         measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
         together=together,
@@ -99,28 +97,11 @@ def readme_text(publication: Publication) -> str:
         (part.name, type_name(part, kinds[part.name]), _values_in_words(part), _missing_in_words(part))
         for part in publication.layout.parts
     ]
-    return _environment().get_template("README.md.j2").render(_common(publication), columns=described)
-
-
-def _common(publication: Publication) -> dict[str, object]:
-    return {
-        "publication": publication,
-        "guarantee": publication.guarantee,
-        "headline": explanation.headline(publication.guarantee),
-        "rows_about": explanation.rows_in_words(publication),
-        "words": [
-            *explanation.guarantee_in_words(publication.guarantee),
-            *guarantee_with(publication.reused),
-        ],
-        "builds_on": bool(guarantee_with(publication.reused)),
-        "cautions": explanation.cautions(publication),
-        "not_protected": explanation.not_protected(publication),
-        "found": explanation.found_in_words(publication),
-        "modelled": explanation.rests_on_model(publication),
-        "merged": merged_columns(publication.columns, publication.compression),
-        "constraints_in_words": explanation.constraints_in_words(publication),
-        "merged_in_words": explanation.merged_in_words(publication),
-    }
+    return (
+        _environment()
+        .get_template("README.md.j2")
+        .render(explanation.shared_by_pages(publication), columns=described)
+    )
 
 
 def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:

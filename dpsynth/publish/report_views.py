@@ -192,8 +192,8 @@ def mean_view(statistic: StatisticTable) -> MeanView:
     """Dots with whiskers on the scale that holds all intervals."""
     rows = statistic.table.to_pylist()
     ends = [_number(row, name) for row in rows for name in ("low", "high", "estimate")]
-    known = [end for end in ends if end is not None]
-    least, most = min(known, default=0.0), max(known, default=0.0)
+    defined = [end for end in ends if end is not None]
+    least, most = min(defined, default=0.0), max(defined, default=0.0)
     span = (most - least) or 1.0
     shown = tuple(_mean_row(_label(statistic, row) or "all rows", row, least, span) for row in rows)
     marks = (figures.number(least, span / 10), figures.number(most, span / 10))
@@ -248,12 +248,12 @@ _PURPOSES = {
 
 
 def _purpose(event: Mapping[str, object]) -> str:
-    known = _PURPOSES.get(str(event.get("question")))
-    if known is not None:
-        return known
+    purpose = _PURPOSES.get(str(event.get("question")))
+    if purpose is not None:
+        return purpose
     names = event.get("columns")
-    ways = len(names) if isinstance(names, (list, tuple)) else 0
-    return _WAYS[ways] if ways < len(_WAYS) else f"Counts by {ways} columns"
+    number = len(names) if isinstance(names, (list, tuple)) else 0
+    return _WAYS[number] if number < len(_WAYS) else f"Counts by {number} columns"
 
 
 def steps(events: Sequence[Mapping[str, object]], measure: str) -> tuple[Step, ...]:

@@ -38,7 +38,7 @@ def test_other_sums_are_refused():
     words = r"adds up to 99 rows, and public_marginals\[0\] to 100"
     with pytest.raises(Contradiction, match=words) as refused:
         PublicMarginals.of([SEX, known("age", numbers=[33, 66])])
-    assert refused.value.place == 1
+    assert refused.value.position == 1
 
 
 @pytest.mark.parametrize("counted", [True, False])
