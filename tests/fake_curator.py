@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.measures import PURE, ZCDP, Measure
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.domain.codec import INVALID, Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
@@ -126,7 +126,8 @@ class FakeCurator:
 
     def _spread(self, price: Fraction) -> float:
         """The scale of Gumbel noise on scores that a row moves by one."""
-        return 2 / {"pure": float(price), "zcdp": sqrt(8 * price), "gdp": sqrt(16 * price / pi)}[self.measure]
+        epsilon = {PURE: float(price), ZCDP: sqrt(8 * price), GDP: sqrt(16 * price / pi)}
+        return 2 / epsilon[self.measure]
 
     def cell_error(self, price: Fraction) -> float:
         return mean_absolute_error(self.noise, self.scale(price))
@@ -219,17 +220,15 @@ class FakeCurator:
             found.append(None if lost else Measurement(clique, exact + noise, self.noise, scale))
         return found
 
-    def counts_under(self, column: Column, places: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
-        self._pay("counts", tuple(places.facts.items()) or places.labels, price)
-        cells = len(places.labels)
+    def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
+        self._pay("counts", tuple(codec.schema.items()) or codec.labels, price)
+        cells = len(codec.labels)
         scale = self.scale(price)
         stddev = 0.0 if self.exact else self._stddev(scale)
         if self.wild_answers is not None:
             return self.wild_answers(cells), stddev
-        numeric = isinstance(places, NumericCodec)
-        codes = (
-            places.places_of(self.values) if numeric else places.encode(pa.array(self.values, pa.string()))
-        )
+        numeric = isinstance(codec, NumericCodec)
+        codes = codec.codes_of(self.values) if numeric else codec.encode(pa.array(self.values, pa.string()))
         counts = np.bincount(codes[codes != INVALID], minlength=cells)
         return (counts if self.exact else counts + self._drawn(scale, (cells,))), stddev
 
