@@ -120,7 +120,7 @@ def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: st
     link.symlink_to(private)
     path = {"same": private, "dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link}[way]
     place.configure(public_table=str(path))
-    with pytest.raises(ConfigError, match=r"public\.path must be another file than source\.path"):
+    with pytest.raises(ConfigError, match=r"public_table\.path must be another file than source\.path"):
         release(place)
     assert untouched(place)
 
@@ -132,7 +132,7 @@ def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
-        patch.setattr(pipeline, "fit", stop)
+        patch.setattr(pipeline, "fit_model", stop)
         release(place)
     return str(stopped.value).split("--resume ")[1].split()[0]
 
