@@ -39,7 +39,7 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.rounding import float_up
 from dpsynth.curator.journal import Journal
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, TakenOver
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed, TakenOver
 from dpsynth.evidence.reused import Reused
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
@@ -114,7 +114,9 @@ class ReleaseRun:
         self.journal.close()
         if error is None or isinstance(error, TakenOver):
             return
-        if sealed and isinstance(error, Exception) and (self.published or not isinstance(error, Interrupted)):
+        # A foreseen error says by itself what is to be done: lines that are gone do not come back.
+        foreseen = isinstance(error, DpsynthError) and not isinstance(error, Interrupted | StepFailed)
+        if sealed and (foreseen or (self.published and isinstance(error, Exception))):
             return
         if nothing_asked and not sealed and isinstance(error, Exception):
             with suppress(DpsynthError):

@@ -123,7 +123,7 @@ def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
-        patch.setattr(pipeline, "fit", stop)
+        patch.setattr(pipeline, "fit_model", stop)
         released(place, "second", same_period=True)
     return str(stopped.value).split("--resume ")[1].split()[0]
 
