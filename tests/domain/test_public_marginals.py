@@ -35,7 +35,8 @@ def test_shares_alone_leave_the_number_of_rows_private():
 
 
 def test_other_sums_are_refused():
-    with pytest.raises(Contradiction, match="adds up to 99 rows, and known\\[0\\] to 100") as refused:
+    words = r"adds up to 99 rows, and public_marginals\[0\] to 100"
+    with pytest.raises(Contradiction, match=words) as refused:
         PublicMarginals.of([SEX, known("age", numbers=[33, 66])])
     assert refused.value.place == 1
 
