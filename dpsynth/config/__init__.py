@@ -1,6 +1,6 @@
 """Configuration: YAML read into a checked, typed and public Spec.
 
-The configuration is the only input; no private data can reach this room.
+The configuration is the only input; no private data can reach this package.
 """
 
 from dpsynth.config.compiled import CompiledSpec, compiled

@@ -52,7 +52,7 @@ def as_number(value: object, words: str) -> Decimal:
 
     Args:
         value: an int, Decimal or float (a float counts as the decimal that Python prints).
-        words: what is allowed, for the message.
+        words: the allowed values, for the message.
     """
     if value is None:
         raise refused(EMPTY)

@@ -90,14 +90,14 @@ class CliqueChoices(PrivacyFilter):
         like any adaptive questions. Distances, and the digest of all candidates, are computed once.
 
         Args:
-            candidates: as for ``choose``, the same for all choices.
-            estimates: as for ``choose``, the same for all choices.
+            candidates: the candidates of ``choose``, the same for all choices.
+            estimates: the estimates of ``choose``, the same for all choices.
             price: the most that each choice may cost.
             most: number of choices to make.
             admissible: from the indices chosen so far to the candidates, bool[candidates], that may come
                 next; called once before each choice. Choosing ends if there are none.
-            penalties: as for ``choose``, the same for all choices.
-            weights: as for ``choose``, the same for all choices.
+            penalties: the penalties of ``choose``, the same for all choices.
+            weights: the weights of ``choose``, the same for all choices.
 
         Returns:
             The indices of the chosen candidates, in the order of choice.

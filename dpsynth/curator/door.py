@@ -1,6 +1,6 @@
 """The one door to the private table.
 
-Invariant: whoever holds a curator learns noisy answers only, and the sum of their costs, lost answers
+Invariant: the holder of a curator learns noisy answers only. The sum of their costs, lost answers
 included, never exceeds the budget that the curator was opened with.
 
 Each verb has one implementation, in the class of its kind of question, and one signature in
@@ -44,7 +44,7 @@ class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
         Args:
             table: the coded private rows.
             terms: relation, unit, measure, budget and noise.
-            journal: where charges and answers go; one with entries is replayed.
+            journal: the journal of charges and answers; one with entries is replayed.
         """
         super().__init__(terms, journal)
         self._digests = CliqueDigests()
@@ -118,7 +118,7 @@ class UnboundedCurator(PrivacyFilter):
         Args:
             rows: the private rows, with the person of each.
             terms: the terms of a ``Curator``; the contribution bound in them is not used here.
-            journal: where charges and answers go; the bounded curator continues it.
+            journal: the journal of charges and answers; the bounded curator continues it.
             key: secret bytes that decide which rows of a person are kept.
 
         Raises:

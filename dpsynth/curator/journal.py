@@ -2,8 +2,8 @@
 
 Invariant: an answer is charged on disk before its noise is drawn, and written on disk
 before anyone sees it. A journal that is read again gives the same answers to the same
-questions; a question that was charged but never answered stays charged and is lost, and
-whoever wants it must ask, and pay, again.
+questions; a question that was charged but never answered stays charged and is lost.
+To get an answer it must be asked, and paid, again.
 
 The file is one JSON object a line, each line synced before the next step:
 

@@ -39,7 +39,7 @@ class PrivacyFilter:
 
         Args:
             terms: relation, unit, measure, budget and noise.
-            journal: where charges and answers go; one with entries is replayed.
+            journal: the journal of charges and answers; one with entries is replayed.
         """
         self._terms = terms
         self._journal = journal

@@ -14,7 +14,7 @@ Tell = Callable[[str], None]
 
 
 def silently(sentence: str) -> None:
-    """Tell nobody."""
+    """Drop the sentence."""
     del sentence
 
 

@@ -17,7 +17,7 @@ The folder of an unfinished release can be copied, and resumed in both folders; 
 The third step is decisive. The check before a charge and the draw after it are two moments, so two copies may
 both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
 than that of its own journal publishes nothing, and what it drew stays in its private folder. That is not
-charged beside what the other drew: nobody can read it but the owner, who has the table. A run that died
+charged beside what the other drew: only the owner can read it, who has the table. A run that died
 between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts the
 same bundle in its place.
 """

@@ -100,8 +100,8 @@ class Door(Protocol):
             most: largest number of choices.
             admissible: from the choices so far to the candidates, bool[candidates], that may come next;
                 choosing ends if there are none.
-            penalties: as for ``choose``.
-            weights: as for ``choose``.
+            penalties: the penalties of ``choose``.
+            weights: the weights of ``choose``.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The first configuration of a table: from its header, or from a description that people have.
 
-Invariant: no row of the private table is read in this room. Guesses of ``dpsynth.assess.profiling``
+Invariant: no row of the private table is read in this package. Guesses of ``dpsynth.assess.profiling``
 from the table are marked, and refused until someone has reviewed them.
 """
 
