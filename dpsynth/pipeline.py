@@ -36,7 +36,7 @@ from dpsynth.lifecycle.measuring import (
     open_door,
     select,
 )
-from dpsynth.lifecycle.outputs import Synthesis, publication_of, publish, write
+from dpsynth.lifecycle.outputs import Synthesis, publish, write
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
@@ -94,8 +94,7 @@ def run(
         statistics = step("compute statistics", tabulate, inputs, fitted, rng)
         synthesis = Synthesis(fitted, table, statistics, guarantee)
         if not release_run.published:
-            publication = publication_of(inputs, release_run, stage.plan, synthesis)
-            step("write the bundle", write, release_run, publication)
+            step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}

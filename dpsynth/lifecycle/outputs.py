@@ -136,12 +136,12 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     }
 
 
-def write(run: ReleaseRun, publication: Publication) -> None:
+def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:
     """Write the bundle to the partial folder, where it isn't mistaken for a finished one."""
     public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
-    write_public(public, publication)
+    write_public(public, publication_of(inputs, run, plan, synthesis))
 
 
 def publish(run: ReleaseRun) -> None:
