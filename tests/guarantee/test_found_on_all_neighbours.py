@@ -187,7 +187,7 @@ def test_values_named_with_twice_the_delta_that_is_charged_are_caught(monkeypatc
 
 
 def test_a_threshold_lower_than_is_charged_is_caught(monkeypatch):
-    sound = Terms.naming
+    sound = Terms.selection
 
     def lower(self, price, delta):
         event = sound(self, price, delta)
