@@ -82,7 +82,7 @@ class Found:
         with monkeypatch.context() as patch:
             patch.setattr(seeking, "_selected", noted)
             # Thresholds take long to work out.
-            patch.setattr(Terms, "naming", cache(Terms.naming))
+            patch.setattr(Terms, "selection", cache(Terms.selection))
             for table in tables(near):
                 curator, notes = curator_on(table, near, measure, kind)
                 assert curator.values_of(COLUMN, price, delta, known) == ()
@@ -187,7 +187,7 @@ def test_values_named_with_twice_the_delta_that_is_charged_are_caught(monkeypatc
 
 
 def test_a_threshold_lower_than_is_charged_is_caught(monkeypatch):
-    sound = Terms.naming
+    sound = Terms.selection
 
     def lower(self, price, delta):
         event = sound(self, price, delta)
@@ -196,7 +196,7 @@ def test_a_threshold_lower_than_is_charged_is_caught(monkeypatch):
     class Lower(ThresholdEvent):
         delta = Fraction(1, 200)
 
-    monkeypatch.setattr(Terms, "naming", lower)
+    monkeypatch.setattr(Terms, "selection", lower)
     assert lone_values_overspent(monkeypatch, NEIGHBOURS[0]) == [False, True]
 
 

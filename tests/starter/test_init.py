@@ -126,7 +126,7 @@ def test_nothing_that_is_printed_depends_on_a_cell(printed):
 
 
 def test_a_print_of_what_was_guessed_is_caught(printed, monkeypatch):
-    monkeypatch.setattr(Draft, "told", lambda self: tuple(str(sketch.declared) for sketch in self.columns))
+    monkeypatch.setattr(Draft, "summary", lambda self: tuple(str(sketch.declared) for sketch in self.columns))
     assert printed(people()) != printed(people([f"{CANARY},{CANARY},{CANARY}"]))
 
 
