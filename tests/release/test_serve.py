@@ -19,6 +19,7 @@ import pytest
 
 import dpsynth
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.balance import Balance
@@ -51,7 +52,7 @@ def cost_of(spec: Spec) -> Fraction:
     from dpsynth.structure import strategy_of
 
     plan = make_plan(compiled(spec), strategy_of(spec.structure.method, ()))
-    assert plan.measure == "gdp"
+    assert plan.measure is GDP
     return plan.budget
 
 
