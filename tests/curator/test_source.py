@@ -265,7 +265,7 @@ def test_times_in_an_unknown_zone_and_arrays_are_refused_by_their_type(read):
         pa.fixed_shape_tensor(pa.int8(), [2]), pa.array([], pa.list_(pa.int8(), 2))
     )
     for cells in (zoned, pairs):
-        with pytest.raises(SourceError, match="be told as text"):
+        with pytest.raises(SourceError, match="be written as text"):
             read(pa.table({"a": cells}), ("a",), "parquet")
 
 

@@ -348,10 +348,10 @@ def test_a_client_that_stands_still_gives_up_the_lock(
     url = postgres.make()
     ledger = Ledger(url)
     ledger.reserve(asking("r1"))
-    manners = ledger_store._MANNERS["postgresql"]
+    manners = ledger_store._SETTINGS["postgresql"]
     impatient = manners.replace(f"'{ledger_store.IDLE_SECONDS}s'", "'1s'")
     assert impatient != manners
-    monkeypatch.setitem(ledger_store._MANNERS, "postgresql", impatient)
+    monkeypatch.setitem(ledger_store._SETTINGS, "postgresql", impatient)
 
     def run(tell: Callable[[str], None]) -> None:
         with ledger._sessions.changing():
@@ -364,7 +364,7 @@ def test_a_client_that_stands_still_gives_up_the_lock(
         ledger.reserve(asking("r2"))
         assert time.monotonic() - started < 20
     waiting = manners.replace(f"'{ledger_store.BUSY_SECONDS}s'", "'1s'")
-    monkeypatch.setitem(ledger_store._MANNERS, "postgresql", waiting)
+    monkeypatch.setitem(ledger_store._SETTINGS, "postgresql", waiting)
     with forked(run) as (_, reader):
         assert os.read(reader, 100) == b"inside\n"
         with pytest.raises(ConfigError, match="lock timeout"):

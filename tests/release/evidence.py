@@ -122,12 +122,21 @@ class Protection:
             tail = mpmath.fsum(weights[event["threshold"] - 1 :]) / (2 * mpmath.fsum(weights) - 1)
             return self.moved(charge)[0] * Fraction(mpmath.nstr(tail, 50))
 
-    def total(self, found: Sequence[Record], delta: str | None, accountant: str = "zcdp") -> Decimal:
-        """Epsilon that a journal's charges add up to, as "zcdp" or "gdp" has it; pure if delta is None."""
+    def total(
+        self,
+        found: Sequence[Record],
+        delta: str | None,
+        accountant: str = "zcdp",
+        apart: Fraction = Fraction(0),
+    ) -> Decimal:
+        """Epsilon that a journal's charges add up to, as "zcdp" or "gdp" has it; pure if delta is None.
+
+        Of delta, ``apart`` was kept for naming values, whether or not they took all of it.
+        """
         paid = charges(found)
         if delta is None:
             return _decimal(sum(map(self.epsilon, paid), Fraction(0)))
-        left = Fraction(delta) - sum(map(self.approximate_delta, paid), Fraction(0))
+        left = Fraction(delta) - max(apart, sum(map(self.approximate_delta, paid), Fraction(0)))
         if accountant == "gdp":
             return gdp_epsilon(sum(map(self.half_mu_squared, paid), Fraction(0)), left)
         assert accountant == "zcdp"

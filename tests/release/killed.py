@@ -46,13 +46,13 @@ STEPS = [
 ]
 
 
-def spent_by(found: Sequence[evidence.Record]) -> Fraction:
-    """Epsilon that a journal's charges add up to."""
+def spent_by(found: Sequence[evidence.Record], apart: Fraction = Fraction(0)) -> Fraction:
+    """Epsilon that a journal's charges add up to; ``apart`` of delta was kept for naming values."""
     paid = evidence.charges(found)
     half_mu_squared, approximate_delta = (
         sum(map(figure, paid), Fraction(0)) for figure in (BY_ROW.half_mu_squared, BY_ROW.approximate_delta)
     )
-    return _epsilon(half_mu_squared, Fraction(DELTA) - approximate_delta)
+    return _epsilon(half_mu_squared, Fraction(DELTA) - max(apart, approximate_delta))
 
 
 @cache
@@ -132,10 +132,10 @@ class Watch:
         assert evidence.published_answers(folder / "public") == evidence.answers(found)
         guarantee = manifest["guarantee"]
         assert isinstance(guarantee, dict)
-        spent = spent_by(found)
-        # What naming values takes of delta is bounded from above, a little loosely.
-        loose = any(charge["question"]["ask"] == "values" for charge in evidence.charges(found))  # type: ignore[index]
-        assert spent <= Fraction(guarantee["epsilon"]) <= spent * (1 + Fraction(1, 10**3 if loose else 10**9))
+        # Half of delta is set apart for naming values, and stays so whatever naming took of it.
+        named = any(charge["question"]["ask"] == "values" for charge in evidence.charges(found))  # type: ignore[index]
+        spent = spent_by(found, Fraction(DELTA) / 2 if named else Fraction(0))
+        assert spent <= Fraction(guarantee["epsilon"]) <= spent * (1 + Fraction(1, 10**9))
         assert self.place.ledger.state(folder.name) == "closed"
         balance = self.place.balance
         assert balance is not None

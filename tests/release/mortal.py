@@ -51,7 +51,7 @@ def _believed(settle: Callable[..., None]) -> Callable[..., None]:
 FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
-    "commits answered unwritten": lambda: ledger_store._MANNERS.update(postgresql=""),
+    "commits answered unwritten": lambda: ledger_store._SETTINGS.update(postgresql=""),
     "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),

@@ -230,8 +230,8 @@ def test_a_client_that_hangs_holds_the_others_up_no_longer_than_they_are_ready_t
     place = makers()
     keeper.begin(place, pauses=[stop])
     keeper.reached()
-    waiting = ledger_store._MANNERS["postgresql"].replace(f"'{ledger_store.BUSY_SECONDS}s'", "'1s'")
-    monkeypatch.setitem(ledger_store._MANNERS, "postgresql", waiting)
+    waiting = ledger_store._SETTINGS["postgresql"].replace(f"'{ledger_store.BUSY_SECONDS}s'", "'1s'")
+    monkeypatch.setitem(ledger_store._SETTINGS, "postgresql", waiting)
     monkeypatch.setattr(ledger_store, "BUSY_SECONDS", 1)
     started = time.monotonic()
     with pytest.raises(ConfigError, match="lock"):
