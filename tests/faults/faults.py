@@ -500,8 +500,8 @@ FAULTS: tuple[Fault, ...] = (
         "half-written bundle shown",
         "A bundle stands under its final name before it is whole.",
         "lifecycle/outputs.py",
-        "    write_public(public, publication)",
-        '    commit(run.partial, run.final)\n    write_public(run.final / "public", publication)',
+        "write_public(public, publication_of(",
+        'commit(run.partial, run.final)\n    write_public(run.final / "public", publication_of(',
         _SHOWN_ONCE_SETTLED,
     ),
     _fault(
