@@ -217,7 +217,7 @@ class Step:
     config: str
     period: str | None = None
     cut: bool = False
-    """Whether it is killed between a charge and its answer, which is lost, and resumed, before it is kept."""
+    """True if the release is killed between a charge and its answer, which is lost, and then resumed."""
 
 
 @dataclass(frozen=True)
@@ -518,7 +518,7 @@ def replay(folder: Path, only: str) -> int:
 
 
 def replayed(home: Path) -> tuple[list[str], dict[str, str]]:
-    """What differs between a recorded case and its replay: failures, and what is but told."""
+    """Differences between a recorded case and its replay: failures, and those that are listed only."""
     wrong: list[str] = []
     told: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
@@ -555,7 +555,7 @@ def resumed_at_its_end(bundle: Path, release: str, spec: object) -> Path:
 
 
 def differences(old: Path, new: Path) -> tuple[list[str], dict[str, str]]:
-    """What differs between two public folders: failures, and what is but told."""
+    """Differences between two public folders: failures, and those that are listed only."""
     wrong: list[str] = []
     told: dict[str, str] = {}
     tables = sorted(p.relative_to(old) for p in old.rglob("*") if p.suffix in (".csv", ".parquet"))

@@ -57,14 +57,14 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Asy
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many parameters a caller sees."""
+    """Number of parameters that a caller sees."""
     a = function.args
     names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
     return len(names) - (names[:1] in (["self"], ["cls"])) + (a.vararg is not None) + (a.kwarg is not None)
 
 
 def bound(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Counter[str]:
-    """How often each name is bound in a function's own scope, parameters included."""
+    """Number of times that each name is bound in a function's own scope, parameters included."""
     a = function.args
     found = Counter(p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs))
 
@@ -120,7 +120,7 @@ def asked_kinds(tree: ast.Module) -> int:
 
 
 def is_text(node: ast.AST) -> bool:
-    """Whether an expression is one text and nothing else."""
+    """True if an expression is one text and nothing else."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
