@@ -41,7 +41,7 @@ def text_of(column: pa.Array) -> pa.StringArray:
         return text_of(column.dictionary).take(column.indices)
     if pa.types.is_duration(kind):
         decimals = _PARTS[kind.unit]
-        return _each(pc.cast(column, pa.int64()), lambda count: _iso(count, decimals))
+        return _each(pc.cast(column, pa.int64()), lambda count: duration_text(count, decimals))
     if _holds_bytes(kind):
         # Arrow takes the bytes of a text for UTF-8 unless they are read as bytes first.
         cells = pc.cast(column, pa.binary())
@@ -68,10 +68,10 @@ def _each(column: pa.Array, convert: Callable[..., str]) -> pa.StringArray:
     return pa.array(texts, pa.string()).take(coded.indices)
 
 
-def _iso(count: int, decimals: int) -> str:
+def duration_text(count: int, decimals: int) -> str:
     """A duration by ISO 8601.
 
-    >>> _iso(-90500, 3), _iso(5, 0)
+    >>> duration_text(-90500, 3), duration_text(5, 0)
     ('-PT90.500S', 'PT5S')
     """
     seconds, rest = divmod(abs(count), 10**decimals)

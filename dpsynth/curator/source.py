@@ -82,7 +82,7 @@ def check_source(
         if kind == "parquet":
             next(_parquet_batches(path, columns), None)
         else:
-            _require(columns, _csv_header(path, separator)[0], path)
+            require_columns(columns, _csv_header(path, separator)[0], str(path))
 
 
 @contextmanager
@@ -105,25 +105,35 @@ def _plainly(path: Path, kind: str) -> Iterator[None]:
         ) from None
 
 
-def _require(columns: Sequence[str], header: Sequence[str], path: Path) -> None:
+def require_columns(columns: Sequence[str], header: Sequence[str], table: str) -> None:
+    """Refuse a table that lacks a column, or has two of its name.
+
+    Args:
+        columns: names of the columns that will be read.
+        header: all names of the table.
+        table: its name in messages.
+
+    Raises:
+        SourceError: a column is absent, or there twice.
+    """
     counted = Counter(header)
     absent = [c for c in columns if c not in counted]
     if absent:
         names = ", ".join(f"'{c}'" for c in absent[:5]) + (" and others" if len(absent) > 5 else "")
         raise SourceError(
-            f"{path} has no column {names}. Its header must hold every column that the config declares, "
+            f"{table} has no column {names}. Its header must hold every column that the config declares, "
             "spelt the same, and those of privacy.unit and period."
         )
     twice = sorted({c for c in columns if counted[c] > 1})
     if twice:
-        raise SourceError(f"{path} has more than one column named '{twice[0]}'.")
+        raise SourceError(f"{table} has more than one column named '{twice[0]}'.")
 
 
 def _csv_batches(
     path: Path, columns: Sequence[str], separator: str, keep_broken: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
     header, more = _csv_header(path, separator)
-    _require(columns, header, path)
+    require_columns(columns, header, str(path))
     if not more:
         # Arrow takes a lone header without a line end for no file at all.
         return
@@ -134,7 +144,7 @@ def _csv_batches(
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[dict[str, pa.StringArray]]:
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         schema = file.schema_arrow
-        _require(columns, schema.names, path)
+        require_columns(columns, schema.names, str(path))
         nested = [c for c in columns if not readable(schema.field(c).type)]
         if nested:
             raise SourceError(
