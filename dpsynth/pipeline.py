@@ -21,7 +21,7 @@ import numpy as np
 
 from dpsynth.config import Spec
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
-from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
@@ -93,4 +93,7 @@ def run(
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
-    return Release(release_run.release_id, release_run.final, guarantee, table, titles)
+    rows = row_source(inputs, fitted)
+    return Release(
+        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows
+    )
