@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dpsynth.config import Spec
+    from dpsynth.interactive.describing import Description
     from dpsynth.interactive.keys import Keys, Table
+    from dpsynth.interactive.synthesizer import Synthesizer
     from dpsynth.lifecycle.result import Release
 
 __version__ = "0.1.0"
-__all__ = ["Spec", "__version__", "load", "release"]
+__all__ = ["Spec", "Synthesizer", "__version__", "describe", "load", "release"]
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -90,9 +92,32 @@ def release(
     return released(source, spec, request, note if tell is None else tell, keys)
 
 
+def describe(source: Table | str | Path) -> Description:
+    """A look at a private table: a guess of each column's declaration, for review by the table's owner.
+
+    It reads all of the table, charges nothing, and releases nothing: it is ``dpsynth init --look`` in Python.
+    The guesses are private facts. Bounds and values that are tuned to a table aren't private, and no noise
+    protects them; so a release refuses them until ``reviewed`` hands them over.
+
+    Args:
+        source: the table, as for ``release``, or the path of its file.
+
+    Raises:
+        DpsynthError: SourceError if it can't be read, StepFailed for an unforeseen error.
+    """
+    from dpsynth.interactive.describing import described
+
+    return described(source)
+
+
 def __getattr__(name: str) -> object:
+    # These take a tenth of a second and more to import.
     if name == "Spec":
         from dpsynth.config import Spec
 
         return Spec
+    if name == "Synthesizer":
+        from dpsynth.interactive.synthesizer import Synthesizer
+
+        return Synthesizer
     raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")

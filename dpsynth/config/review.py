@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
 from dpsynth.config.section import refused
-from dpsynth.config.yaml_reader import Value
 from dpsynth.errors import ConfigError
 
 _SHOWN = 5
@@ -50,7 +49,7 @@ class Unreviewed(Checked):
         return {"type": "array", "items": {"type": "string"}}
 
 
-class Guessed(dict[str, Value]):
+class Guessed(dict[str, object]):
     """A column's declaration with keys that were guessed from the private table, or are to be filled in.
 
     It is refused as it is: someone has to hand over what they reviewed as a plain dict.

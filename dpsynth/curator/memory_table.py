@@ -72,6 +72,19 @@ class MemoryTable:
         """Refuse to be copied or pickled."""
         raise TypeError("a private table is neither copied nor pickled")
 
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The Arrow types of columns, as far as the type of a column alone tells them; no cell is read."""
+        if isinstance(self._table, pa.Table):
+            return dict(zip(self.names, self._table.schema.types, strict=True))
+        found: dict[str, pa.DataType] = {}
+        for spot, name in enumerate(self.names):
+            cells = self._table.iloc[:0, spot]
+            if not _by_cell(cells.dtype):
+                with suppress(pa.ArrowException):
+                    found[name] = pa.array(cells, from_pandas=True).type
+        return found
+
     def check(self, columns: Sequence[str]) -> None:
         """Raise SourceError if the names or types of the columns show that ``batches`` would.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
 from dpsynth.config import Spec
+from dpsynth.config.section import nearest
 from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
     Raises:
         ConfigError: a key is unknown, given twice, or has a value that isn't allowed.
     """
+    unknown = next((key for key in keys if key not in Keys.__annotations__), None)
+    if unknown is not None:
+        known = list(Keys.__annotations__)
+        raise ConfigError(
+            f"{unknown} is not a known key{nearest(unknown, known)}; the keys of a release are "
+            f"{', '.join(known)}. A schedule, and a table with periods, need a spec: dpsynth.Spec.from_dict."
+        )
     values = {key: value for key, value in keys.items() if key not in SHORT}
     if isinstance(values.get("ledger"), str | Path):
         values["ledger"] = {"url": _address(values["ledger"])}
@@ -107,4 +115,4 @@ def _joined(found: object, short: str, section: str, key: str, value: object) ->
 
 def _address(ledger: object) -> str:
     """The address of a ledger, from that or from the path of its file."""
-    return str(ledger) if "://" in str(ledger) else f"sqlite:///{ledger}"
+    return str(ledger) if "://" in str(ledger) else f"sqlite:///{Path(str(ledger)).expanduser()}"
