@@ -33,8 +33,8 @@ CANNOT_APPLY = {
 }
 """Checks of scikit-learn that a differentially private estimator must fail, each with the reason."""
 SKIPPED = {
-    "check_pipeline_consistency": "scikit-learn skips it for an estimator that says it is non-deterministic: no "
-    "seed reaches the noise.",
+    "check_pipeline_consistency": "scikit-learn skips it for an estimator that says it is not deterministic: "
+    "no seed reaches the noise.",
     "check_array_api_input": "scikit-learn skips it unless SCIPY_ARRAY_API is set.",
 }
 
