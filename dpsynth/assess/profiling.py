@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 
@@ -18,16 +17,16 @@ from dpsynth.curator import MemoryTable
 from dpsynth.curator.profiling import Guess, guesses
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
+from dpsynth.files import FileForm
 
 
-def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
+def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[str, Guess]:
     """Guesses of the declarations of some columns of a private table.
 
     Args:
         table: the table's path.
-        kind: its format, csv or parquet.
+        form: the form of its file.
         columns: the only columns to profile.
-        separator: the sign between the cells of a CSV file.
 
     Returns:
         Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.
@@ -41,10 +40,7 @@ def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
         return {}
-    form: Literal["csv", "parquet"] = "parquet" if kind == "parquet" else "csv"
-    return _looked(
-        lambda: read_batches(Path(table), columns, form, keep_broken=False, separator=separator), columns
-    )
+    return _looked(lambda: read_batches(Path(table), columns, form, keep_broken=False), columns)
 
 
 def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> dict[str, Guess]:

@@ -22,16 +22,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.curator.cell_texts import duration_text, readable, text_of
-from dpsynth.curator.source import require_columns
+from dpsynth.curator.cell_texts import readable, text_of
 from dpsynth.errors import SourceError
+from dpsynth.files.header import missing_columns
+from dpsynth.files.workbook import iso_duration
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import TypeIs
-
-IN_MEMORY = "The table in memory"
-"""Its name in messages."""
 
 _BATCH_ROWS = 1 << 18
 _MOST_BITS = 10_000
@@ -102,7 +100,7 @@ class MemoryTable:
 
     def _check_names(self, columns: Sequence[str]) -> None:
         try:
-            require_columns(columns, self.names, IN_MEMORY)
+            missing_columns(None, None, columns, self.names)
         except SourceError as error:
             index = [] if isinstance(self._table, pa.Table) else self._table.index.names
             inside = next((c for c in columns if c not in self.names and c in index), None)
@@ -265,9 +263,7 @@ def _duration(cell: object) -> str:
     microseconds = (span.days * 86_400 + span.seconds) * 10**6 + span.microseconds
     nanoseconds: int = getattr(span, "nanoseconds", 0)
     return (
-        duration_text(microseconds * 1_000 + nanoseconds, 9)
-        if nanoseconds
-        else duration_text(microseconds, 6)
+        iso_duration(microseconds * 1_000 + nanoseconds, 9) if nanoseconds else iso_duration(microseconds, 6)
     )
 
 

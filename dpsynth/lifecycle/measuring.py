@@ -122,9 +122,8 @@ def _batches(inputs: Inputs, occasion: Occasion) -> Iterator[dict[str, pa.String
     names = names_to_read(inputs, occasion)
     if inputs.table is not None:
         return inputs.table.batches(names)
-    path, kind = file_of(inputs)
-    whole = inputs.plan.neighbours.person is None
-    return read_batches(path, names, kind, keep_broken=whole, separator=inputs.spec.source.separator)
+    path, form = file_of(inputs)
+    return read_batches(path, names, form, keep_broken=inputs.plan.neighbours.person is None)
 
 
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:

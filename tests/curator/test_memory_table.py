@@ -23,6 +23,7 @@ from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import MemoryTable, load_table, read_batches
 from dpsynth.curator import memory_table as module
 from dpsynth.errors import SourceError
+from dpsynth.files import FileForm
 from tests.examples import examples
 
 CANARY = "canary-4711"
@@ -50,7 +51,7 @@ def texts_in_file(frame: pd.DataFrame, kind: str) -> dict[str, list[str | None]]
             frame.to_csv(path, index=False)
         else:
             frame.to_parquet(path)
-        return joined(read_batches(path, list(frame.columns), kind, keep_broken=True))
+        return joined(read_batches(path, list(frame.columns), FileForm(kind), keep_broken=True))
 
 
 def of(cells: Iterable[object]) -> list[str | None]:
