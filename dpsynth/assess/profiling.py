@@ -8,9 +8,12 @@ Invariant: an error names the table's file and columns, and nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
+from dpsynth.curator import MemoryTable
 from dpsynth.curator.profiling import Guess, guesses
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
@@ -37,9 +40,24 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[s
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
         return {}
+    return _looked(lambda: read_batches(Path(table), columns, form, keep_broken=False), columns)
+
+
+def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> dict[str, Guess]:
+    """Guesses of the declarations of some columns of a private table in memory; see ``look_at``.
+
+    Raises:
+        SourceError: the table lacks a column.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    return _looked(lambda: table.batches(columns), columns)
+
+
+def _looked(
+    read: Callable[[], Iterable[Mapping[str, pa.StringArray]]], columns: Sequence[str]
+) -> dict[str, Guess]:
     try:
-        batches = read_batches(Path(table), columns, form, keep_broken=False)
-        return guesses(batches, columns)
+        return guesses(read(), columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

@@ -72,12 +72,13 @@ def run(
     if plain:
         _let_arrow_start_without_pandas()
         from dpsynth.config import load
+        from dpsynth.lifecycle.beginning import Request
         from dpsynth.pipeline import run as run_plainly
 
         spec = load(config, source=source)
         for warning in spec.warnings():
             _note(warning)
-        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
+        _announce(run_plainly(spec, Request(out, resume, period), tell=_note).folder)
         return
     _run_flow(config, source, out, resume, period, debug)
 

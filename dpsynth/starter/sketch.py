@@ -105,7 +105,7 @@ class Draft:
     def summary(self) -> tuple[str, ...]:
         """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
-            return (*self.origin, f"All rows of {self.table} were read.", LOOKED)
+            return (*self.origin, f"All rows of {self.table or 'the table'} were read.", LOOKED)
         return (*self.origin, "No row of the table was read.", *([DESCRIBED] if self.described else []))
 
     @property

@@ -14,6 +14,7 @@ from textwrap import wrap
 from typing import cast
 
 from dpsynth.config.declaration import Declared
+from dpsynth.config.grammar import release_named
 from dpsynth.config.yaml_reader import Value
 from dpsynth.files.form import SEPARATORS, FileForm, named_form
 from dpsynth.starter.documents import shown
@@ -81,8 +82,7 @@ def release_name(path: str) -> str:
     >>> release_name("data/Visits of 2024.csv")
     'Visits-of-2024'
     """
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePath(path).stem).strip("._-")
-    return stem[:100].rstrip("._-") or "release"
+    return release_named(PurePath(path).stem)
 
 
 def values_of(draft: Draft) -> dict[str, Value]:
