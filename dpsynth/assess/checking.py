@@ -50,7 +50,7 @@ class Persons:
         number: number of persons.
         most: the contribution bound; the largest one that may be found, if it is to be found.
         searched: True if the bound is to be found.
-        spread: rows of the median person, and of those whom 90 and 99 per cent have no more than, and the most.
+        spread: quantiles of the rows of a person: 0.5, 0.9, 0.99 and 1.
         crowded: persons with more rows than the bound.
         dropped: their rows beyond the bound, which a release leaves out.
         nameless: rows without an id.
@@ -159,7 +159,7 @@ class _Tallying:
         batch = self._whole_rows(read)
         rows = len(next(iter(batch.values())))
         self._read += rows
-        self._headers += int(pc.sum(reduce(pc.and_, (pc.fill_null(pc.equal(c, name), False) for name, c in batch.items()))).as_py() or 0)  # fmt: skip
+        batch = self._without_headers(batch)
         if self._part is not None:
             batch = self._within(batch, self._part)
         self._rows += len(next(iter(batch.values())))
@@ -176,6 +176,16 @@ class _Tallying:
         whole = first.is_valid()
         self._broken += first.null_count
         return {name: cells.filter(whole) for name, cells in read.items()}
+
+    def _without_headers(self, batch: dict[str, pa.StringArray]) -> dict[str, pa.StringArray]:
+        """The rows that are not the header once more."""
+        named = (pc.fill_null(pc.equal(cells, name), False) for name, cells in batch.items())
+        header = reduce(pc.and_, named)
+        found = int(pc.sum(header).as_py() or 0)
+        if not found:
+            return batch
+        self._headers += found
+        return {name: cells.filter(pc.invert(header)) for name, cells in batch.items()}
 
     def _within(self, batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:
         """The rows of a slice; all others are counted."""
@@ -205,13 +215,12 @@ class _Tallying:
             yield Finding(
                 name,
                 self._undated,
-                f"decides on the period of a row, and has {self._undated:,} cells that are no date in ISO 8601; "
-                "these rows are in no release",
+                f"{self._undated:,} rows without a date in ISO 8601, so in no period and no release",
                 "write dates as 2026-03-14 in the table",
             )
         elif not self._rows:
             yield Finding(
-                name, 0, f"has no row of {self._part.label}", "see if the period, or the column, is another"
+                name, 0, f"no row of {self._part.label}", "see if the period, or the column, is another"
             )
 
     def _counted_persons(self) -> Persons | None:
@@ -242,7 +251,7 @@ def _about_persons(persons: Persons | None) -> Iterator[Finding]:
         yield Finding(
             about,
             persons.dropped,
-            f"bounds a person to {persons.most:,} rows ({bound}), and {persons.crowded:,} persons have more: "
+            f"{persons.crowded:,} persons with more than {persons.most:,} rows ({bound}): "
             f"{persons.dropped:,} rows are left out",
             f"raise {bound} if that is too many; noise grows with it",
             tuned=True,
@@ -251,7 +260,7 @@ def _about_persons(persons: Persons | None) -> Iterator[Finding]:
         yield Finding(
             about,
             0,
-            f"allows a person {persons.most:,} rows, and nobody has more than {persons.spread[3]:,}: noise is "
+            f"nobody has more than {persons.spread[3]:,} rows, and max_rows is {persons.most:,}: noise is "
             "larger than these rows need",
             "give a smaller max_rows if it is known without the table, or let a release find it",
             "max_rows: private",
@@ -261,6 +270,6 @@ def _about_persons(persons: Persons | None) -> Iterator[Finding]:
         yield Finding(
             about,
             persons.nameless,
-            f"names no person in {persons.nameless:,} rows, where {persons.column} is empty or a marker",
+            f"{persons.nameless:,} rows of nobody: {persons.column} is empty there, or says nothing",
             "see to the table; missing: together in privacy.unit takes them as one person's",
         )

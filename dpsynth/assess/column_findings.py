@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,12 +43,12 @@ def _taken_as(column: Column) -> str:
 def _missing(tally: ColumnTally) -> Iterator[Finding]:
     column, name = tally.column, tally.column.name
     if tally.missing == tally.cells:
-        yield Finding(name, tally.missing, "is empty in every row", "leave the column out, or see to the table")
+        yield Finding(name, tally.missing, "no row has a value", "leave the column out, or see to the table")
     elif tally.missing and not column.missing:
         yield Finding(
             name,
             tally.missing,
-            f"has {_cells(tally.missing)} without a value, and missing: false; they count {_taken_as(column)}",
+            f"{_cells(tally.missing)} without a value, counted {_taken_as(column)} by missing: false",
             "let missing be a value of its own",
             "missing: true",
         )
@@ -57,6 +58,7 @@ def _unread(tally: ColumnTally) -> Iterator[Finding]:
     column, codec = tally.column, tally.codec
     meant: dict[str, str] = {}
     left: dict[str, int] = {}
+    spelt: list[tuple[Explained, str]] = []
     for reading, counted in (
         (Reading.NONE, _taken_as(column)),
         (Reading.OTHER, "among all other values"),
@@ -67,12 +69,18 @@ def _unread(tally: ColumnTally) -> Iterator[Finding]:
         found, rest = explained(codec, misread.texts)
         for one in found:
             meant |= one.values
-            yield _of(tally, one, counted)
+            if not one.values:
+                yield _of(tally, one, counted)
+                continue
+            spelt.append((one, counted))
         if not codec.closed and rest:
             yield _no_value(tally, rest, counted)
         elif reading is Reading.NONE or sum(rest.values()) >= _MANY_OTHERS * tally.cells:
             left |= rest
-    if left or meant:
+    for one, counted in spelt:
+        write = "" if left else keys({"values": _declared(tally, meant)})
+        yield replace(_of(tally, one, counted), write=write)
+    if left:
         yield from _undeclared(tally, left, meant)
 
 
@@ -81,7 +89,7 @@ def _of(tally: ColumnTally, one: Explained, counted: str) -> Finding:
     return Finding(
         tally.column.name,
         cells,
-        f"has {_cells(cells)} that {one.what}, and count {counted}: {examples(one.texts)}",
+        f"{_cells(cells)} with {one.what}, counted {counted}: {examples(one.texts)}",
         one.remedy,
         keys(one.write) if one.write else "",
     )
@@ -90,9 +98,7 @@ def _of(tally: ColumnTally, one: Explained, counted: str) -> Finding:
 def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str, str]) -> Iterator[Finding]:
     """Values that are not declared, and the list of values as the table spells them."""
     name, cells = tally.column.name, sum(left.values())
-    what = f"has {_cells(cells)} with a value that is not declared: {examples(left)}"
-    if not left:
-        what = "spells its declared values otherwise than the config"
+    what = f"{_cells(cells)} with a value that is not declared: {examples(left)}"
     common = [text for text in commonest(left) if left[text] >= FEWEST_ROWS]
     if len(common) > _MOST_LISTED:
         remedy = "let a release find the values that many rows have"
@@ -102,15 +108,15 @@ def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str,
     remedy = "list the values as the table spells them"
     if tally.codec.kind.word == "truth":
         if len(values) != 2:
-            yield Finding(name, cells, what, "declare it as a category", keys({"type": "category", "values": values}),
-                          tuned=True)  # fmt: skip
+            write = keys({"type": "category", "values": values})
+            yield Finding(name, cells, what, "declare it as a category", write, tuned=True)
             return
         remedy += ", that for false first"
     write = keys({"values": values}) if values else ""
     if len(left) > len(common) and tally.codec.kind.word != "truth" and not tally.codec.ordered:
         remedy += ", and let all others count together"
         write += ", other: other" if write and Reading.OTHER not in tally.misread else ""
-    yield Finding(name, cells, what, remedy if values else "list its values, or use open: true", write, tuned=True)
+    yield Finding(name, cells, what, remedy if values else "see to the table", write, tuned=True)
 
 
 def _declared(tally: ColumnTally, meant: Mapping[str, str]) -> list[str]:
@@ -149,7 +155,7 @@ def _no_value(tally: ColumnTally, texts: Mapping[str, int], counted: str) -> Fin
     return Finding(
         tally.column.name,
         cells,
-        f"has {_cells(cells)} that are no {_kind(tally)}, and count {counted}: {', '.join(common)}{more}",
+        f"{_cells(cells)} with no {_kind(tally)}, counted {counted}: {', '.join(common)}{more}",
         remedy,
     )
 
@@ -167,7 +173,7 @@ def _clipped(tally: ColumnTally) -> Iterator[Finding]:
             continue
         first = commonest(misread.texts)[0]
         marks = misread.texts[first] >= max(FEWEST_ROWS, misread.cells / 2) and _SENTINEL.fullmatch(first)
-        what = f"has {_cells(misread.cells)} {side} {key}, which count as {key}: {examples(misread.texts)}"
+        what = f"{_cells(misread.cells)} {side} {key}, counted as {key}: {examples(misread.texts)}"
         if marks:
             remedy = f"see if {quoted(first)} means that nothing is known; then say so"
             yield Finding(name, misread.cells, what, remedy, keys({"missing": first}))
@@ -176,9 +182,7 @@ def _clipped(tally: ColumnTally) -> Iterator[Finding]:
         remedy = f"give a {key} that anyone knows without the table" + (
             ", or let a release find the bounds" if can_search else ""
         )
-        yield Finding(
-            name, misread.cells, what, remedy, "bounds: private" if can_search else "", tuned=True
-        )
+        yield Finding(name, misread.cells, what, remedy, "bounds: private" if can_search else "", tuned=True)
 
 
 def _crowded(tally: ColumnTally) -> Iterator[Finding]:
@@ -188,13 +192,16 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
         return
     here = places[: len(widths)]
     fullest = int(np.argmax(here))
+    if 2 * tally.values < tally.cells - tally.missing:
+        # Most cells are not read as they stand: where the others lie says little.
+        return
     if widths[fullest] and here[fullest] >= _CROWDED * max(1, here.sum()):
         label = tally.codec.labels[fullest]
+        most = "all" if here[fullest] == here.sum() else f"{min(here[fullest] / here.sum(), 0.999):.1%}"
         yield Finding(
             tally.column.name,
             int(here[fullest]),
-            f"has {here[fullest] / here.sum():.0%} of its values in one bin, {label}, within which all values "
-            "count alike",
+            f"{most} of the values are in one bin, {label}",
             "use bins that are narrow where many values are",
             "edges: log" if tally.codec.continuous else "",
         )

@@ -15,9 +15,9 @@ _LONGEST = 40
 _WIDEST = 10_000
 
 TUNED = (
-    "Bounds and values that were chosen by what this shows are not private: the largest amount or a rare value "
-    "may be that of one person. Take them from a codebook, the law or common sense, or let a release find them: "
-    "bounds: private, open: true."
+    "Bounds and values that were chosen by what this shows are not private: the largest amount or a rare "
+    "value may be that of one person. Take them from a codebook, the law or common sense, or let a release "
+    "find them: bounds: private, open: true."
 )
 """The reminder that goes with every remedy that names bounds or values."""
 

@@ -1,8 +1,8 @@
 """Repairs: changes of a text after which a column's codec reads it.
 
 A text that no value explains is explained by the first repair that helps: another spelling of a declared
-value, a number or a date in another format. The codec itself decides what helps, so a new kind of column needs
-nothing here.
+value, a number or a date in another format. The codec itself decides what helps, so a new kind of column
+needs nothing here.
 
 Invariant: a repair is tried on texts and changes no table.
 """
@@ -53,7 +53,7 @@ class Explained:
 
     Attributes:
         texts: the texts.
-        what: the kind of the texts, in words that follow their number: "are written with ...".
+        what: the kind of the texts, in words: "numbers written with ...".
         remedy: what to do.
         write: the keys to write; empty where the table itself has to change.
         values: the declared values that the texts stand for, by text; empty if they are none.
@@ -101,7 +101,7 @@ def _encodings(codec: Codec, texts: Texts) -> Iterator[Explained]:
     if lost:
         yield Explained(
             lost,
-            "hold bytes that are not UTF-8, so they are no text that was declared",
+            "bytes that are not UTF-8",
             "say how the file is encoded under source, most often encoding: windows-1252",
             {},
             {},
@@ -110,7 +110,7 @@ def _encodings(codec: Codec, texts: Texts) -> Iterator[Explained]:
     if twice:
         yield Explained(
             twice,
-            "are UTF-8 that was read as Windows-1252 and written again",
+            "UTF-8 that was read as Windows-1252 and written again",
             "write the table again from where it came from, in UTF-8",
             {},
             {},
@@ -135,7 +135,7 @@ def _markers(codec: Codec, texts: Texts) -> Iterator[Explained]:
         written = sorted(found)
         yield Explained(
             found,
-            "are words for a cell without a value",
+            "a word for nothing",
             "say that they mean missing",
             {"missing": written[0] if len(written) == 1 else written},
             {},
@@ -157,9 +157,8 @@ def _spellings(codec: Codec, texts: Texts) -> Iterator[Explained]:
     ways = [way for way, plain in _WAYS if any(plain(t) == plain(label) for t, label in meant.items())]
     yield Explained(
         found,
-        f"are declared values in another spelling ({ways[0] if ways else 'case and blanks'})",
-        "write the values as the table spells them; where it spells one value in several ways, make them one in "
-        "the table first",
+        f"a declared value in another spelling ({ways[0] if ways else 'case and blanks'})",
+        "write the values as the table spells them; where it spells one in several ways, make them one there",
         {},
         meant,
     )
@@ -201,7 +200,7 @@ def _amounts(codec: Codec, texts: Texts) -> Iterator[Explained]:
     )
     yield Explained(
         found,
-        f"are numbers written with {_in_words(best)}{doubt}",
+        f"numbers written with {_in_words(best)}{doubt}",
         "say how numbers are written",
         {"format": best.facts},
         {},
@@ -277,12 +276,10 @@ def _moments(codec: Codec, texts: Texts) -> Iterator[Explained]:
         keys: dict[str, object] = {} if kind == own else {"type": kind}
         if best != ISO[kind]:
             keys["format"] = best
-        doubt = (
-            f"; {' or '.join(like)} would read them too, so ask which is meant" if kind == own and like else ""
-        )
+        doubt = f" or {' or '.join(like)}, which can't be told from the cells" if kind == own and like else ""
         yield Explained(
             found,
-            f"are {_PLURALS[kind]} written as {best}{doubt}",
+            f"{_PLURALS[kind]} written as {best}{doubt}",
             "say so",
             keys,
             {},
@@ -307,12 +304,12 @@ def _serials(codec: Codec, texts: Texts) -> Iterator[Explained]:
         return
     days = {t: n for t, n in texts.items() if re.fullmatch(r"[1-6][0-9]{4}(\.[0-9]+)?", t)}
     if days:
-        words = "write the dates out in the table; a spreadsheet does so when it saves a column of type date as CSV"
-        yield Explained(days, "are day numbers of a spreadsheet", words, {}, {})
+        words = "write the dates out in the table; in a spreadsheet, give the column the format of a date"
+        yield Explained(days, "day numbers of a spreadsheet", words, {}, {})
     seconds = {t: n for t, n in texts.items() if re.fullmatch(r"[0-9]{10}([0-9]{3})?(\.[0-9]+)?", t)}
     if seconds:
         yield Explained(
-            seconds, "are seconds or milliseconds since 1970", "write the dates out in the table", {}, {}
+            seconds, "seconds or milliseconds since 1970", "write the dates out in the table", {}, {}
         )
 
 
@@ -335,15 +332,15 @@ def _shapes(codec: Codec, texts: Texts) -> Iterator[Explained]:
         found = _picked(left, good)
         if found:
             words = "keep it a text where the table is made: a program that took it for a number dropped them"
-            yield Explained(found, "are codes that lost their leading zeros", words, {}, {})
+            yield Explained(found, "codes that lost their leading zeros", words, {}, {})
             return
 
 
 _CHANGES: Sequence[tuple[str, str, Callable[[str], str]]] = (
-    ("are codes in lower case", "allow it in pattern, or make it one case in the table", str.upper),
-    ("are codes in capitals", "allow it in pattern, or make it one case in the table", str.lower),
+    ("codes in lower case", "allow it in pattern, or make it one case in the table", str.upper),
+    ("codes in capitals", "allow it in pattern, or make it one case in the table", str.lower),
     (
-        "are codes with blanks or signs between",
+        "codes with blanks or signs between",
         "write them into pattern, or leave them out of the table",
         lambda text: "".join(c for c in text if c.isalnum()),
     ),

@@ -1,7 +1,7 @@
 """Findings about a file as a whole: its encoding, its separator, its header, its quotes.
 
-Invariant: a file is scanned in blocks, and only its header is decoded here. Rows and cells are read by the one
-reader of the curator.
+Invariant: a file is scanned line by line, and only its header is decoded here. Rows and cells are read by the
+one reader of the curator.
 """
 
 from __future__ import annotations
@@ -79,7 +79,13 @@ def encoding_findings(scan: FileScan) -> list[Finding]:
     """Findings about the encoding of a file that is read as UTF-8."""
     if scan.mark == "UTF-16" or (scan.zeros and scan.foreign):
         return [
-            Finding("source", 0, "is encoded as UTF-16", "say how the file is encoded", "encoding: utf-16")
+            Finding(
+                "source",
+                0,
+                "the file is encoded as UTF-16",
+                "say how the file is encoded",
+                "encoding: utf-16",
+            )
         ]
     if scan.foreign:
         name = "windows-1252" if scan.windows else "latin-1"
@@ -87,7 +93,7 @@ def encoding_findings(scan: FileScan) -> list[Finding]:
             Finding(
                 "source",
                 scan.foreign,
-                f"has {scan.foreign:,} byte{'s' * (scan.foreign != 1)} that are not UTF-8",
+                f"{_number(scan.foreign, 'byte')} of the file not UTF-8",
                 "say how the file is encoded, most often so",
                 f"encoding: {name}",
             )
@@ -95,8 +101,10 @@ def encoding_findings(scan: FileScan) -> list[Finding]:
     return []
 
 
-def header_findings(path: Path, separator: str, names: Sequence[str], encoding: str = "utf-8-sig") -> list[Finding]:
-    """Findings about the first line: another separator, names in another spelling, names that are there twice.
+def header_findings(
+    path: Path, separator: str, names: Sequence[str], encoding: str = "utf-8-sig"
+) -> list[Finding]:
+    """Findings about the first line: its separator, the spelling of its names, names that are there twice.
 
     Args:
         path: a CSV file.
@@ -112,13 +120,15 @@ def header_findings(path: Path, separator: str, names: Sequence[str], encoding: 
     absent = [name for name in names if name not in header]
     if absent:
         for word, sign in SEPARATORS.items():
-            if sign != separator and sum(name in _cut(text, sign) for name in names) > len(names) - len(absent):
+            if sign != separator and sum(name in _cut(text, sign) for name in names) > len(names) - len(
+                absent
+            ):
                 written = f"'{word}'" if word != "tab" else word
                 found.append(
                     Finding(
                         "source",
                         len(absent),
-                        "has a header that is cut by another separator",
+                        "the header is cut by another separator",
                         "name the separator of the file",
                         f"separator: {written}",
                     )
@@ -131,7 +141,7 @@ def header_findings(path: Path, separator: str, names: Sequence[str], encoding: 
                 Finding(
                     name,
                     0,
-                    "is not in the header" + ("" if near is None else f", which has {quoted(near)}"),
+                    "not in the header" + ("" if near is None else f", which has {quoted(near)}"),
                     "name the column as the header does",
                 )
             )
@@ -141,11 +151,15 @@ def header_findings(path: Path, separator: str, names: Sequence[str], encoding: 
             Finding(
                 "source",
                 len(twice),
-                f"has a header that names {listed(map(quoted, twice[:_SHOWN]))} more than once",
+                f"the header names {listed(map(quoted, twice[:_SHOWN]))} more than once",
                 "give each column a name of its own; one that is not declared does no harm",
             )
         )
     return found
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _cut(text: str, separator: str) -> list[str]:
@@ -171,13 +185,16 @@ def row_findings(scan: FileScan, rows: int, broken: int, headers: int) -> list[F
     found = []
     inside = scan.lines - rows - broken
     if inside > 0 and scan.quotes:
-        where = f"; lines with an odd number of quotes begin with {listed(map(str, scan.odd))}" if scan.odd else ""
+        where = (
+            f"; lines with an odd number of quotes begin with {listed(map(str, scan.odd))}"
+            if scan.odd
+            else ""
+        )
         found.append(
             Finding(
                 "source",
                 inside,
-                f"has {inside:,} line{'s' * (inside != 1)} that are no row of their own: they lie inside of "
-                f'double quotes{where}',
+                f"{_number(inside, 'line')} inside of double quotes, so no row of their own{where}",
                 'unless texts there have line breaks, a quote (") was not closed, and took the rows after it '
                 "into one cell: close it, or leave it out",
             )
@@ -187,7 +204,7 @@ def row_findings(scan: FileScan, rows: int, broken: int, headers: int) -> list[F
             Finding(
                 "source",
                 broken,
-                f"has {broken:,} row{'s' * (broken != 1)} with too few or too many cells, or without an end",
+                f"{_number(broken, 'row')} with too few or too many cells, or without an end",
                 "see to the table: an amount such as 1,234 needs quotes where a comma is the separator",
             )
         )
@@ -196,9 +213,9 @@ def row_findings(scan: FileScan, rows: int, broken: int, headers: int) -> list[F
             Finding(
                 "source",
                 headers,
-                f"has its header {headers:,} more time{'s' * (headers != 1)} among the rows, where its names "
-                "count as cells",
-                "take these lines out: files were put together with their headers",
+                f"{_number(headers, 'row')} with the header once more, not counted below; a release takes "
+                "its names for cells",
+                "take it out there: files were put together with their headers",
             )
         )
     return found

@@ -18,6 +18,7 @@ import typer
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands
+from dpsynth.cli.check_command import check
 from dpsynth.errors import DpsynthError, Interrupted
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_commands.app, name="ledger")
+app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
