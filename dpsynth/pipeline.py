@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.config import Spec
+from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.beginning import Request, begin
 from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import inputs_of, with_public_table
@@ -38,6 +39,7 @@ from dpsynth.lifecycle.measuring import (
 )
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
 from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
@@ -70,7 +72,44 @@ def run(
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
-    step, request = Steps(run_step), Request(Path(outputs), resume, period)
+    return _carried_out(spec, Request(Path(outputs), resume, period), tell, run_step, door)
+
+
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+    run_step: RunStep = plainly,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+        run_step: runs a step, plainly or as a task of an orchestrator.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(_carried_out(rehearsal.spec, rehearsal.request, tell, run_step, open_door))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None
+
+
+def _carried_out(spec: Spec, request: Request, tell: Tell, run_step: RunStep, door: OpenDoor) -> Release:
+    step = Steps(run_step)
     planned = step("plan", inputs_of, spec)
     inputs = (
         planned if spec.public_table is None else step("read the public table", with_public_table, planned)

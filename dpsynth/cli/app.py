@@ -17,9 +17,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands
+from dpsynth.cli import ledger_commands, rehearsal
 from dpsynth.cli.check_command import check
-from dpsynth.errors import DpsynthError, Interrupted
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 
 app = typer.Typer(
     add_completion=False,
@@ -55,7 +55,7 @@ def _root(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 (options of a command)
     config: Config,
     plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
     source: Source = None,
@@ -65,12 +65,25 @@ def run(
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run all steps on a made-up table: reads nothing, charges nothing."),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="With --rehearse: made-up rows. Left out: 10 000.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
     if debug:
         os.environ["DPSYNTH_DEBUG"] = "1"
     signal.signal(signal.SIGTERM, _interrupt)
+    if rehearse:
+        _let_arrow_start_without_pandas()
+        rehearsal.run(config, out, rows, period, resume)
+        return
+    if rows is not None:
+        raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
     if plain:
         _let_arrow_start_without_pandas()
         from dpsynth.config import load
