@@ -1,11 +1,11 @@
 """Rehearsals: the whole release of a made-up table, in a ledger and a folder of its own.
 
-The steps, the noise and the bundle are those of a release. The table is made up from the config, so no private
-table is read, and nothing is charged. Its columns depend on each other a little: half of all cells follow one
-hidden number of their row. It says nothing about the private table, and how well its release does says little.
+The steps, the noise and the bundle are those of a release. The table is made up from the config, so no
+private table is read, and nothing is charged. Its columns depend on each other a little: half of all cells
+follow one hidden number of their row. It says nothing about the private table, and its errors say little.
 
-Invariant: a rehearsal opens neither the source nor the config's ledger. Its bundle is marked as one in its name,
-its manifest and its pages, and lies apart from those of releases.
+Invariant: a rehearsal opens neither the source nor the config's ledger. Its bundle is marked as one in its
+name, its manifest and its pages, and lies apart from those of releases.
 """
 
 from __future__ import annotations
