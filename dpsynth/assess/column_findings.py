@@ -25,7 +25,7 @@ _MOST_LISTED = 40
 _SHAPES = 3
 _MANY_OTHERS = 0.2
 _CROWDED = 0.9
-_FEWEST_PLACES = 4
+_FEWEST_PLACES, _FEWEST_VALUES = 4, 50
 _SENTINEL = re.compile(r"-?9{2,}(\.0+)?|-[1-9](\.0+)?|(9999-12-31|1[0-9]00-01-01)([T ].*)?")
 
 
@@ -99,7 +99,7 @@ def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str,
     """Values that are not declared, and the list of values as the table spells them."""
     name, cells = tally.column.name, sum(left.values())
     what = f"{_cells(cells)} with a value that is not declared: {examples(left)}"
-    common = [text for text in commonest(left) if left[text] >= FEWEST_ROWS]
+    common = [text for text in commonest(left) if left[text] >= FEWEST_ROWS and text.isprintable()]
     if len(common) > _MOST_LISTED:
         remedy = "let a release find the values that many rows have"
         yield Finding(name, cells, what, remedy, "open: true", tuned=True)
@@ -121,8 +121,8 @@ def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str,
 
 def _declared(tally: ColumnTally, meant: Mapping[str, str]) -> list[str]:
     """The declared values, each as the table spells it; none that stands in no cell if none does."""
-    labels = tally.codec.labels
-    rows = dict(zip(labels, tally.places.tolist(), strict=False))
+    labels = [label for label in tally.codec.labels if label != tally.codec.schema.get("other")]
+    rows = dict(zip(tally.codec.labels, tally.places.tolist(), strict=False))
     spelt: dict[str, str] = {}
     for text in commonest({text: _rows_of(tally, text) for text in meant}):
         spelt.setdefault(meant[text], text)
@@ -192,8 +192,8 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
         return
     here = places[: len(widths)]
     fullest = int(np.argmax(here))
-    if 2 * tally.values < tally.cells - tally.missing:
-        # Most cells are not read as they stand: where the others lie says little.
+    if tally.values < max(_FEWEST_VALUES, (tally.cells - tally.missing) / 2):
+        # Few cells, or most cells are not read as they stand: where they lie says little.
         return
     if widths[fullest] and here[fullest] >= _CROWDED * max(1, here.sum()):
         label = tally.codec.labels[fullest]

@@ -75,7 +75,7 @@ def explained(codec: Codec, texts: Texts) -> tuple[list[Explained], dict[str, in
     """
     found, left = [], dict(texts)
     for repair in (_encodings, _markers, _spellings, _amounts, _moments, _serials, _shapes):
-        for one in repair(codec, left):
+        for one in repair(codec, left) if left else ():
             found.append(one)
             left = {text: count for text, count in left.items() if text not in one.texts}
     return found, left
@@ -228,7 +228,7 @@ def _forms(texts: Texts) -> list[NumberFormat]:
         for between in thousands
         if between != point and max(len(before), len(after)) <= _MOST_AROUND
         if (before, after, point, between) != ("", "", ".", "")
-        if not set(before + after) & set("=+-@")
+        if (before + after).isprintable() and not set(before + after) & set("=+-@")
     ]
 
 

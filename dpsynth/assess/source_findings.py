@@ -185,11 +185,9 @@ def row_findings(scan: FileScan, rows: int, broken: int, headers: int) -> list[F
     found = []
     inside = scan.lines - rows - broken
     if inside > 0 and scan.quotes:
-        where = (
-            f"; lines with an odd number of quotes begin with {listed(map(str, scan.odd))}"
-            if scan.odd
-            else ""
-        )
+        where = ""
+        if scan.odd:
+            where = f"; the first lines with an odd number of quotes: {', '.join(map(str, scan.odd))}"
         found.append(
             Finding(
                 "source",

@@ -19,6 +19,7 @@ import typer
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, rehearsal
 from dpsynth.cli.check_command import check
+from dpsynth.cli.plan_command import plan
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_commands.app, name="ledger")
+app.command()(plan)
 app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
@@ -149,23 +151,6 @@ def serve(
     from flows.schedule import serve_all
 
     serve_all(configs, out, lambda sentence: print(sentence, flush=True))
-
-
-@app.command()
-def plan(
-    config: Config,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    source: Source = None,
-) -> None:
-    """Show how a release would spend its budget; reads no data."""
-    from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import describe, forecast
-
-    facts = forecast(load(config, source=source))
-    if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
-    else:
-        describe(facts)
 
 
 @app.command()
