@@ -88,7 +88,7 @@ def rehearsal_of(
         ConfigError: there is no plan, the period is none, or the folder can't be made.
     """
     inputs = inputs_of(spec)
-    part = occasion_of(spec, datetime.now(UTC), period).part
+    occasion = occasion_of(spec, datetime.now(UTC), period)
     folder = outputs / REHEARSALS
     with alone_in(folder):
         _clear(folder)
@@ -99,7 +99,7 @@ def rehearsal_of(
         path = work / "made-up.parquet"
         # The table is post-processing of nothing: any generator will do.
         number = rows or inputs.compiled.public_marginals.rows or ROWS
-        pq.write_table(made_up_table(inputs, part, number, np.random.default_rng()), path)
+        pq.write_table(made_up_table(inputs, occasion, number, np.random.default_rng()), path)
         ledger = spec.ledger.model_copy(
             update={"url": f"sqlite:///{(work / 'ledger.db').absolute()}", "head": None}
         )
@@ -134,7 +134,7 @@ def _clear(folder: Path) -> None:
         os.close(lock)
 
 
-def made_up_table(inputs: Inputs, part: Slice | None, rows: int, rng: np.random.Generator) -> pa.Table:
+def made_up_table(inputs: Inputs, occasion: Occasion, rows: int, rng: np.random.Generator) -> pa.Table:
     """A made-up table of a config's schema: texts in every column that a release reads.
 
     A cell's place in its column's domain follows, half of the time, one hidden number of its row, and is
@@ -143,23 +143,18 @@ def made_up_table(inputs: Inputs, part: Slice | None, rows: int, rng: np.random.
 
     Args:
         inputs: the inputs of the release.
-        part: the slice; None without periods.
+        occasion: the occasion, with the slice.
         rows: number of rows.
         rng: any generator.
     """
-    hidden = rng.random(rows)
+    part, hidden = occasion.part, rng.random(rows)
     texts = {c.name: _cells(_declared(c), hidden, rng) for c in inputs.compiled.columns}
     near = inputs.plan.neighbours
     if near.person is not None:
         texts[near.person] = _persons(rows, near.max_rows, rng)
     if part is not None:
         texts[part.column] = _within(part, rows, rng)
-    names = names_to_read(inputs, _occasion(part))
-    return pa.table({name: texts[name] for name in names})
-
-
-def _occasion(part: Slice | None) -> Occasion:
-    return Occasion(None if part is None else part.label, part)
+    return pa.table({name: texts[name] for name in names_to_read(inputs, occasion)})
 
 
 def _declared(column: Column) -> Column:
