@@ -17,9 +17,12 @@ once, after the ledger has closed the release with the digest of its answers.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from dpsynth.config import Spec
+from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
@@ -36,6 +39,7 @@ from dpsynth.lifecycle.measuring import (
 )
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
 from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
@@ -97,3 +101,36 @@ def run(
     return Release(
         release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows
     )
+
+
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+    run_step: RunStep = plainly,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+        run_step: runs a step, plainly or as a task of an orchestrator.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(run(rehearsal.spec, rehearsal.request, tell=tell, run_step=run_step))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None
