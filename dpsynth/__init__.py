@@ -53,9 +53,10 @@ def release(
         resume: id of an interrupted release to finish.
         period: the slice of the table, such as "2026-03", if the config has periods. Left out: the last
             one that has ended.
-        tell: takes public sentences about a release that is resumed or shown again.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
 
     Raises:
+        Paused: the noisy single columns say that something was misread; ``resume`` goes on as it is.
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """

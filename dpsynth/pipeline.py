@@ -37,6 +37,7 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
+from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
@@ -61,12 +62,13 @@ def run(
         resume: id of an interrupted release to finish.
         period: label of the slice of the table to release, if the config has periods; left out: the
             last one that has ended.
-        tell: takes public sentences about a release that is resumed or shown again.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
+        Paused: its single columns say that something was misread; ``resume`` goes on as it is.
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
@@ -85,6 +87,7 @@ def run(
             bounded = first
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
+        warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
         expansion = step("merge rare values", compress, stage, answers)
         measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
@@ -92,10 +95,10 @@ def run(
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
         table = step("sample rows", sample_rows, inputs, fitted, rng)
         statistics = step("compute statistics", tabulate, inputs, fitted, rng)
-        synthesis = Synthesis(fitted, table, statistics, guarantee)
+        synthesis = Synthesis(fitted, table, statistics, guarantee, warnings)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
-    return Release(release_run.release_id, release_run.final, guarantee, table, titles)
+    return Release(release_run.release_id, release_run.final, guarantee, table, titles, warnings)

@@ -18,7 +18,7 @@ import typer
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands
-from dpsynth.errors import DpsynthError, Interrupted
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
     add_completion=False,
@@ -53,12 +53,17 @@ def _root(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 (one parameter for each option of the command)
     config: Config,
     plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
-    resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Finish the interrupted or paused release of this id.")
+    ] = None,
+    abandon: Annotated[
+        str | None, typer.Option(help="End the unfinished release of this id, charged with what it asked.")
+    ] = None,
     period: Annotated[
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
@@ -68,6 +73,11 @@ def run(
     """Run a release; the last line printed is the bundle's folder."""
     if debug:
         os.environ["DPSYNTH_DEBUG"] = "1"
+    if abandon is not None:
+        if resume is not None:
+            raise ConfigError("--resume goes on with a release and --abandon ends it: give one of them.")
+        ledger_commands.abandon_of(config, out, abandon)
+        return
     signal.signal(signal.SIGTERM, _interrupt)
     if plain:
         _let_arrow_start_without_pandas()
@@ -251,7 +261,8 @@ def main() -> None:
     except DpsynthError as error:
         if debug:
             raise
-        print(f"Error: {error}", file=sys.stderr)
+        # The warnings of a pause have been told already.
+        print(f"Error: {error.ending if isinstance(error, Paused) else error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         print("Interrupted before the table was opened: nothing was asked of it.", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.diagnostics import DataWarning
 from dpsynth.errors import DpsynthError
 from dpsynth.publish.statistics import StatisticTable
 
@@ -29,6 +30,7 @@ class Release:
         guarantee: the guarantee composed of the journal's events.
         table: the synthetic rows, typed, under the original column names.
         statistics: tables with error bars, by title ("age", "age and sex", "income by city").
+        warnings: signs in the noisy single columns that something was misread.
     """
 
     release_id: str
@@ -36,6 +38,7 @@ class Release:
     guarantee: Guarantee
     table: pa.Table
     statistics: Mapping[str, StatisticTable]
+    warnings: tuple[DataWarning, ...] = ()
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
