@@ -5,7 +5,8 @@ column is
 
 *   empty, if certainly more than half of its cells are missing, and perhaps 95 % or more;
 *   mostly missing, if certainly more than half of its cells are missing, and certainly fewer than 95 %;
-*   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all;
+*   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all; more than 90 %
+    if that value also takes undeclared ones;
 *   misspelt in its declaration, if some declared values have certainly less than a quarter of an even share,
     and perhaps no row at all, while a full even share of the cells certainly has no declared value.
 
@@ -33,6 +34,8 @@ MOSTLY = 0.5
 """Share of cells that are missing in a column that is mostly missing."""
 NEARLY_ALL = 0.95
 """Share of cells that are missing in an empty column, or count as one value."""
+DOUBTFUL = 0.9
+"""Share of cells that count as one value which also takes undeclared ones: a bin that clips, or ``other``."""
 OF_EVEN = 0.25
 """Part of an even share below which a declared value is unseen."""
 _SHOWN = 6
@@ -137,8 +140,8 @@ class _Look:
                 "If they aren't empty in the table, see with dpsynth check CONFIG which of them can't be "
                 f"read. {self._declared}",
             )
-        yield from self._one_value()
-        yield from self._unseen()
+        one_value = list(self._one_value())
+        yield from one_value or self._unseen()
 
     @property
     def _missing(self) -> Limits:
@@ -151,9 +154,9 @@ class _Look:
         labels = self.column.codec.labels
         code = int(self.counts.values[: len(labels)].argmax())
         share = self.rows.share(self.counts, [code])
-        if share.low <= NEARLY_ALL or share.high < 1.0:
-            return
         takes = self._also_takes(code)
+        if share.high < 1.0 or share.low <= (DOUBTFUL if takes else NEARLY_ALL):
+            return
         also = f", which also takes {' and '.join(takes)}" if takes else ""
         if self.found:
             remedy = (
@@ -169,7 +172,7 @@ class _Look:
             share,
             f"about {_percent(share)} of its cells count as '{labels[code]}' ({_allowed(share)}){also}.",
             remedy,
-            serious=bool(takes) and not self.found,
+            serious=bool(takes) and not self.found and share.low > NEARLY_ALL,
         )
 
     def _also_takes(self, code: int) -> list[str]:
