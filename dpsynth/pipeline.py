@@ -4,7 +4,9 @@
                                         |  noisy answers only
     contribution bound and domains, if they are to be found; the plan of the remaining steps
                                         |
-    one-way marginals -> compressed domain -> structure, marginals     SELECT, MEASURE
+    one-way marginals -> warnings: go on, or pause for the owner
+                                        |
+    compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
 

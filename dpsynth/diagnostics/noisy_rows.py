@@ -1,9 +1,10 @@
 r"""The noisy number of rows, and shares of it with limits.
 
 A share is a ratio of two noisy numbers that are linear in the answers: a count M, and the number of rows N,
-averaged over all columns' sums with weights by their precision. By Fieller's theorem its limits are the roots
-s of (M - sN)^2 = z^2 Var(M - sN), where z is a number of standard deviations. They are real if N exceeds z of
-its own. With w the weight of M's own column in N, Var(M - sN) = Var(M)(1 - 2sw) + s^2 Var(N).
+averaged over its own answer and all columns' sums with weights by their precision. By Fieller's theorem its
+limits are the roots s of (M - sN)^2 = z^2 Var(M - sN), where z is a number of standard deviations. They are
+real if N exceeds z of its own. With w the weight of M's own column in N,
+Var(M - sN) = Var(M)(1 - 2sw) + s^2 Var(N).
 
 Invariant: only answers of the release and public facts enter. All limits of a release hold together, but for
 a chance of ``CHANCE``.
@@ -35,12 +36,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class NoisyRows:
-    """The number of rows by the answers about single columns.
+    """The number of rows by the first answers.
 
     Attributes:
-        rows: the public number if there is one, otherwise the average of the columns' sums.
+        rows: the public number if there is one, otherwise the average of the answers' sums.
         variance: its variance, in rows squared; 0 if it is public.
-        own_variance: variance of the columns' average, whether or not the number is public.
+        own_variance: variance of the answers' average, whether or not the number is public.
         deviations: standard deviations that no noise of the release exceeds, but for a small chance.
     """
 
@@ -50,32 +51,33 @@ class NoisyRows:
     deviations: float
 
     @classmethod
-    def of(cls, singles: Sequence[Measurement], totals: Sequence[OwnAnswer]) -> NoisyRows:
+    def of(cls, answers: Sequence[OwnAnswer]) -> NoisyRows:
         """The number of rows.
 
         Args:
-            singles: the noisy marginals of single columns, at least one.
-            totals: the public number of rows, if it is public.
+            answers: the number of rows, noisy or public, and the noisy marginals of single columns; at least
+                one of them is noisy.
         """
+        noisy = [m for m in answers if isinstance(m, Measurement)]
         # A lower and an upper limit for each cell, and for the number of rows.
-        tests = 2 * (1 + sum(m.values.size for m in singles))
-        deviations = max(noise_named(m.noise).deviations(tests, CHANCE) for m in singles)
-        precisions = [1.0 / _variance_of_sum(m) for m in singles]
+        tests = 2 * (1 + sum(m.values.size for m in noisy))
+        deviations = max(noise_named(m.noise).deviations(tests, CHANCE) for m in noisy)
+        precisions = [1.0 / _variance_of_sum(m) for m in noisy]
         own = 1.0 / sum(precisions)
-        exact = [float(t.values) for t in totals if isinstance(t, ExactTotal)]
+        exact = [float(t.values) for t in answers if isinstance(t, ExactTotal)]
         if exact:
             return cls(exact[0], 0.0, own, deviations)
-        sums = (p * float(m.values.sum()) for p, m in zip(precisions, singles, strict=True))
+        sums = (p * float(m.values.sum()) for p, m in zip(precisions, noisy, strict=True))
         return cls(own * sum(sums), own, own, deviations)
 
     @property
     def reach(self) -> float:
-        """Rows that the noise of the columns' average may come to."""
+        """Rows that the noise of the answers' average may come to."""
         return self.deviations * sqrt(self.own_variance)
 
     @property
     def below_noise(self) -> bool:
-        """True if the number of rows can't be told from the noise of the columns' average."""
+        """True if the number of rows can't be told from the noise of the answers' average."""
         return self.rows <= self.reach
 
     def share(self, answer: Measurement, codes: Sequence[int]) -> Limits:

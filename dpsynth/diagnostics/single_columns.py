@@ -51,16 +51,16 @@ def warnings_of(
 
     Args:
         columns: the columns, with their final domains.
-        answers: the total, if it is public, and the noisy marginals of single columns. Columns without one,
-            whose counts are public, were not asked for.
+        answers: the total and the noisy marginals of single columns. Columns without one, whose counts are
+            public, were not asked for.
         found: names of the columns whose domain was found with a part of the budget.
         slice_column: the column that says which rows belong to the slice of the release; it may well have
             one value there.
     """
-    singles = {m.clique[0]: m for m in answers if isinstance(m, Measurement) and len(m.clique) == 1}
+    singles = {m.clique[0]: m for m in answers if isinstance(m, Measurement) and m.clique}
     if not singles:
         return ()
-    rows = NoisyRows.of(list(singles.values()), answers)
+    rows = NoisyRows.of(answers)
     if rows.below_noise:
         return (_small_table(rows),)
     asked = [_Look(c, c.name in found, singles[c.name], rows) for c in columns if c.name in singles]

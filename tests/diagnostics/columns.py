@@ -13,6 +13,7 @@ from dpsynth.config import from_mapping
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.diagnostics import DataWarning, warnings_of
 from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.lifecycle.inputs import inputs_of
 
@@ -26,7 +27,7 @@ def _compiled(columns: str, privacy: str) -> tuple[CompiledSpec, Mapping[str, fl
     )
     plan = inputs_of(spec).plan
     (step,) = (step for step in plan.steps if step.step == "one_way")
-    scales = {c.name: step.scale_of.get(c.name, step.scale) for c in compiled(spec).columns}
+    scales = {name: step.scale_of.get(name, step.scale) for name in ("(total)", *spec.columns)}
     return compiled(spec), scales, plan.noise
 
 
@@ -54,14 +55,14 @@ class Asked:
 
     def answers(self, counts: Mapping[str, np.ndarray], rng: np.random.Generator) -> list[OwnAnswer]:
         """What a curator would answer, with numpy's noise."""
-        found: list[OwnAnswer] = []
-        if self.public:
-            found.append(ExactTotal.of(int(next(iter(counts.values())).sum())))
-        for name, exact in counts.items():
-            scale = self.scales[name]
-            drawn = (rng.normal if self.noise == "gaussian" else rng.laplace)(scale=scale, size=exact.size)
-            found.append(Measurement((name,), exact + np.rint(drawn).astype(int), self.noise, scale))
-        return found
+        total = np.array(next(iter(counts.values())).sum() if counts else 0)
+        found = [self._answer((name,), exact, rng) for name, exact in counts.items()]
+        return [ExactTotal.of(total) if self.public else self._answer((), total, rng), *found]
+
+    def _answer(self, clique: Clique, exact: np.ndarray, rng: np.random.Generator) -> Measurement:
+        scale = self.scales[clique[0] if clique else "(total)"]
+        drawn = (rng.normal if self.noise == "gaussian" else rng.laplace)(scale=scale, size=exact.shape)
+        return Measurement(clique, exact + np.rint(drawn).astype(int), self.noise, scale)
 
     def warnings(
         self, counts: Mapping[str, np.ndarray], rng: np.random.Generator, **more: object

@@ -42,7 +42,7 @@ def test_limits_of_two_deviations_hold_the_truth_19_times_in_20(
     limits = []
     for _ in range(2000):
         singles = answers(rng, "gaussian", 30.0)
-        rows = NoisyRows.of(singles, [ExactTotal.of(1000)] if public else [])
+        rows = NoisyRows.of([ExactTotal.of(1000), *singles] if public else singles)
         two = NoisyRows(rows.rows, rows.variance, rows.own_variance, 1.96)
         limits.append(two.share(singles[column], [1]))
     truth = list(COUNTS.values())[column][1] / 1000
@@ -65,7 +65,7 @@ def test_limits_without_the_columns_own_part_in_the_number_of_rows_would_be_noti
 
 
 def test_the_number_of_rows_is_the_average_by_precision(rng: np.random.Generator) -> None:
-    found = [NoisyRows.of(answers(rng, "gaussian", 10.0), []) for _ in range(2000)]
+    found = [NoisyRows.of(answers(rng, "gaussian", 10.0)) for _ in range(2000)]
     errors = np.array([one.rows for one in found]) - 1000
     assert np.std(errors) == pytest.approx(sqrt(found[0].variance), rel=0.07)
     assert abs(np.mean(errors)) < 4 * sqrt(found[0].variance / 2000)
@@ -78,7 +78,7 @@ def test_all_limits_of_a_release_hold_together_but_for_the_chance(cells: int) ->
     tests = 2 * (1 + cells)
     for noise in ("gaussian", "laplace"):
         m = Measurement(("a",), np.zeros(cells, dtype=np.int64), noise, 5.0)
-        deviations = NoisyRows.of([m], []).deviations
+        deviations = NoisyRows.of([m]).deviations
         reach = deviations * sqrt(noise_named(noise).variance(5.0))
         tail = norm.sf(deviations) if noise == "gaussian" else exp(-reach / 5.0) / 2
         assert tests * tail <= CHANCE * 1.05
@@ -86,7 +86,7 @@ def test_all_limits_of_a_release_hold_together_but_for_the_chance(cells: int) ->
 
 def test_a_public_number_of_rows_is_taken_as_it_is() -> None:
     m = Measurement(("a",), np.array([700, 320]), "gaussian", 1.0)
-    rows = NoisyRows.of([m], [ExactTotal.of(1000)])
+    rows = NoisyRows.of([ExactTotal.of(1000), m])
     assert (rows.rows, rows.variance) == (1000, 0)
     found = rows.share(m, [0])
     assert found.estimate == 0.7 and found.high - 0.7 == pytest.approx(0.7 - found.low)
@@ -94,5 +94,5 @@ def test_a_public_number_of_rows_is_taken_as_it_is() -> None:
 
 def test_noise_so_small_that_its_variance_rounds_to_nothing_divides_by_no_zero() -> None:
     m = Measurement(("a",), np.array([7, 3]), "laplace", 1e-4)
-    found = NoisyRows.of([m], []).share(m, [0])
+    found = NoisyRows.of([m]).share(m, [0])
     assert found.low == pytest.approx(0.7, abs=1e-3) == found.high
