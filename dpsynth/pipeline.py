@@ -4,7 +4,9 @@
                                         |  noisy answers only
     contribution bound and domains, if they are to be found; the plan of the remaining steps
                                         |
-    one-way marginals -> compressed domain -> structure, marginals     SELECT, MEASURE
+    one-way marginals -> warnings: go on, or pause for the owner
+                                        |
+    compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
 
@@ -38,6 +40,7 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
+from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
@@ -60,12 +63,13 @@ def run(
         spec: the checked config.
         request: the folder of bundles, the release to resume, the slice of the table.
         table: a private table in memory, in place of the config's file.
-        tell: takes public sentences about a release that is resumed or shown again.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
+        Paused: its single columns say that something was misread; ``resume`` goes on as it is.
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
@@ -84,6 +88,7 @@ def run(
             bounded = first
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
+        warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
         expansion = step("merge rare values", compress, stage, answers)
         measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
@@ -91,7 +96,7 @@ def run(
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
         table = step("sample rows", sample_rows, inputs, fitted, rng)
         statistics = step("compute statistics", tabulate, inputs, fitted, rng)
-        synthesis = Synthesis(fitted, table, statistics, guarantee)
+        synthesis = Synthesis(fitted, table, statistics, guarantee, warnings)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
@@ -99,7 +104,7 @@ def run(
     titles = {t.title: t for t in statistics}
     rows = row_source(inputs, fitted)
     return Release(
-        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows
+        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows, warnings
     )
 
 

@@ -171,7 +171,8 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     journal.sealed = entry.state == "closed"
     journal.fence = _fence(ledger, name, holder)
     partial = partial_of(folder, name)
-    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder)
+    by_id = request.resume is not None
+    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder, by_id)
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:
