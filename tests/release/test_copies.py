@@ -12,7 +12,7 @@ import random
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,13 +43,6 @@ def make(tmp_path: Path, database: str) -> Make:
         return place
 
     return made
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> Iterator[Keeper]:
-    """The processes of the other machine."""
-    with Keeper(tmp_path) as kept:
-        yield kept
 
 
 def outputs(place: Place) -> Path:
