@@ -242,9 +242,7 @@ def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: rand
 def test_two_copies_that_are_resumed_at_once_and_killed_publish_one_bundle(
     keeper: Keeper, other: Keeper, make: Make, method: str
 ) -> None:
-    chance = random.Random(12)
-    for number in range(2):
-        fought((keeper, other), make, method, chance, f"{number}")
+    fought((keeper, other), make, method, random.Random(12), "once")
 
 
 @pytest.mark.slow

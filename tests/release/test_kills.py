@@ -138,7 +138,7 @@ def test_a_draw_before_its_charge_is_caught(keeper: Keeper, makers: MakePlace) -
 
 
 def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
-    keeper: Keeper, other: Keeper, small: Place
+    keeper: Keeper, other: Keeper, small: Place, tmp_path: Path
 ) -> None:
     """Hazard 29, within one release: the second of two processes is turned away and changes nothing."""
     watch = Watch(small)
@@ -148,7 +148,7 @@ def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
     journal = small.folder / "outputs" / "people" / f".{name}.partial" / "private" / "journal.jsonl"
     other.reached()
     before = journal.read_bytes()
-    refused = keeper.run(small, "--resume", name)
+    refused = keeper.run(Place(small.folder, tmp_path), "--resume", name)
     assert refused.code == 1 and refused.err.count("\n") == 1 and not refused.out
     assert "is being run already" in refused.err and str(name) in refused.err
     assert journal.read_bytes() == before

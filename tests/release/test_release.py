@@ -63,13 +63,13 @@ def test_python_gets_what_was_published(place: Place, tmp_path: Path) -> None:
         done.save(tmp_path / "elsewhere")
 
 
-def test_the_last_line_is_the_bundles_folder(place: Place) -> None:
+def test_the_last_line_is_the_bundles_folder(keeper: Keeper, place: Place) -> None:
     done = place.run("--plain")
     assert (done.code, done.err) == (0, "")
     last = done.out.splitlines()[-1]
     assert re.fullmatch(r"outputs/people/\d{8}-[0-9a-f]{8}", last)
     evidence.assert_whole(place.folder / last)
-    other = place.run("--plain", "--out", "there")
+    other = keeper.run(place, "--out", "there")
     assert other.folder.parent == Path("there/people") and (place.folder / other.folder).is_dir()
 
 
