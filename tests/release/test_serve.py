@@ -129,10 +129,8 @@ def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             note("missed", start)
         start = ours.now
         # Three o'clock in Paris, in summer or in winter.
-        due = (
-            datetime(2031, 6, 1, 1, 0, 1, tzinfo=UTC) if whole else datetime(2031, 3, 1, 2, 0, 1, tzinfo=UTC)
-        )
-        (runs["refused"],) = served.jump(due)
+        month, hour = (6, 1) if whole else (3, 2)
+        (runs["refused"],) = served.jump(datetime(2031, month, 1, hour, 0, 1, tzinfo=UTC))
         note("refused", start)
         with pytest.raises(HTTPError) as refused:
             Api(served.port, "dpsynth:").runs()
