@@ -86,11 +86,14 @@ def release(
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """
-    from dpsynth.interactive.releasing import note, released
+    from dpsynth.interactive.releasing import held, note, released
     from dpsynth.lifecycle.beginning import Request
 
+    closed = held(source)
+    # A traceback that shows local names has no row of it.
+    del source
     request = Request(Path(outputs), resume, period)
-    return released(source, spec, request, note if tell is None else tell, keys)
+    return released(closed, spec, request, note if tell is None else tell, keys)
 
 
 def describe(source: Table | str | Path) -> Description:
@@ -107,8 +110,11 @@ def describe(source: Table | str | Path) -> Description:
         DpsynthError: SourceError if it can't be read, StepFailed for an unforeseen error.
     """
     from dpsynth.interactive.describing import described
+    from dpsynth.interactive.releasing import held
 
-    return described(source)
+    closed = held(source)
+    del source
+    return described(closed)
 
 
 def __getattr__(name: str) -> object:
