@@ -57,8 +57,6 @@ def path_of(table: str) -> Path:
 def brought(table: str, work: Path, rows: int | None) -> Path:
     """A plain CSV file of a raw table, or of some of its rows, in a folder."""
     source, target = path_of(table), work / f"{table}.csv"
-    opened: Callable[[Path], object] = gzip.open if source.suffix == ".gz" else open
-    del opened
     with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as old:
         if rows is None:
             with target.open("wb") as new:
@@ -172,10 +170,20 @@ def _number_codes(real: pd.Series, synthetic: pd.Series) -> tuple[list[np.ndarra
 
 
 def _text_codes(real: pd.Series, synthetic: pd.Series) -> tuple[list[np.ndarray], int]:
+    """Codes of texts; moments are numbers."""
+    moments = [_moments(column) for column in (real, synthetic)]
+    if real.nunique() > 2 * _BINS and moments[0][~real.isin(_MARKERS)].notna().all():
+        return _number_codes(*moments)
     known = {value: i for i, value in enumerate(sorted(real.unique()))}
     columns = (real, synthetic)
     codes = [column.map(known).fillna(len(known)).to_numpy(np.int64) for column in columns]
     return codes, len(known) + 1
+
+
+def _moments(texts: pd.Series) -> pd.Series:
+    """Moments as seconds."""
+    found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    return found.map(lambda moment: moment.timestamp() if moment is not pd.NaT else np.nan).astype(float)
 
 
 def _plain(texts: pd.Series) -> pd.Series:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from dpsynth.curator.profiling import Guess, guesses
+from dpsynth.curator.profiling import Profile, profile
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 
 
-def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
-    """Guesses of the declarations of some columns of a private table.
+def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> Profile:
+    """Guesses of the declarations of some columns of a private table, and of its unit.
 
     Args:
         table: the table's path.
@@ -27,7 +27,7 @@ def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str
         separator: the sign between the cells of a CSV file.
 
     Returns:
-        Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.
+        Keys of the grammar by column, and whose rows belong together.
 
     Raises:
         ConfigError: no table was named.
@@ -37,11 +37,11 @@ def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str
     if table is None:
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
-        return {}
+        return Profile({})
     form: Literal["csv", "parquet"] = "parquet" if kind == "parquet" else "csv"
     try:
         batches = read_batches(Path(table), columns, form, keep_broken=False, separator=separator)
-        return guesses(batches, columns)
+        return profile(batches, columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

@@ -109,8 +109,11 @@ def _privacy(draft: Draft) -> list[str]:
     unit = "row"
     advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
     if draft.person is not None:
-        unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
+        most = "null" if draft.max_rows is None else draft.max_rows
+        unit = f"{{column: {_scalar(draft.person)}, max_rows: {most}}}"
         advice = "the description says that this column names the person of a row"
+        if draft.max_rows is not None:
+            advice = "a guess: its values repeat, as persons' do; unit: row if they are no persons"
     return [
         "privacy:",
         _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
