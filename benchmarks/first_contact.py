@@ -3,16 +3,16 @@
     DPSYNTH_DATA=FOLDER python benchmarks/first_contact.py [--tables flights nlswork loans adult randhie]
         [--epsilon 1] [--unit row] [--rows N] [--summary]
 
-FOLDER holds the raw tables `flights.csv.gz`, `nlswork.csv.gz`, `loans.csv.gz` and `adult.csv`; RAND comes with
-the package statsmodels. For each table `dpsynth init --look` writes a configuration. Columns with a gap (null)
-and the review list are taken out of it, nothing else is changed, and it is released with `--plain`. --unit row
-replaces the unit that was guessed; --rows takes that many rows of the table at random.
+FOLDER holds the raw tables `flights.csv.gz`, `nlswork.csv.gz`, `loans.csv.gz` and `adult.csv`; RAND comes
+with the package statsmodels. For each table `dpsynth init --look` writes a configuration. Columns with a gap
+(null) and the review list are taken out of it, nothing else is changed, and it is released with `--plain`.
+--unit row replaces the unit that was guessed; --rows takes that many rows of the table at random.
 
-The synthetic table is compared with the real one on a grid that no configuration knows: the values of a column
-with few of them, otherwise 12 intervals of about as many rows each, and a place for blanks. Numbers: the mean,
-the median and the 90th percentile. "Top" is the share of the value that most rows have. "Invented" are the
-shares of cells that are blank where the column has no blank cell, of texts that no real cell holds, and of
-numbers that can't be: fractions in a column of whole numbers, 16:66 o'clock, the 13th month.
+The synthetic table is compared with the real one on a grid that no configuration knows: the values of a
+column with few of them, otherwise 12 intervals of about as many rows each, and a place for blanks. Numbers:
+the mean, the median and the 90th percentile. "Top" is the share of the value that most rows have. "Invented"
+are the shares of cells that are blank where the column has no blank cell, of texts that no real cell holds,
+and of numbers that can't be: fractions in a column of whole numbers, 16:66 o'clock, the 13th month.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _moments(texts: pd.Series) -> pd.Series:
 def _plain(texts: pd.Series) -> pd.Series:
     """One text for the same number, however it was written."""
     numbers = _numbers(texts)
-    return numbers.map(lambda number: f"{number:.10g}" if number == number else "")
+    return numbers.map("{:.10g}".format).where(numbers.notna(), "")
 
 
 def _clock(numbers: pd.Series) -> pd.Series:
@@ -255,8 +255,8 @@ def summary(table: str, rows: int, left_out: Sequence[str], columns: Sequence[Co
     made = [c for c in columns if any(share >= 0.05 for share in c.invented.values())]
     return (
         f"{table}: {rows:,} rows; medians within 10 %: {sum(m <= 0.1 for m in medians)} of {len(medians)}; "
-        f"TV above 0.1: {len(far)} of {len(columns)} (mean {np.mean([c.distance for c in columns]):.3f}, worst "
-        f"{worst.name} {worst.distance:.3f}); columns with invented cells: {len(made)}; "
+        f"TV above 0.1: {len(far)} of {len(columns)} (mean {np.mean([c.distance for c in columns]):.3f}, "
+        f"worst {worst.name} {worst.distance:.3f}); columns with invented cells: {len(made)}; "
         f"left out: {', '.join(left_out) or 'none'}"
     )
 
@@ -315,7 +315,8 @@ def main() -> None:
             first = first_release(brought(name, Path(work), chosen.rows), chosen.epsilon, chosen.unit)
         lines.append(f"{summary(name, first.rows, first.left_out, first.columns)}; {first.seconds:.0f} s")
         if not chosen.summary:
-            print(f"\n{name}\n\ncolumn | mean · median · 90 % | TV | top | invented |\n---|---|--:|---|---|---")
+            print(f"\n{name}\n\ncolumn | mean · median · 90 % | TV | top | invented | off")
+            print("---|---|--:|---|---|---")
             print("\n".join(report(first.columns)), flush=True)
     print("\n" + "\n".join(lines))
 

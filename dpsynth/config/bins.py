@@ -25,8 +25,8 @@ EDGES_HELP = (
     "min and max have bins of their own. "
     "With a part of the budget: quantiles, bins of about as many rows each; tree, narrow bins where many "
     "rows are, single values among them, and wide ones elsewhere. Left out: tree with bounds: private. "
-    "Otherwise equal if bins is given, or if min and max differ by less than a factor of 500, and log if not; "
-    "without bins, min and max have bins of their own."
+    "Otherwise equal if bins is given, or if min and max differ by less than a factor of 500, and log if "
+    "not; without bins, min and max have bins of their own."
 )
 WITHIN_HELP = (
     "Density of the values inside a bin. linear: it follows the counts of the bins beside it, on a straight "

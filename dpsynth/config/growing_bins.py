@@ -1,12 +1,12 @@
 """Bins of numbers that nobody declared: of one width, or growing by a constant factor away from zero.
 
-Amounts of money, counts and sizes differ by factors, so bins of one width between 0 and a large number would
-put nearly all of them into the first. Growing bins have room for all sizes: each is as many times as wide as
-the one before. Zero and both ends have bins of their own: zero because many amounts are zero, the ends because
-all values beyond them count as the ends.
+Amounts of money, counts and sizes differ by factors, so bins of one width between 0 and a large number
+would put nearly all of them into the first. Growing bins have room for all sizes: each is as many times as
+wide as the one before. Zero and both ends have bins of their own: zero because many amounts are zero, the
+ends because all values beyond them count as the ends.
 
-Bins are given by their starts, in units of a column's last decimal; the last start is the largest value, alone
-in its bin.
+Bins are given by their starts, in units of a column's last decimal; the last start is the largest value,
+alone in its bin.
 
 Invariant: the starts follow from the declaration alone. They are numbers of few digits, so that they
 don't depend on a machine's rounding.
@@ -14,7 +14,6 @@ don't depend on a machine's rounding.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from math import ceil, log10
 
 WIDE = 500
@@ -26,7 +25,7 @@ _PART = 100_000
 """Start of the growth: one unit, or this part of the largest size if that is more."""
 
 
-def grows(low: Decimal | int, high: Decimal | int) -> bool:
+def grows(low: float, high: float) -> bool:
     """True if bins between two ends grow unless something else is declared.
 
     >>> grows(0, 100), grows(0, 2_500_000), grows(1900, 2100), grows(-1000, 50)

@@ -103,7 +103,7 @@ def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
 
 
 def _unasked(column: IntegerColumn | NumberColumn) -> bool:
-    """True if the bins are those of ``growing_bins``: growing ones, or neither ``bins`` nor ``edges`` given."""
+    """True if nobody declared the bins one by one: they grow, or neither ``bins`` nor ``edges`` is given."""
     return column.edges == "log" or (column.bins is None and column.edges is None)
 
 
@@ -111,7 +111,7 @@ def _starts(column: IntegerColumn | NumberColumn, low: int, high: int) -> list[i
     """Starts of bins that nobody declared one by one, in units of the last decimal."""
     assert column.min is not None and column.max is not None
     bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
-    growing = column.edges == "log" or grows(column.min, column.max)
+    growing = column.edges == "log" or grows(float(column.min), float(column.max))
     return (growing_starts if growing else equal_starts)(low, high, bins)
 
 

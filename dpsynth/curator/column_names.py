@@ -20,10 +20,12 @@ _PARTS: dict[str, tuple[int, int]] = {
     "week": (1, 53),
 }
 _WEEKDAYS = {"weekday", "wday", "dow"}
-_PERSONS = frozenset(
-    "id ids pid uid person persons patient patients subject client customer member participant respondent "
-    "student pupil employee user visitor household insured taxpayer ssn mrn nhs idcode".split()
-)
+_PERSONS = {
+    *("id", "ids", "pid", "uid", "idcode", "ssn", "mrn", "nhs"),
+    *("person", "persons", "patient", "patients", "subject", "participant", "respondent", "insured"),
+    *("client", "customer", "member", "user", "visitor", "household", "taxpayer"),
+    *("student", "pupil", "employee"),
+}
 
 
 def words_of(name: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Guesses of columns of dates, datetimes and times of day: their format, with whole years as bounds.
 
-Invariant: a format that is guessed reads all cells that were seen. Where two different ones do, none is guessed.
+Invariant: a format that is guessed reads all cells that were seen. Where two different ones do, none is
+guessed.
 """
 
 from __future__ import annotations

@@ -53,8 +53,9 @@ _AFFIX = re.compile(r"[^0-9=+\-@.,]{1,20}")
 def numbers_of(texts: Sequence[str]) -> tuple[list[Decimal], NumberFormat] | None:
     """The numbers that all texts are, in plain notation or in one that fits; None if they aren't numbers.
 
-    >>> numbers_of(["1.234,50 EUR", "7,00 EUR"])
-    ([Decimal('1234.50'), Decimal('7.00')], NumberFormat(width=0, thousands='.', decimal=',', prefix='', suffix=' EUR'))
+    >>> numbers, form = numbers_of(["1.234,50 EUR", "7,00 EUR"])
+    >>> numbers, form.thousands, form.decimal, form.suffix
+    ([Decimal('1234.50'), Decimal('7.00')], '.', ',', ' EUR')
     """
     if all(map(is_number, texts)):
         return [_NUMBERS.create_decimal(text) for text in texts], NumberFormat()

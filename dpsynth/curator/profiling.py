@@ -205,7 +205,7 @@ class _Tally:
         return sum(counts.values()) if self.whole else self.rows
 
     def _numbered(self, numbers: Sequence[Decimal]) -> bool:
-        """True if different whole numbers name rows: at least every other one is there, or the name says so."""
+        """True if different whole numbers name rows: every other one is there, or the name says so."""
         return max(numbers) - min(numbers) < 2 * self.rows or names_a_person(self.name)
 
     def names_persons(self, guess: Guess) -> bool:

@@ -9,8 +9,8 @@ Tree. Bins are narrow where there are many rows, down to single values, and wide
    far from zero lies in too few cells.
 2. Cells with significantly many rows are cut into up to twenty, at round numbers, and all cells are
    counted anew; a few times, while there are cells to cut. The heaviest come first where they are many.
-   Each round number at which a cell is cut is a cell of its own, because people round: prices, incomes and
-   estimates lie on round numbers, and so they are found before their neighbourhood is cut down to single values.
+   Each round number at which a cell is cut is a cell of its own, because prices, incomes and estimates are
+   round: so they are found before their neighbourhood is cut down to single values.
 3. All answers are averaged. Where the ends aren't public they are computed again from the average.
 4. Neighbours without rows are merged, then those whose merging moves the fewest rows the shortest way, until
    there are as few bins as wanted. A spike stays a bin of its own that way, and so does the gap beside it.

@@ -36,7 +36,8 @@ def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
 
     In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they differ in sign (the
     limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at the far end, the slope to
-    the one neighbour; at the end near zero, see ``_towards_zero``. Bins of one value have no density and are left out.
+    the one neighbour; at the end near zero, see ``_towards_zero``. Bins of one value have no density and are
+    left out.
 
     Args:
         low: first step of each bin, rising.

@@ -17,13 +17,12 @@ from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 
 LOOKED = (
-    "Some of what stands here was guessed from the private table itself: minimum, maximum, values, formats. "
-    "A guess is a private fact: the largest amount or a rare value may be that of one person, and whatever "
-    "stands in this file is published with every release, where no noise protects it. So ask of each guess "
-    "whether anyone could have known it without the table. If so, keep it. If not, put what a codebook, the "
-    "law or common sense says in its place. Until then keep this file as you keep the table. Numbers were "
-    "rounded outwards, and values that fewer than 10 rows have were not listed; that makes guesses less "
-    "telling, not safe."
+    "What stands here was guessed from the private table itself, so it is a private fact: bounds that were "
+    "tuned to the table, and lists of its values, are published with every release, where no noise protects "
+    "them. Ask of each guess whether anyone could have known it without the table. If so, keep it. If not, "
+    "put what a codebook, the law or common sense says in its place. Until then keep this file as you keep "
+    "the table. Numbers were rounded outwards, and values that fewer than 10 rows have were not listed; that "
+    "makes guesses less telling, not safe."
 )
 """Warning after a look at the private table; printed, and written at the top of the file."""
 
