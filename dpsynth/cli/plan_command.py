@@ -72,7 +72,7 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
         _print_detail(facts, console)
     for note in facts["notes"]:
         console.print(Text(f"Note: {note}"))
-    more = [] if detail else ["--detail: the budget step by step, with noise scales"]
+    more = [] if detail else ["--detail: the budget step by step"]
     if facts["expected_errors"]["rows"] is None:
         more.insert(0, "--rows N: errors in per cent of a table of N rows")
     hint = f" More with {'; '.join(more)}." if more else ""
@@ -186,7 +186,7 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
     hidden = sum(share > STRONG for share in moved)
     words = (
         f"Of {len(pairs):,} pairs of columns at most {measured:,} are measured. A relation between two "
-        f"columns shows if it moves more rows than noise does: in {weak:,} pairs {_percent(WEAK)} of the "
+        f"columns shows if it moves more rows than noise does, and surely if twice as many: in {weak:,} pairs {_percent(WEAK)} of the "
         f"rows will do, so weak relations show; in {len(pairs) - weak - hidden:,} only strong ones show"
     )
     if not hidden:
