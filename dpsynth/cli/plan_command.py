@@ -72,7 +72,7 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
         _print_detail(facts, console)
     for note in facts["notes"]:
         console.print(Text(f"Note: {note}"))
-    more = [] if detail else ["--detail: the budget step by step, with noise scales"]
+    more = [] if detail else ["--detail: the budget step by step"]
     if facts["expected_errors"]["rows"] is None:
         more.insert(0, "--rows N: errors in per cent of a table of N rows")
     hint = f" More with {'; '.join(more)}." if more else ""
@@ -111,7 +111,7 @@ def _questions(facts: Facts) -> Iterator[str]:
     asked = []
     searched = sum(number for step, number in by_step.items() if step.startswith("domain: "))
     if searched:
-        asked.append(f"{searched} searches for what is not declared")
+        asked.append(f"{searched} search{'es' * (searched != 1)} for what is not declared")
     if "one_way" in by_step:
         asked.append(f"the counts of {len(facts['expected_errors']['columns'])} single columns")
     if "marginals" in by_step:
@@ -144,7 +144,7 @@ def _errors(facts: Facts) -> Iterator[str]:
         smallest = _span([column["smallest"] for column in columns], rows)
         yield (
             f"Errors: a count of a single column is off by {_span([c['error'] for c in columns], rows)} on "
-            f"average{pair}. A group smaller than {smallest} can't be told from nothing."
+            f"average{pair}. A group smaller than {smallest}, by column, can't be told from nothing."
         )
     if rows is not None:
         yield from _errors_in_per_cent(facts, rows)
@@ -186,12 +186,15 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
     hidden = sum(share > STRONG for share in moved)
     words = (
         f"Of {len(pairs):,} pairs of columns at most {measured:,} are measured. A relation between two "
-        f"columns shows if it moves more rows than noise does: in {weak:,} pairs {_percent(WEAK)} of the "
-        f"rows will do, so weak relations show; in {len(pairs) - weak - hidden:,} only strong ones show"
+        "columns shows if it moves more rows than noise does, and surely if twice as many: in "
+        f"{weak:,} pairs {_percent(WEAK)} of the rows will do, so weak relations show; in "
+        f"{len(pairs) - weak - hidden:,} only strong ones show"
     )
     if not hidden:
         return f"{words}; in none noise hides all."
-    named = ", ".join(f"{_named(pair)} ({_percent(pair['share_moved'])})" for pair in pairs[:_NAMED])
+    named = ", ".join(
+        f"{_named(pair)} ({_percent(pair['share_moved'])})" for pair in pairs[: min(hidden, _NAMED)]
+    )
     return (
         f"{words}; in {hidden:,} noise moves more than {_percent(STRONG)} and hides nearly all: {named}"
         f"{', ...' if hidden > _NAMED else ''}."

@@ -66,7 +66,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
     """The errors to expect of columns, and of pairs of columns if the number of rows is given."""
     columns = column_errors(plan, dict(compiled_spec.domain.sizes))
     if rows is None:
-        return {"rows": None, "columns": [asdict(column) for column in columns]}
+        return {"rows": None, "columns": [_counts(column) for column in columns]}
     pairs = pair_errors(compiled_spec, plan, rows)
 
     def errors_of(spec: Spec) -> tuple[CountErrors, ...]:
@@ -77,15 +77,21 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
     epsilon = None if found is None else float(found)
     return {
         "rows": rows,
-        "columns": [{**asdict(column), "share_moved": column.moved(rows)} for column in columns],
+        "columns": [_counts(column, rows) for column in columns],
         "pairs_measured_at_most": plan.outlined.cliques,
-        "pairs": [{**asdict(pair), "share_moved": pair.moved(rows)} for pair in pairs],
+        "pairs": [_counts(pair, rows) for pair in pairs],
         "columns_that_would_do": enough_columns(columns, rows),
         "epsilon_that_would_do": {
             "share_moved": share,
             "epsilon": None if epsilon is None else float(epsilon),
         },
     }
+
+
+def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
+    """Errors as plain JSON values, with the share that noise moves if the number of rows is given."""
+    share = {} if rows is None else {"share_moved": errors.moved(rows)}
+    return {**asdict(errors), "columns": list(errors.columns), **share}
 
 
 def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
