@@ -11,6 +11,8 @@ from math import sqrt
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.domain.codec import Codes
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
 from dpsynth.evidence.drift import pooled_counts
@@ -20,18 +22,22 @@ from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
 from dpsynth.model import (
+    Bounds,
     Fit,
     FitOptions,
     LeastSquares,
     MarkovRandomField,
+    Wanted,
     estimate,
     estimated_total,
     raked,
     raked_rows,
+    refined_rows,
     refits,
     sample,
     zeros_within,
 )
+from dpsynth.model.zeros import Zeros
 from dpsynth.publish import StatisticTable, compute_statistics
 from dpsynth.rules import grids_of, obeying, zeros_of
 
@@ -50,12 +56,16 @@ class FittedModel:
         layout: the table's columns, with densities inside bins that follow from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
+        wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
+        zeros: the cells that constraints exclude, in columns of ``model``.
     """
 
     measured: Measured
     layout: Layout
     fit: Fit
     model: MarkovRandomField
+    wanted: Wanted
+    zeros: Zeros
 
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
@@ -84,8 +94,21 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     layout = stage.layout.with_density(
         {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     )
-    model = raked(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
-    return FittedModel(measured, layout, fit, model)
+    expansion, selection = measured.expansion, measured.selection
+    model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
+    names = expansion.names
+
+    def named(clique: Clique) -> Clique:
+        return tuple(names.get(c, c) for c in clique)
+
+    wanted = Wanted.of(
+        model,
+        {groups: column for column, groups in names.items()},
+        [replace(m, clique=named(m.clique)) for m in measured.beside],
+        {named(pair): distance for pair, distance in selection.distances.items()},
+    )
+    impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
+    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
 
 
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
@@ -97,10 +120,19 @@ def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -
     exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
     same, asked = exact[0] if exact else round(model.total), inputs.spec.sample.rows
     rows = same if asked == "same" else asked
-    if rules.written:
-        return obeying(rules, layout, rows, lambda n: sample(model, n, rng), model.marginal, rng)
-    drawn = sample(model, rows, rng)
-    return layout.decode(raked_rows(model, inputs.compiled.public_marginals, drawn, rng), rng)
+    public = inputs.compiled.public_marginals
+    bounds = Bounds(public.columns, fitted.zeros)
+    drawn = raked_rows(model, public, sample(model, rows, rng), rng)
+    whole = refined_rows(model, fitted.wanted, drawn, rng, bounds)
+    if not rules.written:
+        return layout.decode(whole, rng)
+    parts = iter([whole])
+
+    def draw(number: int) -> dict[str, Codes]:
+        """The refined table first; then rows in place of those that violate a rule."""
+        return next(parts, None) or sample(model, number, rng)
+
+    return obeying(rules, layout, rows, draw, model.marginal, rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:

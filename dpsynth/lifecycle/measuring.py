@@ -203,7 +203,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     public = answers.evidence.public_joint(expansion, independent.model)
     problem, believed = with_public_relations(door, problem, independent, public)
     selection = inputs.strategy.select(door, problem)
-    measured = [m for m in selection.answers if m is not None]
+    measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))

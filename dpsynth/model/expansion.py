@@ -76,6 +76,11 @@ class Expansion:
         )
 
     @cached_property
+    def names(self) -> dict[str, str]:
+        """The name of each column's groups in the model of values, for columns that have groups."""
+        return _names(self.domain, self.compression.groups)
+
+    @cached_property
     def sums(self) -> tuple[Observation, ...]:
         """The one-way answers over groups: sums of noisy counts, with the sums of their variances."""
         return tuple(self._summed(m) for m in self.singles)
@@ -122,7 +127,7 @@ class Expansion:
         """
         if not self.compression.groups:
             return of_groups
-        names = _names(self.domain, self.compression.groups)
+        names = self.names
         sizes: dict[str, int] = {}
         for column, size in self.domain.sizes.items():
             if column in names:
