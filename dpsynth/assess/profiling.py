@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from dpsynth.curator.profiling import Guess, guesses
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
+from dpsynth.files import FileForm
 
 
-def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
+def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[str, Guess]:
     """Guesses of the declarations of some columns of a private table.
 
     Args:
         table: the table's path.
-        kind: its format, csv or parquet.
+        form: the form of its file.
         columns: the only columns to profile.
-        separator: the sign between the cells of a CSV file.
 
     Returns:
         Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.
@@ -38,9 +37,8 @@ def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
         return {}
-    form: Literal["csv", "parquet"] = "parquet" if kind == "parquet" else "csv"
     try:
-        batches = read_batches(Path(table), columns, form, keep_broken=False, separator=separator)
+        batches = read_batches(Path(table), columns, form, keep_broken=False)
         return guesses(batches, columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None

@@ -12,6 +12,7 @@ from dpsynth.config.grammar import Spec
 from dpsynth.config.source import Source
 from dpsynth.config.yaml_reader import Document, Value, read_yaml
 from dpsynth.errors import ConfigError
+from dpsynth.files.form import named_form
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -19,7 +20,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
     Args:
         path: a YAML file.
-        source: path of a .csv or .parquet file that replaces the configuration's source.
+        source: path of a table file that replaces the configuration's source.
 
     Raises:
         ConfigError: the file can't be read, a key is unknown, or a value isn't allowed; the
@@ -45,16 +46,21 @@ def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") ->
 def _overridden(declared: Value, path: str) -> dict[str, Value]:
     source: dict[str, Value] = {"path": path}
     if isinstance(declared, dict):
-        if not path.lower().endswith((".csv", ".parquet")):
-            source["format"] = declared.get("format")
-        if "separator" in declared and not path.lower().endswith(".parquet"):
-            source["separator"] = declared["separator"]
+        named, compression, _ = named_form(path)
+        kind = named or declared.get("format")
+        if named is None:
+            source["format"] = kind
+            if compression is None and "compression" in declared:
+                source["compression"] = declared["compression"]
+        # What the configuration says of the cells holds of the other file too.
+        keys = {"csv": ("separator", "encoding", "multiline"), "xlsx": ("sheet",)}
+        source |= {key: declared[key] for key in keys.get(str(kind), ()) if key in declared}
     try:
         Source.model_validate(source)
     except ValidationError:
         raise ConfigError(
             f"The source '{path}' given in place of the configuration's own can't be used: its name must end "
-            "in .csv or .parquet, or the configuration must say source.format."
+            "in .csv, .tsv, .parquet or .xlsx, or the configuration must say source.format."
         ) from None
     return source
 

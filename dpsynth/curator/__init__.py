@@ -3,7 +3,7 @@
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
-from dpsynth.curator.source import check_source, header_of, read_batches
+from dpsynth.curator.source import check_source, names_of, read_batches
 from dpsynth.curator.terms import Terms
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "Terms",
     "UnboundedCurator",
     "check_source",
-    "header_of",
     "load_rows",
     "load_table",
+    "names_of",
     "read_batches",
 ]

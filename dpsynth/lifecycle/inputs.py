@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.config.publication import Format
-from dpsynth.curator import check_source, header_of, read_batches
+from dpsynth.curator import check_source, names_of, read_batches
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
+from dpsynth.files import FileForm
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
@@ -78,8 +78,8 @@ def with_public_table(inputs: Inputs) -> Inputs:
         ConfigError, SourceError: the public table can't be used.
     """
     spec, columns = inputs.spec, inputs.compiled.columns
-    assert spec.public_table is not None and spec.public_table.format is not None
-    path, kind = Path(spec.public_table.path), spec.public_table.format
+    assert spec.public_table is not None
+    path, form = Path(spec.public_table.path), spec.public_table.form
     if not path.is_file():
         raise ConfigError(
             f"public_table.path: there is no file {path}; relative paths start at the working "
@@ -91,12 +91,11 @@ def with_public_table(inputs: Inputs) -> Inputs:
             "public_table.path must be another file than source.path: what a public table says is released "
             "as it is, and protected by nothing. Nothing was charged."
         )
-    separator = spec.public_table.separator
-    header = header_of(path, kind, separator)
+    header = names_of(path, form)
     names = [c.name for c in columns if c.name in header]
     if not names:
         raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
-    batches = read_batches(path, names, kind, keep_broken=False, separator=separator)
+    batches = read_batches(path, names, form, keep_broken=False)
     return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 
 
@@ -106,8 +105,8 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     Raises:
         ConfigError, SourceError: the table can't be read.
     """
-    path, kind = file_of(inputs)
-    check_source(path, names_to_read(inputs, occasion), kind, separator=inputs.spec.source.separator)
+    path, form = file_of(inputs)
+    check_source(path, names_to_read(inputs, occasion), form)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
@@ -118,13 +117,13 @@ def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     return list(dict.fromkeys([*names, *more]))
 
 
-def file_of(inputs: Inputs) -> tuple[Path, Format]:
-    """The private table's path and format.
+def file_of(inputs: Inputs) -> tuple[Path, FileForm]:
+    """The private table's path and form.
 
     Raises:
         ConfigError: the config names no file.
     """
     source = inputs.spec.source
-    if source.path is None or source.format is None:
+    if source.path is None:
         raise ConfigError("source.path is missing.")
-    return Path(source.path), source.format
+    return Path(source.path), source.form

@@ -101,13 +101,12 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    (path, kind), plan = file_of(inputs), inputs.plan
+    (path, form), plan = file_of(inputs), inputs.plan
     batches = read_batches(
         path,
         names_to_read(inputs, run.occasion),
-        kind,
+        form,
         keep_broken=plan.neighbours.person is None,
-        separator=inputs.spec.source.separator,
     )
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
