@@ -187,9 +187,10 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     earlier = discounted(answers.evidence.columns, answers.one_way)
-    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier)
+    values = {c.name: len(c.codec.labels) for c in columns}
+    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values)
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers)
+    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 
 
