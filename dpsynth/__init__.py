@@ -76,12 +76,13 @@ def release(
         resume: id of an interrupted release to finish, with the same table.
         period: the slice of the table, such as "2026-03", if the spec has periods. Left out: the last
             one that has ended.
-        tell: takes public notes, such as those on a release that is resumed. Left out: they are printed to
-            the standard error stream.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again. Left
+            out: they are printed to the standard error stream.
         keys: see ``dpsynth.interactive.keys.Keys``. A table in memory needs ``dataset``, the name under
             which the ledger adds up its releases.
 
     Raises:
+        Paused: the noisy single columns say that something was misread; ``resume`` goes on as it is.
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpsynth.curator.cell_texts import readable, text_of
 from dpsynth.errors import SourceError
-from dpsynth.files.header import missing_columns
+from dpsynth.files.header import require_columns, spelling_advice
 from dpsynth.files.workbook import iso_duration
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class MemoryTable:
         Args:
             columns: names of the columns that will be read.
         """
-        self._check_names(columns)
+        require_columns(columns, self.names, "The table in memory", self._advice)
         if isinstance(self._table, pa.Table):
             nested = [c for c in columns if not readable(self._table.field(self.names.index(c)).type)]
             if nested:
@@ -98,18 +98,14 @@ class MemoryTable:
                     "that can't be written as text, such as times in an unknown time zone."
                 )
 
-    def _check_names(self, columns: Sequence[str]) -> None:
-        try:
-            missing_columns(None, None, columns, self.names)
-        except SourceError as error:
-            index = [] if isinstance(self._table, pa.Table) else self._table.index.names
-            inside = next((c for c in columns if c not in self.names and c in index), None)
-            if inside is None:
-                raise
-            raise SourceError(
-                f"{error} '{inside}' is in the frame's index, which is not read: frame.reset_index() makes "
-                "it a column."
-            ) from None
+    def _advice(self, absent: Sequence[str]) -> str:
+        index = [] if isinstance(self._table, pa.Table) else self._table.index.names
+        inside = next((c for c in absent if c in index), None)
+        if inside is None:
+            return spelling_advice(absent, self.names)
+        return (
+            f"'{inside}' is in the frame's index, which is not read: frame.reset_index() makes it a column."
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Some columns as text, batch by batch, with the cells that a file of the same table would have.

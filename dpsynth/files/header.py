@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -95,13 +95,11 @@ def _not_text(path: Path, form: FileForm, line: bytes) -> str:
     )
 
 
-def missing_columns(
-    path: Path | None, form: FileForm | None, columns: Sequence[str], header: Sequence[str]
-) -> None:
+def missing_columns(path: Path, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
     """Refuse a header that lacks a column, or that repeats one.
 
     Args:
-        path: the file; None for a table in memory.
+        path: the file.
         form: its form.
         columns: names of the columns that will be read.
         header: all names.
@@ -109,11 +107,28 @@ def missing_columns(
     Raises:
         SourceError: with advice if another separator, encoding or spelling would find the columns.
     """
-    counted, table = Counter(header), "The table in memory" if path is None else str(path)
+    require_columns(columns, header, str(path), lambda absent: _advice(path, form, absent, header))
+
+
+def require_columns(
+    columns: Sequence[str], header: Sequence[str], table: str, advice: Callable[[list[str]], str]
+) -> None:
+    """Refuse a table that lacks a column, or has two of its name.
+
+    Args:
+        columns: names of the columns that will be read.
+        header: all names of the table.
+        table: its name in messages.
+        advice: the sentence that says what to do about absent columns.
+
+    Raises:
+        SourceError: a column is absent, or there twice.
+    """
+    counted = Counter(header)
     absent = [c for c in columns if c not in counted]
     if absent:
         names = ", ".join(f"'{c}'" for c in absent[:5]) + (" and others" if len(absent) > 5 else "")
-        raise SourceError(f"{table} has no column {names}. {_advice(path, form, absent, header)}")
+        raise SourceError(f"{table} has no column {names}. {advice(absent)}")
     twice = sorted({c for c in columns if counted[c] > 1})
     if twice:
         raise SourceError(
@@ -122,8 +137,8 @@ def missing_columns(
         )
 
 
-def _advice(path: Path | None, form: FileForm | None, absent: Sequence[str], header: Sequence[str]) -> str:
-    if path is not None and form is not None and form.kind == "csv":
+def _advice(path: Path, form: FileForm, absent: Sequence[str], header: Sequence[str]) -> str:
+    if form.kind == "csv":
         line = _first_line(path, form)
         for word, sign in SEPARATORS.items():
             if sign != form.separator and _has_all(line, replace(form, separator=sign), absent):
@@ -133,6 +148,11 @@ def _advice(path: Path | None, form: FileForm | None, absent: Sequence[str], hea
             encoded = replace(form, encoding=encoding)
             if _has_all(_first_line(path, encoded), encoded, absent):
                 return f"Its first line is {encoding} text: set source.encoding: {encoding}."
+    return spelling_advice(absent, header)
+
+
+def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
+    """A sentence about absent columns: another spelling that the header has, or what it must hold."""
     spelt = {_plain(name): name for name in header if _plain(name)}
     for name in absent:
         if (other := spelt.get(_plain(name))) is not None and other.isprintable():
