@@ -127,15 +127,14 @@ def check(spec: Spec, period: str | None = None) -> Check:
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
-    (path, kind), names = file_of(inputs), names_to_read(inputs, occasion)
-    separator = inputs.spec.source.separator
+    (path, form), names = file_of(inputs), names_to_read(inputs, occasion)
     scan, found = None, list[Finding]()
-    if kind == "csv" and path.is_file():
+    if form.kind == "csv" and form.compression is None and path.is_file():
         scan = scanned(path)
-        found = [*encoding_findings(scan), *header_findings(path, separator, names)]
-    tallying = _Tallying(inputs, occasion.part, drops_broken=kind == "csv")
+        found = [*encoding_findings(scan), *header_findings(path, form.separator, names)]
+    tallying = _Tallying(inputs, occasion.part, drops_broken=form.kind == "csv")
     try:
-        for batch in read_batches(path, names, kind, keep_broken=True, separator=separator):
+        for batch in read_batches(path, names, form, keep_broken=True):
             tallying.add(batch)
     except SourceError as error:
         raise Unreadable(error, found) from None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpsynth.assess.findings import Finding, listed, quoted
-from dpsynth.config.source import SEPARATORS
+from dpsynth.files.form import SEPARATORS
 
 _BLOCK = 1 << 20
 _LONGEST_HEADER = 1 << 20

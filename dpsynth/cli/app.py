@@ -20,7 +20,7 @@ from dpsynth import __version__
 from dpsynth.cli import ledger_commands, rehearsal
 from dpsynth.cli.check_command import check
 from dpsynth.cli.plan_command import plan
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
     add_completion=False,
@@ -62,7 +62,12 @@ def run(  # noqa: PLR0913 (options of a command)
     plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
-    resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Finish the interrupted or paused release of this id.")
+    ] = None,
+    abandon: Annotated[
+        str | None, typer.Option(help="End the unfinished release of this id, charged with what it asked.")
+    ] = None,
     period: Annotated[
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
@@ -79,6 +84,11 @@ def run(  # noqa: PLR0913 (options of a command)
     """Run a release; the last line printed is the bundle's folder."""
     if debug:
         os.environ["DPSYNTH_DEBUG"] = "1"
+    if abandon is not None:
+        if resume is not None:
+            raise ConfigError("--resume goes on with a release and --abandon ends it: give one of them.")
+        ledger_commands.abandon_of(config, out, abandon)
+        return
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
         _let_arrow_start_without_pandas()
@@ -89,12 +99,13 @@ def run(  # noqa: PLR0913 (options of a command)
     if plain:
         _let_arrow_start_without_pandas()
         from dpsynth.config import load
+        from dpsynth.lifecycle.beginning import Request
         from dpsynth.pipeline import run as run_plainly
 
         spec = load(config, source=source)
         for warning in spec.warnings():
             _note(warning)
-        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
+        _announce(run_plainly(spec, Request(out, resume, period), tell=_note).folder)
         return
     _run_flow(config, source, out, resume, period, debug)
 
@@ -183,7 +194,7 @@ def init(
     if look:
         from dpsynth.assess.profiling import look_at
 
-        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at, draft.separator))
+        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at))
     print(" ".join(draft.summary()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:
@@ -251,7 +262,8 @@ def main() -> None:
     except DpsynthError as error:
         if debug:
             raise
-        print(f"Error: {error}", file=sys.stderr)
+        # The warnings of a pause have been told already.
+        print(f"Error: {error.ending if isinstance(error, Paused) else error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         print("Interrupted before the table was opened: nothing was asked of it.", file=sys.stderr)

@@ -128,6 +128,11 @@ class CalendarCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last unit, which take what lies beyond them; none of a whole day's."""
+        return () if self._kind == "time" else (0, len(self.labels) - 1)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False

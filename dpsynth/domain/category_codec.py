@@ -63,6 +63,11 @@ class CategoryCodec:
         return True
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The cell of all other values, if there is one."""
+        return () if self.other is None else (self.labels.index(self.other),)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False
@@ -149,6 +154,11 @@ class BooleanCodec:
     def closed(self) -> bool:
         """True."""
         return True
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """None."""
+        return ()
 
     @property
     def continuous(self) -> bool:

@@ -90,6 +90,11 @@ class Codec(Protocol):
         ...
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """Codes of cells that also take undeclared values: those of ``other``, or bins that clip."""
+        ...
+
+    @property
     def continuous(self) -> bool:
         """True if each number from the first cell's low end to the last cell's high end is a value.
 

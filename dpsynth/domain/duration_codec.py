@@ -104,6 +104,11 @@ class DurationCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last cell, which take what lies beyond them."""
+        return (0, len(self.labels) - 1)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False

@@ -91,6 +91,11 @@ class NumericCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last bin, which take what lies beyond them."""
+        return (0, len(self.edges) - 2)
+
+    @property
     def continuous(self) -> bool:
         """True."""
         return True

@@ -68,6 +68,11 @@ class TextCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The cell of all other texts, if there is one."""
+        return () if self.other is None else (len(self.prefixes),)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False

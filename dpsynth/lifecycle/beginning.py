@@ -53,10 +53,13 @@ class Request:
         rehearsal: True if the table is made up, and the bundle is marked so.
     """
 
-    outputs: Path
+    outputs: Path = Path("outputs")
     resume: str | None = None
     period: str | None = None
     rehearsal: bool = False
+
+
+DEFAULT_REQUEST = Request()
 
 
 def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
@@ -168,7 +171,8 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     journal.sealed = entry.state == "closed"
     journal.fence = _fence(ledger, name, holder)
     partial = partial_of(folder, name)
-    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder)
+    by_id = request.resume is not None
+    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder, by_id)
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:

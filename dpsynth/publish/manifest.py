@@ -59,6 +59,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
+        "warnings": [warning.to_json() for warning in publication.warnings],
         "budget_requested": dict(publication.budget),
         "mechanisms": [dict(event) for event in publication.events],
         "structure": {
