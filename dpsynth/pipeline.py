@@ -24,9 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.config import Spec
-from dpsynth.lifecycle.beginning import Request, begin
-from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
-from dpsynth.lifecycle.inputs import inputs_of, with_public_table
+from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
+from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
     Unbounded,
@@ -41,6 +42,7 @@ from dpsynth.lifecycle.measuring import (
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
 from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
@@ -48,10 +50,9 @@ from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 def run(
     spec: Spec,
+    request: Request = DEFAULT_REQUEST,
     *,
-    outputs: str | Path = "outputs",
-    resume: str | None = None,
-    period: str | None = None,
+    table: MemoryTable | None = None,
     tell: Tell = silently,
     run_step: RunStep = plainly,
     door: OpenDoor = open_door,
@@ -60,10 +61,8 @@ def run(
 
     Args:
         spec: the checked config.
-        outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of an interrupted release to finish.
-        period: label of the slice of the table to release, if the config has periods; left out: the
-            last one that has ended.
+        request: the folder of bundles, the release to resume, the slice of the table.
+        table: a private table in memory, in place of the config's file.
         tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
@@ -74,8 +73,8 @@ def run(
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
-    step, request = Steps(run_step), Request(Path(outputs), resume, period)
-    planned = step("plan", inputs_of, spec)
+    step = Steps(run_step)
+    planned = step("plan", inputs_of, spec, table)
     inputs = (
         planned if spec.public_table is None else step("read the public table", with_public_table, planned)
     )
@@ -103,4 +102,40 @@ def run(
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
-    return Release(release_run.release_id, release_run.final, guarantee, table, titles, warnings)
+    rows = row_source(inputs, fitted)
+    return Release(
+        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows, warnings
+    )
+
+
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+    run_step: RunStep = plainly,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+        run_step: runs a step, plainly or as a task of an orchestrator.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(run(rehearsal.spec, rehearsal.request, tell=tell, run_step=run_step))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None

@@ -17,7 +17,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands
+from dpsynth.cli import ledger_commands, rehearsal
+from dpsynth.cli.check_command import check
+from dpsynth.cli.plan_command import plan
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
@@ -28,6 +30,8 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_commands.app, name="ledger")
+app.command()(plan)
+app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
@@ -53,7 +57,7 @@ def _root(
 
 
 @app.command()
-def run(  # noqa: PLR0913 (one parameter for each option of the command)
+def run(  # noqa: PLR0913 (options of a command)
     config: Config,
     plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
     source: Source = None,
@@ -68,6 +72,13 @@ def run(  # noqa: PLR0913 (one parameter for each option of the command)
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run all steps on a made-up table: reads nothing, charges nothing."),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="With --rehearse: made-up rows. Left out: 10 000.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
@@ -79,15 +90,22 @@ def run(  # noqa: PLR0913 (one parameter for each option of the command)
         ledger_commands.abandon_of(config, out, abandon)
         return
     signal.signal(signal.SIGTERM, _interrupt)
+    if rehearse:
+        _let_arrow_start_without_pandas()
+        rehearsal.run(config, out, rows, period, resume)
+        return
+    if rows is not None:
+        raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
     if plain:
         _let_arrow_start_without_pandas()
         from dpsynth.config import load
+        from dpsynth.lifecycle.beginning import Request
         from dpsynth.pipeline import run as run_plainly
 
         spec = load(config, source=source)
         for warning in spec.warnings():
             _note(warning)
-        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
+        _announce(run_plainly(spec, Request(out, resume, period), tell=_note).folder)
         return
     _run_flow(config, source, out, resume, period, debug)
 
@@ -147,23 +165,6 @@ def serve(
 
 
 @app.command()
-def plan(
-    config: Config,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    source: Source = None,
-) -> None:
-    """Show how a release would spend its budget; reads no data."""
-    from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import describe, forecast
-
-    facts = forecast(load(config, source=source))
-    if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
-    else:
-        describe(facts)
-
-
-@app.command()
 def init(
     thing: Annotated[
         Path, typer.Argument(metavar="TABLE|DESCRIPTION", help="A table, or a description of one.")
@@ -193,7 +194,7 @@ def init(
     if look:
         from dpsynth.assess.profiling import look_at
 
-        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at, draft.separator))
+        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at))
     print(" ".join(draft.summary()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:

@@ -19,6 +19,7 @@ from dpsynth.domain.codec import INVALID, Codes, drawn_between
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
+from dpsynth.domain.reading import Readings, clipped
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of a cell, from coarse to fine; a week begins on Monday."""
@@ -169,6 +170,12 @@ class CalendarCodec:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Unit of each moment; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """Readings of moments by the first and the last."""
+        moments = self.form.read(texts)
+        grains = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+        return clipped(grains, self.first, self.last)
 
     def codes_of(self, moments: Moments) -> Codes:
         """Unit of each moment, INVALID for NaT."""

@@ -11,6 +11,7 @@ from math import sqrt
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
 from dpsynth.evidence.drift import pooled_counts
@@ -19,21 +20,23 @@ from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
+from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
+    Bounds,
     Fit,
     FitOptions,
     LeastSquares,
     MarkovRandomField,
+    Wanted,
     estimate,
     estimated_total,
     raked,
-    raked_rows,
     refits,
-    sample,
     zeros_within,
 )
+from dpsynth.model.zeros import Zeros
 from dpsynth.publish import StatisticTable, compute_statistics
-from dpsynth.rules import grids_of, obeying, zeros_of
+from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
@@ -50,12 +53,16 @@ class FittedModel:
         layout: the table's columns, with densities inside bins that follow from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
+        wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
+        zeros: the cells that constraints exclude, in columns of ``model``.
     """
 
     measured: Measured
     layout: Layout
     fit: Fit
     model: MarkovRandomField
+    wanted: Wanted
+    zeros: Zeros
 
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
@@ -84,23 +91,40 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     layout = stage.layout.with_density(
         {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     )
-    model = raked(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
-    return FittedModel(measured, layout, fit, model)
+    expansion, selection = measured.expansion, measured.selection
+    model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
+    names = expansion.names
+
+    def named(clique: Clique) -> Clique:
+        return tuple(names.get(c, c) for c in clique)
+
+    wanted = Wanted.of(
+        model,
+        {groups: column for column, groups in names.items()},
+        [replace(m, clique=named(m.clique)) for m in measured.beside],
+        {named(pair): distance for pair, distance in selection.distances.items()},
+    )
+    impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
+    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
+
+
+def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
+    """The source of the rows of a release."""
+    compiled = inputs.compiled
+    bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
+    return RowSource(
+        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+    )
 
 
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: codes drawn from the model, decoded column by column, every row within the rules.
+    """The synthetic table.
 
     Its number of rows is that of the private table if public, otherwise the estimate.
     """
-    rules, layout, model = inputs.compiled.rules, fitted.layout, fitted.model
     exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
-    same, asked = exact[0] if exact else round(model.total), inputs.spec.sample.rows
-    rows = same if asked == "same" else asked
-    if rules.written:
-        return obeying(rules, layout, rows, lambda n: sample(model, n, rng), model.marginal, rng)
-    drawn = sample(model, rows, rng)
-    return layout.decode(raked_rows(model, inputs.compiled.public_marginals, drawn, rng), rng)
+    same, asked = exact[0] if exact else round(fitted.model.total), inputs.spec.sample.rows
+    return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:

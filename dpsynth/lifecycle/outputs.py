@@ -78,6 +78,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         constraints=enforcement_of(inputs.compiled.rules, fitted.layout),
         public_marginals=inputs.compiled.public_marginals,
         public_table=None if use is None else replace(use, cliques=selection.public),
+        rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
     )
 

@@ -105,6 +105,11 @@ class ReleaseRun:
         return None if found is None else str(found)
 
     @property
+    def rehearsal(self) -> bool:
+        """True if the table is made up: ledger and journal are then of no use once the run has ended."""
+        return self.journal.header.get("rehearsal") is True
+
+    @property
     def key(self) -> bytes:
         """The secret that decides which rows of a person are kept."""
         return bytes.fromhex(str(self.journal.header["key"]))
@@ -123,7 +128,7 @@ class ReleaseRun:
         nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
         sealed = self.journal.sealed
         self.journal.close()
-        if error is None or isinstance(error, TakenOver | Paused):
+        if error is None or isinstance(error, TakenOver | Paused) or self.rehearsal:
             return
         # A foreseen error says by itself what is to be done: lines that are gone do not come back.
         foreseen = isinstance(error, DpsynthError) and not isinstance(error, Interrupted | StepFailed)

@@ -43,6 +43,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "format": FORMAT,
         "release": publication.release,
         "release_id": publication.release_id,
+        "rehearsal": publication.rehearsal,
         "date": publication.date,
         "period": None if publication.part is None else publication.part.to_json(),
         "guarantee": {

@@ -60,6 +60,7 @@ class Publication:
         public_marginals: the public marginals in the config.
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
+        rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
     """
 
@@ -89,6 +90,7 @@ class Publication:
     public_table: PublicUse | None = None
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
+    rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
 
     @property
