@@ -62,7 +62,8 @@ def _no_archive(path: Path, form: FileForm) -> str:
 def _no_table(path: Path, form: FileForm) -> str:
     name = _NOT_TABLES[form.kind]
     words = f"{path} can't be read as a {name} file: it is of another format, or broken."
-    return f"{words} {other_format(path)}".rstrip()
+    hint = other_format(path)
+    return words if f"source.format: {form.kind}" in hint else f"{words} {hint}".rstrip()
 
 
 _FIRST_BYTES = (
