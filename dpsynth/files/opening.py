@@ -60,7 +60,8 @@ def _no_archive(path: Path, form: FileForm) -> str:
 
 def _no_table(path: Path, form: FileForm) -> str:
     words = f"{path} can't be read as {_AS_WHAT[form.kind]}: it is of another format, or broken."
-    return f"{words} {other_format(path)}".rstrip()
+    hint = other_format(path)
+    return words if f"source.format: {form.kind}" in hint else f"{words} {hint}".rstrip()
 
 
 _FIRST_BYTES = (
