@@ -25,6 +25,7 @@ _MOST_LISTED = 40
 _SHAPES = 3
 _MANY_OTHERS = 0.2
 _CROWDED = 0.9
+_FEW = 0.01
 _FEWEST_PLACES, _FEWEST_VALUES = 4, 50
 _SENTINEL = re.compile(r"-?9{2,}(\.0+)?|-[1-9](\.0+)?|(9999-12-31|1[0-9]00-01-01)([T ].*)?")
 
@@ -178,9 +179,12 @@ def _clipped(tally: ColumnTally) -> Iterator[Finding]:
             remedy = f"see if {quoted(first)} means that nothing is known; then say so"
             yield Finding(name, misread.cells, what, remedy, keys({"missing": first}))
             continue
+        if misread.cells <= _FEW * tally.cells:
+            yield Finding(name, misread.cells, what, "leave it so: these are few")
+            continue
         can_search = tally.codec.continuous
         remedy = f"give a {key} that anyone knows without the table" + (
-            ", or let a release find the bounds" if can_search else ""
+            ", or let a release find the ends, in place of min, max and edges of bins" if can_search else ""
         )
         yield Finding(name, misread.cells, what, remedy, "bounds: private" if can_search else "", tuned=True)
 
@@ -202,8 +206,8 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
             tally.column.name,
             int(here[fullest]),
             f"{most} of the values are in one bin, {label}",
-            "use bins that are narrow where many values are",
-            "edges: log" if tally.codec.continuous else "",
+            "declare narrower bins there, or let a release find them",
+            "edges: tree" if tally.codec.continuous else "",
         )
 
 

@@ -3,7 +3,7 @@ r"""The noisy number of rows, and shares of it with limits.
 A share is a ratio of two noisy numbers that are linear in the answers: a count M, and the number of rows N,
 averaged over its own answer and all columns' sums with weights by their precision. By Fieller's theorem its
 limits are the roots s of (M - sN)^2 = z^2 Var(M - sN), where z is a number of standard deviations. They are
-real if N exceeds z of its own. With w the weight of M's own column in N,
+real if N exceeds z of its own; otherwise noise allows any share. With w the weight of M's own column in N,
 Var(M - sN) = Var(M)(1 - 2sw) + s^2 Var(N).
 
 Invariant: only answers of the release and public facts enter. All limits of a release hold together, but for
@@ -41,13 +41,13 @@ class NoisyRows:
     Attributes:
         rows: the public number if there is one, otherwise the average of the answers' sums.
         variance: its variance, in rows squared; 0 if it is public.
-        own_variance: variance of the answers' average, whether or not the number is public.
+        reach: rows that the noise of the answers' average may come to, whether or not the number is public.
         deviations: standard deviations that no noise of the release exceeds, but for a small chance.
     """
 
     rows: float
     variance: float
-    own_variance: float
+    reach: float
     deviations: float
 
     @classmethod
@@ -59,21 +59,16 @@ class NoisyRows:
                 one of them is noisy.
         """
         noisy = [m for m in answers if isinstance(m, Measurement)]
-        # A lower and an upper limit for each cell, and for the number of rows.
-        tests = 2 * (1 + sum(m.values.size for m in noisy))
-        deviations = max(noise_named(m.noise).deviations(tests, CHANCE) for m in noisy)
+        # A lower and an upper limit for each cell.
+        limits = 2 * sum(m.values.size for m in noisy)
+        each, single = (max(noise_named(m.noise).deviations(k, CHANCE) for m in noisy) for k in (limits, 1))
         precisions = [1.0 / _variance_of_sum(m) for m in noisy]
         own = 1.0 / sum(precisions)
         exact = [float(t.values) for t in answers if isinstance(t, ExactTotal)]
         if exact:
-            return cls(exact[0], 0.0, own, deviations)
+            return cls(exact[0], 0.0, single * sqrt(own), each)
         sums = (p * float(m.values.sum()) for p, m in zip(precisions, noisy, strict=True))
-        return cls(own * sum(sums), own, own, deviations)
-
-    @property
-    def reach(self) -> float:
-        """Rows that the noise of the answers' average may come to."""
-        return self.deviations * sqrt(self.own_variance)
+        return cls(own * sum(sums), own, single * sqrt(own), each)
 
     @property
     def below_noise(self) -> bool:
@@ -88,6 +83,8 @@ class NoisyRows:
         a = self.rows**2 - z2 * self.variance
         b = self.rows * found - z2 * weight * variance
         c = found**2 - z2 * variance
+        if a <= 0:
+            return Limits(min(max(found / self.rows, 0.0), 1.0), 0.0, 1.0)
         root = sqrt(max(b * b - a * c, 0.0))
         low, high = (min(max((b + side) / a, 0.0), 1.0) for side in (-root, root))
         return Limits(min(max(found / self.rows, low), high), low, high)

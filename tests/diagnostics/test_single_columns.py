@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,8 +137,7 @@ def test_limits_that_are_ten_times_too_narrow_would_be_noticed(monkeypatch: pyte
     sound = noisy_rows.NoisyRows.share
 
     def narrow(self, answer, codes):
-        thin = noisy_rows.NoisyRows(self.rows, self.variance, self.own_variance, self.deviations / 10)
-        return sound(thin, answer, codes)
+        return sound(replace(self, deviations=self.deviations / 10), answer, codes)
 
     monkeypatch.setattr(noisy_rows.NoisyRows, "share", narrow)
     rng, asked = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,12 +31,18 @@ SINGLES = 4
 """Questions before the pause: the number of rows, and three columns."""
 
 
+STOP: Mapping[str, object] = {"on_empty": None}
+"""What tests.release.place changes of the usual privacy section, taken back."""
+
+
 def misread(place: Place, **changes: object) -> Place:
     """Write sex as words where F and M are declared."""
     words = {"F": "Female", "M": "Male"}
     place.table([(*row[:2], words[row[2]], *row[3:]) for row in people(1500)])
     place.configure(
-        columns={"age": None, "city": None}, publish={"statistics": [{"mean": "income"}]}, **changes
+        columns={"age": None, "city": None},
+        publish={"statistics": [{"mean": "income"}]},
+        **{"privacy": STOP, **changes},
     )
     return place
 
@@ -115,7 +121,8 @@ def test_a_paused_release_that_is_abandoned_is_charged_with_what_it_asked(
     assert entry.cost.half_mu_squared < entry.reserved.half_mu_squared / 2
     refused = keeper.run(place, "--resume", release_id)
     assert refused.code != 0 and "abandoned" in refused.err
-    place.configure(columns={"age": None, "city": None, "sex": {"values": ["Female", "Male"]}}, publish=None)
+    columns = {"age": None, "city": None, "sex": {"values": ["Female", "Male"]}}
+    place.configure(privacy=STOP, columns=columns, publish=None)
     assert keeper.run(place).code == 0
 
 
@@ -178,7 +185,7 @@ def test_what_goes_on_by_decision_is_finished_after_a_kill_and_not_paused_again(
 
 
 def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> None:
-    misread(place, privacy={"on_empty": "go"})
+    misread(place, privacy={})
     done = keeper.run(place)
     assert done.code == 0 and EMPTY.search(done.err)
     manifest = json.loads((place.folder / done.folder / "public" / "manifest.json").read_text())
@@ -188,6 +195,7 @@ def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int) -> None:
     place.table(people(rows))
+    place.configure(privacy=STOP)
     ended = keeper.run(place)
     release_id = paused(ended)
     assert "it can't be told from an empty one" in ended.err and "because of the table" in ended.err
@@ -196,6 +204,7 @@ def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int)
 
 def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place: Place) -> None:
     place.table(people(1500))
+    place.configure(privacy=STOP)
     done = keeper.run(place)
     assert (done.code, done.err) == (0, "")
     public = place.folder / done.folder / "public"
@@ -261,7 +270,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
         "period": {"column": "notes", "every": "month"},
         "schedule": {"cron": "0 3 1 * *", "timezone": "UTC"},
     }
-    misread(unread, privacy={"delta": 1e-6}, **monthly, ledger={"url": unread.url})
+    misread(unread, **monthly, ledger={"url": unread.url})
     table = (unread.folder / "people.csv").read_text()
     (unread.folder / "people.csv").write_text(re.sub(r"note \d+", "2026-09-10", table))
     monkeypatch.chdir(unread.folder)

@@ -147,13 +147,13 @@ def test_only_columns_with_gaps_are_looked_at(tmp_path):
     (tmp_path / "d.json").write_text('{"age": 90, "name": 3}')
     draft = draft_of(tmp_path / "d.json", table=path)
     assert draft.to_look_at == ("city",)
-    assert guessing.look_at(draft.table, draft.kind, draft.to_look_at).keys() == {"city"}
+    assert guessing.look_at(draft.table, draft.form, draft.to_look_at).keys() == {"city"}
 
 
 def test_a_look_at_no_table_is_refused(dpsynth, tmp_path):
     (tmp_path / "d.json").write_text(described.HOTEL_METADATA)
     assert "--look needs the table" in dpsynth("init", "d.json", "--look", code=2).stderr
-    assert "There is no table visits.csv" in dpsynth("init", "visits.csv", code=4).stderr
+    assert "There is no file visits.csv" in dpsynth("init", "visits.csv", code=4).stderr
     assert not list(tmp_path.glob("*.yaml"))
 
 
