@@ -7,15 +7,17 @@ one that is named, the usual file in the working folder is used, and the caller 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.errors import ConfigError, DpsynthError, Paused
 from dpsynth.interactive.keys import spec_of
 from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.folders import journal_of
 from dpsynth.lifecycle.inputs import MemoryTable
 from dpsynth.lifecycle.result import Release
 from dpsynth.pipeline import run
@@ -82,9 +84,28 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
         _tell_of_the_ledger(spec.ledger, tell)
     try:
         return run(spec, request, table=table, tell=tell)
+    except Paused as paused:
+        raise _paused(paused, spec, request) from None
     except DpsynthError as error:
         error.args = (_RESUME.sub(r"resume='\1'", str(error)),)
         raise
+
+
+def _paused(paused: Paused, spec: Spec, request: Request) -> Paused:
+    """The pause of a release, with the ways to go on from Python, where there may be no config."""
+    release_id = paused.release_id
+    journal = journal_of(request.outputs / spec.release, release_id)
+    # The address of a server may hold a password.
+    url = spec.ledger.url if spec.ledger.url.startswith("sqlite") else "URL"
+    head = "" if spec.ledger.head is None else f" --head {shlex.quote(spec.ledger.head)}"
+    return Paused(
+        release_id,
+        paused.warnings,
+        paused.what,
+        f"To go on as it is, release it once more with resume='{release_id}'. To end it, charged only with "
+        f"what was asked, so that a corrected one can be released: dpsynth ledger abandon {release_id} "
+        f"--ledger {shlex.quote(url)}{head} --journal {shlex.quote(str(journal))} --reason '...'",
+    )
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:
