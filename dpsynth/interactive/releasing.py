@@ -13,10 +13,10 @@ from pathlib import Path
 
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.errors import ConfigError, DpsynthError, Paused
 from dpsynth.interactive.keys import address, spec_of
 from dpsynth.ledger.ledger import Ledger as LedgerBook
-from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request
 from dpsynth.lifecycle.ending import Ending
 from dpsynth.lifecycle.folders import journal_of
 from dpsynth.lifecycle.inputs import MemoryTable
@@ -25,7 +25,6 @@ from dpsynth.pipeline import run
 
 _SPELT = (
     (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
-    (re.compile(r"dpsynth run CONFIG --abandon ([0-9A-Za-z-]+)"), r"dpsynth.abandon('\1')"),
     (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
 )
 """Advice of the command line, with its spelling in Python."""
@@ -92,6 +91,8 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
         _tell_of_the_ledger(spec.ledger, say)
     try:
         return run(spec, request, table=table, tell=say)
+    except Paused as paused:
+        raise _paused(paused, spec.ledger, request) from None
     except DpsynthError as error:
         error.args = (_spelt(str(error)),)
         raise
@@ -104,9 +105,14 @@ def _spelt(sentence: str) -> str:
     return sentence
 
 
-def abandoned(release_id: str, ledger: str | Path, outputs: Path) -> str:
-    """End a release that will not be finished; see ``dpsynth.abandon``."""
-    book = LedgerBook(address(ledger))
+def abandoned(release_id: str, ledger: str | Path | Mapping[str, str], outputs: Path) -> str:
+    """End a release that will not be finished; see ``dpsynth.abandon``.
+
+    Raises:
+        ConfigError: the ledger has no such release, it has ended, or its journal is not there.
+    """
+    section = ledger if isinstance(ledger, Mapping) else {"url": address(ledger)}
+    book = LedgerBook(section.get("url", Ledger().url), section.get("head"))
     ending = Ending.of(book, release_id, lambda: _journal(outputs, release_id))
     ending.enter("given up with dpsynth.abandon")
     return ending.sentence
@@ -134,6 +140,26 @@ def _journal(outputs: Path, release_id: str) -> Path:
             f'that it reserved: dpsynth ledger abandon {release_id} --reason "..."'
         )
     return path
+
+
+def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
+    """The pause of a release, with the ways to go on from Python."""
+    # The address of a server may hold a password.
+    url = ledger.url if ledger.url.startswith("sqlite") else "URL"
+    named = {"url": url} | ({} if ledger.head is None else {"head": ledger.head})
+    arguments = [repr(paused.release_id)]
+    if named != {"url": Ledger().url}:
+        arguments.append(f"ledger={named!r}")
+    if request.outputs != DEFAULT_REQUEST.outputs:
+        arguments.append(f"outputs={str(request.outputs)!r}")
+    return Paused(
+        paused.release_id,
+        [_spelt(warning) for warning in paused.warnings],
+        paused.what,
+        f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, charged only "
+        "with what was asked, so that a corrected one can be released: "
+        f"dpsynth.abandon({', '.join(arguments)}).",
+    )
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:
