@@ -111,7 +111,7 @@ def _encodings(codec: Codec, texts: Texts) -> Iterator[Explained]:
         yield Explained(
             twice,
             "UTF-8 that was read in another encoding",
-            "say encoding: utf-8 under source; if that is there, the file was written wrongly: write it again",
+            "say encoding: utf-8 under source; if it is there, the file was written wrongly: write it again",
             {},
             {},
         )
