@@ -169,12 +169,12 @@ def test_errors_are_in_per_cent_of_the_rows_that_are_stated(said):
 
 def test_too_many_columns_for_the_rows_are_told_with_how_many_would_do(said, tmp_path):
     config = tmp_path / "wide.yaml"
-    columns = {name: {"type": "number", "min": 0, "max": 1, "bins": 32} for name in map(str, range(54))}
+    columns = {name: {"type": "number", "min": 0, "max": 1, "bins": 32} for name in map(str, range(30))}
     privacy = {"epsilon": 1.0, "delta": 1e-9}
     config.write_text(json.dumps({"source": {"path": "t.csv"}, "privacy": privacy, "columns": columns}))
-    fewer = enough_columns(errors_of(load(config)), 10_000)
-    _, text = said("--rows", "10000", config=config)
-    assert f"54 columns on 10,000 rows are too many: declare fewer columns (about {fewer} would do" in text
+    fewer = enough_columns(errors_of(load(config)), 8_000)
+    _, text = said("--rows", "8000", config=config)
+    assert f"30 columns on 8,000 rows are too many: declare fewer columns (about {fewer} would do" in text
     assert "are too many" not in said("--rows", "1000000", config=config)[1]
 
 
