@@ -112,7 +112,11 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
     for batch in batches_of(inputs, occasion, broken):
         tallying.add(batch)
-    about_file = list(source_findings(path, form, broken, tallying.headers))
+    about_file = list(
+        source_findings(
+            path, form, broken, tallying.headers, keeps_broken=inputs.plan.neighbours.person is None
+        )
+    )
     return tallying.check(path, about_file)
 
 

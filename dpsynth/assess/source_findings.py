@@ -24,7 +24,9 @@ _UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")
 """Bytes that Windows-1252 gives no meaning."""
 
 
-def source_findings(path: Path, form: FileForm, broken: BrokenRows, headers: int) -> Iterator[Finding]:
+def source_findings(
+    path: Path, form: FileForm, broken: BrokenRows, headers: int, *, keeps_broken: bool
+) -> Iterator[Finding]:
     """The findings about a file.
 
     Args:
@@ -32,22 +34,25 @@ def source_findings(path: Path, form: FileForm, broken: BrokenRows, headers: int
         form: the form of its file.
         broken: the counts of the reader.
         headers: rows that are the header once more.
+        keeps_broken: True if a release reads broken rows as rows of missing cells; False if it leaves them
+            out.
     """
+    fate = "read as rows of missing cells" if keeps_broken else "left out"
     if form.kind == "csv":
         yield from _encoding(path, form, broken)
-        yield from _quotes(path, form, broken)
+        yield from _quotes(path, form, broken, fate)
     if broken.uneven:
         yield Finding(
             "source",
             broken.uneven,
-            f"{_rows(broken.uneven)} with too few or too many cells, read as rows of missing cells",
+            f"{_rows(broken.uneven)} with too few or too many cells, {fate}",
             "see to the table: an amount such as 1,234 needs quotes where a comma is the separator",
         )
     if broken.overlong:
         yield Finding(
             "source",
             broken.overlong,
-            f"{_rows(broken.overlong)} of more bytes than a row may have",
+            f"{_rows(broken.overlong)} of more bytes than a row may have, {fate}",
             "see to it",
         )
     if headers:
@@ -114,7 +119,7 @@ def _is_utf8(path: Path, form: FileForm) -> bool:
     return not plain
 
 
-def _quotes(path: Path, form: FileForm, broken: BrokenRows) -> Iterator[Finding]:
+def _quotes(path: Path, form: FileForm, broken: BrokenRows, fate: str) -> Iterator[Finding]:
     if not broken.unclosed:
         return
     with opened(path, form) as stream:
@@ -125,7 +130,7 @@ def _quotes(path: Path, form: FileForm, broken: BrokenRows) -> Iterator[Finding]
     yield Finding(
         "source",
         broken.unclosed,
-        f"{_rows(broken.unclosed)} with a quote that is not closed{where}; read as rows of missing cells",
+        f"{_rows(broken.unclosed)} with a quote that is not closed{where}; {fate}",
         remedy if not form.multiline else "close it, or leave it out",
         "" if form.multiline else "multiline: true",
     )

@@ -65,9 +65,12 @@ def test_the_first_line_says_that_it_is_private_and_all_lines_fit(checked) -> No
     assert "are not private" in " ".join(lines[-5:])
 
 
-def test_numbers_of_cells_and_persons_are_in_the_json(checked) -> None:
+def test_numbers_of_cells_and_persons_are_in_the_json(
+    checked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, _, _ = checked
-    found = json.loads(check(place, "--json").out)
+    monkeypatch.chdir(place.folder)
+    found = json.loads(called(monkeypatch, capsys, "check", "config.yaml", "--json").out)
     assert next(iter(found)) == "private"
     assert found["rows"] == len(canaries.table()) == found["columns"][0]["cells"]
     for column in found["columns"]:

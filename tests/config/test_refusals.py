@@ -124,7 +124,7 @@ REPLACED = [
     (AGE, "{type: integer, min: 0, max: 9, bins: 11}", 4, "columns.age.bins must be at most 10"),
     (AGE, "{type: integer, min: 0, max: 9, bins: 0}", 4, "columns.age.bins must be a whole number"),
     (AGE, "{type: integer, min: 0, max: 99999, bins: 10001}", 4, "columns.age.bins must be a whole number"),
-    (AGE, "{type: integer, bins: [0, 10, 10]}", 4, "columns.age.bins[2] must be above the edge before it"),
+    (AGE, "{type: integer, bins: [0, 10, 9]}", 4, "columns.age.bins[2] must be above the edge before it"),
     (AGE, "{type: integer, bins: [0, 1.5, 10]}", 4, "columns.age.bins[1] must be a whole number"),
     (AGE, "{type: integer, bins: [0]}", 4, "columns.age.bins must be a number of bins, or a list"),
     (AGE, "{type: integer, min: 1, bins: [0, 10]}", 4, "columns.age.min must be the first edge of bins, 0"),
