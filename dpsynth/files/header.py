@@ -35,7 +35,7 @@ def header_of(path: Path, form: FileForm) -> list[str]:
     if form.kind == "parquet":
         return list(parquet.read_schema(path).names)
     if form.kind == "xlsx":
-        return sheet_header(path, next(sheet_rows(path, form.sheet), []))
+        return sheet_header(path, next(sheet_rows(path, form.sheet), ()))
     with opened(path, form) as stream:
         return csv_header(path, form, stream)
 

@@ -26,7 +26,7 @@ from dpsynth.files.form import Compression, FileForm
 
 _AT_ONCE = 1 << 20
 _LEFT_BY_MACS = "__MACOSX/"
-_NO_ARCHIVE = (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError)
+_NO_ARCHIVE = (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error, lzma.LZMAError)
 _AS_WHAT = {"csv": "a CSV file", "parquet": "a Parquet file", "xlsx": "an Excel workbook"}
 
 

@@ -21,7 +21,7 @@ from dpsynth.curator import check_source, load_table, read_batches
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.files import FileForm
 from dpsynth.files.form import COMPRESSIONS
-from tests.files.workbooks import write_workbook
+from tests.files.workbooks import parts_of, write_parts, write_workbook
 
 CANARY = "K4N4RY"
 DAY, MOMENT, CLOCK = dt.date(2020, 3, 1), dt.datetime(2020, 3, 1, 4, 5, 6), dt.time(13, 30)
@@ -257,22 +257,35 @@ def test_workbooks_that_have_no_such_sheet_no_rows_or_a_name_twice_are_refused(t
 
 def test_without_its_library_a_workbook_is_refused_with_what_to_install(tmp_path, monkeypatch):
     write_workbook(tmp_path / "t.xlsx", {"S": [["age"], [1]]})
-    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     assert 'pip install "dpsynth[excel]".' in refusal(tmp_path / "t.xlsx", FileForm("xlsx"))
 
 
-def test_an_error_or_an_empty_text_in_a_sheet_is_a_missing_cell(tmp_path):
+def test_an_empty_text_in_a_sheet_is_a_missing_cell_and_an_error_is_text(tmp_path):
     path = tmp_path / "t.xlsx"
     write_workbook(
-        path, {"S": [[None, None, None], ["a", "b"], [b"#N/A", 1], ["", 2], [None, 3], [None, None], ["x"]]}
+        path, {"S": [[None, None, None], ["a", "b"], ["#N/A", 1], ["", 2], [None, 3], [None, None], ["x"]]}
     )
     (batch,) = read_batches(path, ["a", "b"], FileForm("xlsx"), keep_broken=True)
-    assert batch["a"].to_pylist() == [None, None, None, "x"] and batch["b"].to_pylist() == [
+    assert batch["a"].to_pylist() == ["#N/A", None, None, "x"] and batch["b"].to_pylist() == [
         "1",
         "2",
         "3",
         None,
     ]
+
+
+def test_a_sheet_of_any_stated_size_and_with_cells_far_away_is_read_as_its_rows(tmp_path):
+    path = tmp_path / "t.xlsx"
+    write_workbook(path, {"S": [["a", "b"], ["x", 1], ["y", 2]]})
+    parts, sheet = parts_of(path), "xl/worksheets/sheet1.xml"
+    stray = b'<row r="400000"><c r="XFD400000"><v>7</v></c></row></sheetData>'
+    for size in (b"A1", b"A1:XFD1048576"):
+        changed = parts[sheet].replace(b'ref="A1:B3"', b'ref="' + size + b'"')
+        assert changed != parts[sheet]
+        write_parts(path, {**parts, sheet: changed.replace(b"</sheetData>", stray)})
+        (batch,) = read_batches(path, ["a", "b"], FileForm("xlsx"), keep_broken=True)
+        assert batch["a"].to_pylist() == ["x", "y", None] and batch["b"].to_pylist() == ["1", "2", None]
 
 
 SOURCES = [
