@@ -102,11 +102,6 @@ class Spec(Section):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
-        ledger = values.get("ledger", {})
-        if isinstance(ledger, dict) and "dataset" not in ledger:
-            release = values.get("release")
-            name = release if isinstance(release, str) and release else "release"
-            values["ledger"] = {**ledger, "dataset": name}
         return values
 
     @model_validator(mode="after")

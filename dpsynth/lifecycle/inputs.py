@@ -71,8 +71,8 @@ def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
         )
 
 
-def with_public_table(inputs: Inputs) -> Inputs:
-    """The inputs with the public table, read by the same careful reader as the private one.
+def check_public_table(inputs: Inputs) -> list[str]:
+    """The declared columns that the public table has, by its header.
 
     Raises:
         ConfigError, SourceError: the public table can't be used.
@@ -91,12 +91,23 @@ def with_public_table(inputs: Inputs) -> Inputs:
             "public_table.path must be another file than source.path: what a public table says is released "
             "as it is, and protected by nothing. Nothing was charged."
         )
-    separator = spec.public_table.separator
-    header = header_of(path, kind, separator)
+    header = header_of(path, kind, spec.public_table.separator)
     names = [c.name for c in columns if c.name in header]
     if not names:
         raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
-    batches = read_batches(path, names, kind, keep_broken=False, separator=separator)
+    return names
+
+
+def with_public_table(inputs: Inputs) -> Inputs:
+    """The inputs with the public table, read by the same careful reader as the private one.
+
+    Raises:
+        ConfigError, SourceError: the public table can't be used.
+    """
+    names, spec, columns = check_public_table(inputs), inputs.spec, inputs.compiled.columns
+    assert spec.public_table is not None and spec.public_table.format is not None
+    path, kind = Path(spec.public_table.path), spec.public_table.format
+    batches = read_batches(path, names, kind, keep_broken=False, separator=spec.public_table.separator)
     return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 
 

@@ -56,6 +56,7 @@ class ReleaseRun:
     """One release under way, with its state on disk and in the ledger.
 
     Attributes:
+        dataset: the name of the table's account in the ledger.
         release_id: the permanent name of the release.
         occasion: the occasion of the release.
         final, partial: its folder when it is complete, and before.
@@ -64,6 +65,7 @@ class ReleaseRun:
         holder: the name under which the ledger lets this run go on.
     """
 
+    dataset: str
     release_id: str
     occasion: Occasion
     final: Path

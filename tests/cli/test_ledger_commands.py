@@ -296,7 +296,7 @@ def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> N
 def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) -> None:
     here.months.release(0)
     here.months.approximate_delta = "5e-10"
-    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --approximate-share 0\.5 --reason WHY"):
+    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --approximate-share 0\.5 --config CONFIG"):
         here.months.reserve(1)
     assert "for finding values" not in here.call("show").out
     changed = here.call("cap", "visits", "--approximate-share", "0.1", "--reason", "agreed")

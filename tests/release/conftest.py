@@ -71,7 +71,7 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
     place = furnished(tmp_path_factory.mktemp("flown"))
     place.table(canaries.table())
     place.configure(privacy=BY_PERSON)
-    return place, place.run()
+    return place, place.run("--prefect")
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def driver(place: Place, *faults: str) -> list[str]:
 def kept(place: Place, ended: Ended, name: str) -> Ended:
     """Write what a command said to files, so that the search finds them; returns it."""
     (place.home / f"{name}.out").write_text(ended.out)
-    (place.home / f"{name}.err").write_text(ended.err)
+    (place.home / f"{name}.err").write_text("\n".join([ended.err, *ended.under_way]))
     return ended
 
 
