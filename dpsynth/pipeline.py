@@ -17,14 +17,12 @@ once, after the ledger has closed the release with the digest of its answers.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from dpsynth.config import Spec
-from dpsynth.lifecycle.beginning import Request, begin
-from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
-from dpsynth.lifecycle.inputs import inputs_of, with_public_table
+from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
+from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
     Unbounded,
@@ -45,10 +43,9 @@ from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 def run(
     spec: Spec,
+    request: Request = DEFAULT_REQUEST,
     *,
-    outputs: str | Path = "outputs",
-    resume: str | None = None,
-    period: str | None = None,
+    table: MemoryTable | None = None,
     tell: Tell = silently,
     run_step: RunStep = plainly,
     door: OpenDoor = open_door,
@@ -57,10 +54,8 @@ def run(
 
     Args:
         spec: the checked config.
-        outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of an interrupted release to finish.
-        period: label of the slice of the table to release, if the config has periods; left out: the
-            last one that has ended.
+        request: the folder of bundles, the release to resume, the slice of the table.
+        table: a private table in memory, in place of the config's file.
         tell: takes public sentences about a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
@@ -70,8 +65,8 @@ def run(
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
-    step, request = Steps(run_step), Request(Path(outputs), resume, period)
-    planned = step("plan", inputs_of, spec)
+    step = Steps(run_step)
+    planned = step("plan", inputs_of, spec, table)
     inputs = (
         planned if spec.public_table is None else step("read the public table", with_public_table, planned)
     )
@@ -98,4 +93,7 @@ def run(
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
-    return Release(release_run.release_id, release_run.final, guarantee, table, titles)
+    rows = row_source(inputs, fitted)
+    return Release(
+        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows
+    )

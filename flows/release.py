@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 # Before prefect is imported: no telemetry, and time for a first start on a slow machine.
@@ -25,9 +26,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 from prefect.states import Failed
 
-from dpsynth import load
+from dpsynth.config import load
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
 from dpsynth.plan.occasion import occasion_of
@@ -140,7 +142,7 @@ def release(
         title = spec.release
         dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
-        done = run(spec, outputs=out, resume=resume, period=period, tell=_tell, run_step=step)
+        done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)
     except Exception as error:
         return failed(dataset, title, release_id, error)
     completed(str(dataset), title, done)

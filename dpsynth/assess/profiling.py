@@ -8,23 +8,25 @@ Invariant: an error names the table's file and columns, and nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
+import pyarrow as pa
+
+from dpsynth.curator import MemoryTable
 from dpsynth.curator.profiling import Guess, guesses
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
+from dpsynth.files import FileForm
 
 
-def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str = ",") -> dict[str, Guess]:
+def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[str, Guess]:
     """Guesses of the declarations of some columns of a private table.
 
     Args:
         table: the table's path.
-        kind: its format, csv or parquet.
+        form: the form of its file.
         columns: the only columns to profile.
-        separator: the sign between the cells of a CSV file.
 
     Returns:
         Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.
@@ -38,10 +40,24 @@ def look_at(table: str | None, kind: str, columns: Sequence[str], separator: str
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
         return {}
-    form: Literal["csv", "parquet"] = "parquet" if kind == "parquet" else "csv"
+    return _looked(lambda: read_batches(Path(table), columns, form, keep_broken=False), columns)
+
+
+def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> dict[str, Guess]:
+    """Guesses of the declarations of some columns of a private table in memory; see ``look_at``.
+
+    Raises:
+        SourceError: the table lacks a column.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    return _looked(lambda: table.batches(columns), columns)
+
+
+def _looked(
+    read: Callable[[], Iterable[Mapping[str, pa.StringArray]]], columns: Sequence[str]
+) -> dict[str, Guess]:
     try:
-        batches = read_batches(Path(table), columns, form, keep_broken=False, separator=separator)
-        return guesses(batches, columns)
+        return guesses(read(), columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

@@ -13,6 +13,10 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpsynth.lifecycle.beginning import Request
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,13 @@ class Wanted:
     resume: str | None
     period: str | None
 
+    @property
+    def request(self) -> Request:
+        """The request to the steps of a release."""
+        from dpsynth.lifecycle.beginning import Request
+
+        return Request(self.out, self.resume, self.period)
+
 
 def run_plainly(wanted: Wanted) -> Path:
     """Run the steps as plain functions; the bundle's folder."""
@@ -45,7 +56,7 @@ def run_plainly(wanted: Wanted) -> Path:
     for warning in spec.warnings():
         _note(warning)
     with lines_for_steps():
-        done = run(spec, outputs=wanted.out, resume=wanted.resume, period=wanted.period, tell=_note)
+        done = run(spec, wanted.request, tell=_note)
     return done.folder
 
 
@@ -57,13 +68,13 @@ def run_flow(wanted: Wanted) -> Path:
     """
     _let_arrow_start_without_pandas()
     from dpsynth.config import load
-    from dpsynth.lifecycle.beginning import Request, check_beginning
+    from dpsynth.lifecycle.beginning import check_beginning
     from dpsynth.lifecycle.progress import lines_for_steps
 
     spec = load(wanted.config, source=wanted.source)
     for warning in spec.warnings():
         _note(warning)
-    check_beginning(spec, Request(wanted.out, wanted.resume, wanted.period))
+    check_beginning(spec, wanted.request)
     if not os.environ.get("DPSYNTH_DEBUG"):
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")

@@ -6,6 +6,7 @@ are read. Every Spec can be run: keys for features that don't exist yet are refu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
@@ -28,7 +29,7 @@ from dpsynth.config.rule_checks import check_rules
 from dpsynth.config.scalars import EMPTY, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
-from dpsynth.config.source import Source
+from dpsynth.config.source import InMemory, Source
 from dpsynth.config.structure import Structure
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
@@ -46,6 +47,16 @@ _RELEASE_WORDS = (
 )
 
 _RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
+
+
+def release_named(words: str) -> str:
+    """A name for a release, from words.
+
+    >>> release_named("Visits of 2024")
+    'Visits-of-2024'
+    """
+    letters = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("._-")
+    return letters[:100].rstrip("._-") or "release"
 
 
 class Spec(Section):
@@ -96,12 +107,44 @@ class Spec(Section):
     )
 
     @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Spec:
+        """Check a configuration given in Python, with the keys of the YAML file.
+
+        Without the key source it is about a table in memory: ``dpsynth.release(frame, spec)``. The key
+        ledger.dataset is then needed.
+
+        Args:
+            values: lists may be tuples or arrays, numbers those of numpy, and dates those of datetime.
+
+        Raises:
+            ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
+        """
+        from dpsynth.config.loading import from_python
+
+        return from_python(values)
+
+    def in_memory(self) -> Spec:
+        """The same configuration for a table that is handed over in memory, in place of its file."""
+        return self.model_copy(update={"source": InMemory()})
+
+    @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
         for key in ("period", "schedule", "public_table"):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
+        ledger = values.get("ledger", {})
+        if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
+            if "dataset" not in ledger:
+                raise refused(
+                    "is missing: the ledger knows a table in memory by its name alone. Give it one, the same "
+                    "whenever it is released, such as dataset='visits'",
+                    "ledger",
+                    "dataset",
+                )
+            # No file has given the release its name.
+            values.setdefault("release", release_named(str(ledger["dataset"])))
         return values
 
     @model_validator(mode="after")

@@ -9,9 +9,12 @@ from pydantic import ValidationError
 
 from dpsynth.config.complaints import paragraph
 from dpsynth.config.grammar import Spec
-from dpsynth.config.source import Source
+from dpsynth.config.plain_values import plain_mapping
+from dpsynth.config.review import refuse_guessed
+from dpsynth.config.source import InMemory, Source
 from dpsynth.config.yaml_reader import Document, Value, read_yaml
 from dpsynth.errors import ConfigError
+from dpsynth.files.form import named_form
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -19,7 +22,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
     Args:
         path: a YAML file.
-        source: path of a .csv or .parquet file that replaces the configuration's source.
+        source: path of a table file that replaces the configuration's source.
 
     Raises:
         ConfigError: the file can't be read, a key is unknown, or a value isn't allowed; the
@@ -39,28 +42,45 @@ def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") ->
     Raises:
         ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
     """
-    return _checked(dict(values), Document(name, dict(values), {}))
+    return _checked(values, Document(name, dict(values), {}))
+
+
+def from_python(values: Mapping[str, object]) -> Spec:
+    """Check a configuration given in Python, with the rules of ``load``; see ``Spec.from_dict``.
+
+    Raises:
+        ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
+    """
+    refuse_guessed(values.get("columns"))
+    plain = plain_mapping(values)
+    source: dict[str, object] = {} if "source" in plain else {"source": InMemory()}
+    return _checked({**plain, **source}, Document("The configuration", plain, {}))
 
 
 def _overridden(declared: Value, path: str) -> dict[str, Value]:
     source: dict[str, Value] = {"path": path}
     if isinstance(declared, dict):
-        if not path.lower().endswith((".csv", ".parquet")):
-            source["format"] = declared.get("format")
-        if "separator" in declared and not path.lower().endswith(".parquet"):
-            source["separator"] = declared["separator"]
+        named, compression, _ = named_form(path)
+        kind = named or declared.get("format")
+        if named is None:
+            source["format"] = kind
+            if compression is None and "compression" in declared:
+                source["compression"] = declared["compression"]
+        # What the configuration says of the cells holds of the other file too.
+        keys = {"csv": ("separator", "encoding", "multiline"), "xlsx": ("sheet",)}
+        source |= {key: declared[key] for key in keys.get(str(kind), ()) if key in declared}
     try:
         Source.model_validate(source)
     except ValidationError:
         raise ConfigError(
             f"The source '{path}' given in place of the configuration's own can't be used: its name must end "
-            "in .csv or .parquet, or the configuration must say source.format."
+            "in .csv, .tsv, .parquet or .xlsx, or the configuration must say source.format."
         ) from None
     return source
 
 
-def _checked(values: dict[str, Value], document: Document) -> Spec:
+def _checked(values: Mapping[str, object], document: Document) -> Spec:
     try:
-        return Spec.model_validate(values)
+        return Spec.model_validate(dict(values))
     except ValidationError as error:
         raise ConfigError(paragraph(error, document)) from None

@@ -17,9 +17,9 @@ class PublicTableSpec(TableFile):
     """A table that is public already: a sample of the same population, or an earlier synthetic table."""
 
     path: Annotated[str, Text("the path of a file", longest=4000)] = Field(
-        description="A .csv or .parquet file with some or all of the columns, spelt as in the private table. "
-        "Its rows must be public: what they say goes into the release as it is, and nothing protects them. "
-        "Never the private table, nor a part of it."
+        description="A .csv, .parquet or .xlsx file with some or all of the columns, spelt as in the private "
+        "table. Its rows must be public: what they say goes into the release as it is, and nothing "
+        "protects them. Never the private table, nor a part of it."
     )
 
     @classmethod

@@ -1,22 +1,19 @@
 """The source section: the file of the private table.
 
-Invariant: the section names the file and never opens it.
+Invariant: the section names the file and its form, and never opens it. What is not declared has a fixed
+meaning: a release infers nothing from the table.
 """
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.publication import Format
-from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text
+from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text
 from dpsynth.config.section import Later, Section, refused
-
-ENDINGS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
-SEPARATORS = {",": ",", ";": ";", "|": "|", "tab": "\t"}
-"""Separators of cells, by their names in a configuration."""
+from dpsynth.files.encodings import USUAL, encoding_named
+from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
 
 
 class Separator(Checked):
@@ -35,36 +32,103 @@ class Separator(Checked):
         return {"type": "string", "enum": list(SEPARATORS)}
 
 
-class TableFile(Section):
-    """A table in a file; by default the ending of the file's name gives its format."""
+class Encoding(Checked):
+    """The encoding of a CSV file."""
 
-    format: Annotated[Format, Choice(("csv", "parquet"))] | None = Field(
+    def check(self, value: object) -> str:
+        """The encoding's name, as Python's codecs call it."""
+        if value is None:
+            raise refused(EMPTY)
+        found = encoding_named(value) if isinstance(value, str) else None
+        if found is None:
+            raise refused(
+                f"must be {', '.join(USUAL)} or another encoding that docs/reading.md lists; save a file "
+                "of any other encoding as UTF-8"
+            )
+        return found
+
+    def json_schema(self) -> JsonSchema:
+        """A string, as encodings have many spellings."""
+        return {"type": "string", "examples": list(USUAL)}
+
+
+class TableFile(Section):
+    """A table in a file; by default the ending of the file's name gives its format and its compression."""
+
+    format: Annotated[Kind, Choice(KINDS)] | None = Field(
         default=None, description="Left out: by the ending of path."
     )
     separator: Annotated[str, Separator()] = Field(
-        default=",", description="Separator of the cells of a .csv file."
+        default=",", description="Separator of the cells of a .csv file. Left out: tab for .tsv, else ','."
+    )
+    encoding: Annotated[str, Encoding()] = Field(
+        default="utf-8", description="Encoding of a .csv file, such as utf-8, utf-16 or windows-1252."
+    )
+    compression: Annotated[Compression, Choice(COMPRESSIONS)] | None = Field(
+        default=None,
+        description="How a .csv file is packed; a .zip holds one file. Left out: by the ending of path.",
+    )
+    multiline: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="true: quoted cells of a .csv file may hold line breaks. Only for files that software "
+        "quoted correctly, as one broken quote may then change the rows after it. Left out: a line is a row.",
+    )
+    sheet: Annotated[str, Text("the name of a sheet", longest=100)] | None = Field(
+        default=None, description="Sheet of an .xlsx file. Left out: the first one."
     )
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         path = values.get("path")
-        if values.get("format") is None and isinstance(path, str):
-            values["format"] = ENDINGS.get(PurePath(path).suffix.lower())
+        if isinstance(path, str):
+            kind, compression, separator = named_form(path)
+            if values.get("format") is None:
+                values["format"] = kind
+            if values["format"] == "csv":
+                if values.get("compression") is None:
+                    values["compression"] = compression
+                if separator != ",":
+                    values.setdefault("separator", separator)
         return values
 
     def check_format(self) -> None:
-        """Refuse a file of unknown format, and a separator for a file without separators."""
+        """Refuse a file of unknown format, and keys that its format has no use for."""
         if self.format is None:
-            raise refused("must end in .csv or .parquet; or say which it is with format: csv", "path")
-        if self.format == "parquet" and "separator" in self.model_fields_set:
-            raise refused("is for .csv files: remove it", "separator")
+            raise refused(
+                "must end in .csv, .tsv, .parquet, .xlsx or, packed, in .csv.gz and the like; or say "
+                "which it is with format: csv",
+                "path",
+            )
+        if self.format != "csv":
+            for key in ("separator", "encoding", "compression", "multiline"):
+                if key in self.model_fields_set and getattr(self, key) not in (None, False):
+                    raise refused("is for .csv files: remove it", key)
+        if self.format != "xlsx" and self.sheet is not None:
+            raise refused("is for .xlsx files: remove it", "sheet")
+
+    @property
+    def form(self) -> FileForm:
+        """The form of the file.
+
+        Raises:
+            ValueError: the format isn't known.
+        """
+        if self.format is None:
+            raise ValueError("a file of no format")
+        return FileForm(
+            self.format, self.separator, self.encoding, self.compression, self.multiline, self.sheet
+        )
 
 
 class Source(TableFile):
     """The file of the private table."""
 
+    in_memory: ClassVar[bool] = False
+    """True if there is no file, and the table is handed over in Python."""
+
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
-        default=None, description="A .csv or .parquet file; a relative path starts at the working directory."
+        default=None,
+        description="A .csv, .tsv, .parquet or .xlsx file; a relative path starts at the working directory.",
     )
     url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
         default=None, description="Not yet supported. Database that holds the table."
@@ -75,7 +139,15 @@ class Source(TableFile):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
+        if self.in_memory:
+            return self
         if self.path is None:
-            raise refused("is missing: give the path of a .csv or .parquet file", "path")
+            raise refused("is missing: give the path of a .csv, .parquet or .xlsx file", "path")
         self.check_format()
         return self
+
+
+class InMemory(Source):
+    """The section of a configuration whose table is handed over in memory, in Python; no file says it."""
+
+    in_memory: ClassVar[bool] = True

@@ -3,7 +3,8 @@
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
-from dpsynth.curator.source import check_source, header_of, read_batches
+from dpsynth.curator.memory_table import MemoryTable
+from dpsynth.curator.source import check_source, names_of, read_batches
 from dpsynth.curator.terms import Terms
 
 __all__ = [
@@ -11,11 +12,12 @@ __all__ = [
     "Entry",
     "Journal",
     "Lost",
+    "MemoryTable",
     "Terms",
     "UnboundedCurator",
     "check_source",
-    "header_of",
     "load_rows",
     "load_table",
+    "names_of",
     "read_batches",
 ]

@@ -12,6 +12,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.files.workbook import iso_duration
+
 _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimals of a second in each unit of Arrow's durations."""
 
@@ -41,7 +43,7 @@ def text_of(column: pa.Array) -> pa.StringArray:
         return text_of(column.dictionary).take(column.indices)
     if pa.types.is_duration(kind):
         decimals = _PARTS[kind.unit]
-        return _each(pc.cast(column, pa.int64()), lambda count: _iso(count, decimals))
+        return _each(pc.cast(column, pa.int64()), lambda count: iso_duration(count, decimals))
     if _holds_bytes(kind):
         # Arrow takes the bytes of a text for UTF-8 unless they are read as bytes first.
         cells = pc.cast(column, pa.binary())
@@ -66,14 +68,3 @@ def _each(column: pa.Array, convert: Callable[..., str]) -> pa.StringArray:
     coded = pc.dictionary_encode(column)
     texts = [convert(cell) for cell in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(coded.indices)
-
-
-def _iso(count: int, decimals: int) -> str:
-    """A duration by ISO 8601.
-
-    >>> _iso(-90500, 3), _iso(5, 0)
-    ('-PT90.500S', 'PT5S')
-    """
-    seconds, rest = divmod(abs(count), 10**decimals)
-    fraction = f".{rest:0{decimals}}" if rest else ""
-    return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"

@@ -53,9 +53,12 @@ class Request:
         period: label of the slice to release; left out: the last slice that has ended.
     """
 
-    outputs: Path
+    outputs: Path = Path("outputs")
     resume: str | None = None
     period: str | None = None
+
+
+DEFAULT_REQUEST = Request()
 
 
 def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:

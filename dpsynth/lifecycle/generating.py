@@ -19,6 +19,7 @@ from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
+from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Fit,
     FitOptions,
@@ -27,13 +28,11 @@ from dpsynth.model import (
     estimate,
     estimated_total,
     raked,
-    raked_rows,
     refits,
-    sample,
     zeros_within,
 )
 from dpsynth.publish import StatisticTable, compute_statistics
-from dpsynth.rules import grids_of, obeying, zeros_of
+from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
@@ -88,19 +87,20 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     return FittedModel(measured, layout, fit, model)
 
 
+def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
+    """The source of the rows of a release."""
+    compiled = inputs.compiled
+    return RowSource(fitted.model, fitted.layout, compiled.rules, compiled.public_marginals)
+
+
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: codes drawn from the model, decoded column by column, every row within the rules.
+    """The synthetic table.
 
     Its number of rows is that of the private table if public, otherwise the estimate.
     """
-    rules, layout, model = inputs.compiled.rules, fitted.layout, fitted.model
     exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
-    same, asked = exact[0] if exact else round(model.total), inputs.spec.sample.rows
-    rows = same if asked == "same" else asked
-    if rules.written:
-        return obeying(rules, layout, rows, lambda n: sample(model, n, rng), model.marginal, rng)
-    drawn = sample(model, rows, rng)
-    return layout.decode(raked_rows(model, inputs.compiled.public_marginals, drawn, rng), rng)
+    same, asked = exact[0] if exact else round(fitted.model.total), inputs.spec.sample.rows
+    return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:

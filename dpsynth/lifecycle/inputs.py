@@ -1,6 +1,7 @@
 """The inputs of a release, compiled before its budget is reserved.
 
-Invariant: inputs are public. The private table is opened only to check that it can be read.
+Invariant: inputs are public, but for a private table in memory, which stays closed in its ``MemoryTable``. A
+file of the private table is opened only to check that it can be read.
 """
 
 from __future__ import annotations
@@ -9,31 +10,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.config.publication import Format
-from dpsynth.curator import check_source, header_of, read_batches
+from dpsynth.curator import MemoryTable, check_source, names_of, read_batches
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
+from dpsynth.files import FileForm
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.structure import Strategy, strategy_of
 
+__all__ = [
+    "Inputs",
+    "MemoryTable",
+    "accept_source",
+    "check_public_table",
+    "file_of",
+    "inputs_of",
+    "names_to_read",
+    "with_public_table",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a release, all public.
+    """The inputs of a release.
 
     Attributes:
         compiled: the compiled config.
         strategy: the structure strategy that the config names.
         plan: the plan before domain discovery.
         public_table: the public table that serves as evidence; None without one.
+        table: the private table, if it was handed over in memory. All else is public.
     """
 
     compiled: CompiledSpec
     strategy: Strategy
     plan: Plan
     public_table: PublicTable | None = None
+    table: MemoryTable | None = None
 
     @property
     def spec(self) -> Spec:
@@ -46,16 +60,26 @@ class Inputs:
         return None if self.public_table is None else self.public_table.sha256
 
 
-def inputs_of(spec: Spec) -> Inputs:
+def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
     """The compiled config, its strategy and its plan.
 
+    Args:
+        spec: the checked config.
+        table: a private table in memory, in place of the config's file.
+
     Raises:
-        ConfigError: there is no plan, or no model within the bound holds the public marginals.
+        ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
+            table.
     """
+    if table is None and spec.source.in_memory:
+        raise ConfigError(
+            "source is missing: say where the table is, such as source: {path: data/table.csv}, or hand over "
+            "a table in memory: dpsynth.release(frame, spec)."
+        )
     strategy, worked_out = strategy_of(spec.structure.method, spec.structure.cliques or ()), compiled(spec)
     plan = make_plan(worked_out, strategy)
     _check_model_size(worked_out, plan)
-    return Inputs(worked_out, strategy, plan)
+    return Inputs(worked_out, strategy, plan, table=table)
 
 
 def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
@@ -78,8 +102,8 @@ def check_public_table(inputs: Inputs) -> list[str]:
         ConfigError, SourceError: the public table can't be used.
     """
     spec, columns = inputs.spec, inputs.compiled.columns
-    assert spec.public_table is not None and spec.public_table.format is not None
-    path, kind = Path(spec.public_table.path), spec.public_table.format
+    assert spec.public_table is not None
+    path, form = Path(spec.public_table.path), spec.public_table.form
     if not path.is_file():
         raise ConfigError(
             f"public_table.path: there is no file {path}; relative paths start at the working "
@@ -91,7 +115,7 @@ def check_public_table(inputs: Inputs) -> list[str]:
             "public_table.path must be another file than source.path: what a public table says is released "
             "as it is, and protected by nothing. Nothing was charged."
         )
-    header = header_of(path, kind, spec.public_table.separator)
+    header = names_of(path, form)
     names = [c.name for c in columns if c.name in header]
     if not names:
         raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
@@ -105,9 +129,9 @@ def with_public_table(inputs: Inputs) -> Inputs:
         ConfigError, SourceError: the public table can't be used.
     """
     names, spec, columns = check_public_table(inputs), inputs.spec, inputs.compiled.columns
-    assert spec.public_table is not None and spec.public_table.format is not None
-    path, kind = Path(spec.public_table.path), spec.public_table.format
-    batches = read_batches(path, names, kind, keep_broken=False, separator=spec.public_table.separator)
+    assert spec.public_table is not None
+    path = Path(spec.public_table.path)
+    batches = read_batches(path, names, spec.public_table.form, keep_broken=False)
     return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 
 
@@ -117,8 +141,11 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     Raises:
         ConfigError, SourceError: the table can't be read.
     """
-    path, kind = file_of(inputs)
-    check_source(path, names_to_read(inputs, occasion), kind, separator=inputs.spec.source.separator)
+    if inputs.table is not None:
+        inputs.table.check(names_to_read(inputs, occasion))
+        return
+    path, form = file_of(inputs)
+    check_source(path, names_to_read(inputs, occasion), form)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
@@ -129,13 +156,13 @@ def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     return list(dict.fromkeys([*names, *more]))
 
 
-def file_of(inputs: Inputs) -> tuple[Path, Format]:
-    """The private table's path and format.
+def file_of(inputs: Inputs) -> tuple[Path, FileForm]:
+    """The private table's path and form.
 
     Raises:
         ConfigError: the config names no file.
     """
     source = inputs.spec.source
-    if source.path is None or source.format is None:
+    if source.path is None:
         raise ConfigError("source.path is missing.")
-    return Path(source.path), source.format
+    return Path(source.path), source.form

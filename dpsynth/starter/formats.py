@@ -12,6 +12,7 @@ from pathlib import Path
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.config.scalars import one_of
 from dpsynth.errors import ConfigError
+from dpsynth.files.form import named_form
 from dpsynth.starter import bundle_manifest, google_domain, mbi_domain, pandera_schema, sdv, table_schema
 from dpsynth.starter.documents import Mapping as Document
 from dpsynth.starter.documents import read_document
@@ -75,7 +76,7 @@ def draft_of(
     """
     if form is not None and form not in (*FORMATS, *TABLES):
         raise ConfigError(f"--format must be {one_of((*TABLES, *FORMATS))}, not '{form}'.")
-    if form in TABLES or (form is None and thing.suffix.lower() in (".csv", ".parquet")):
+    if form in TABLES or (form is None and named_form(str(thing))[0] is not None):
         if table is not None:
             raise ConfigError(f"{thing} is a table itself; --table goes with a description of one.")
         return read_header(thing, form).draft()
@@ -86,8 +87,7 @@ def draft_of(
             draft.in_order_of(header.names),
             origin=(*draft.origin, f"The header of {table} was read, for the columns' order."),
             table=str(table),
-            kind=header.kind,
-            separator=header.separator,
+            form=header.form,
         )
     if not any(sketch.declared for sketch in draft.columns):
         raise ConfigError(f"{thing} describes no column that a configuration could declare.")

@@ -1,4 +1,4 @@
-"""A table's header: the first line of a CSV file, or the schema of a Parquet file.
+"""A table's header: the first line of a CSV file, the first row of a sheet, or the schema of a Parquet file.
 
 Invariant: only the header is read. A first line that is a row of values rather than a header is
 refused without quoting it.
@@ -7,9 +7,8 @@ refused without quoting it.
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +16,16 @@ from pyarrow import parquet
 
 from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
-from dpsynth.config.source import SEPARATORS
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
+from dpsynth.files.encodings import encoding_named, likely_encoding
+from dpsynth.files.form import KINDS, FileForm, named_form
+from dpsynth.files.header import LONGEST_HEADER, header_of, separator_of
+from dpsynth.files.opening import opened, plainly
 from dpsynth.starter.fitting import fitted
 from dpsynth.starter.sketch import STUB, Draft, Sketch
 
-FORMATS = ("csv", "parquet")
-_LONGEST_LINE = 1 << 20
+FORMATS = KINDS
 
 
 @dataclass(frozen=True)
@@ -33,62 +34,57 @@ class Header:
 
     Attributes:
         path: the table.
-        kind: csv or parquet.
+        form: the form of its file, as the name and the header tell it.
         names: names of the columns that a configuration can name, in order.
         types: declarations that follow from a Parquet file's schema, for some of the columns.
         unusable: number of columns without a name, or with the name of another column.
-        separator: the sign between the cells of a CSV file.
     """
 
     path: Path
-    kind: str
+    form: FileForm
     names: tuple[str, ...]
-    types: dict[str, Declared]
+    types: dict[str, Declared] = field(default_factory=dict)
     unusable: int = 0
-    separator: str = ","
 
     def draft(self) -> Draft:
         """A stub for each column, with its type if the schema has it."""
         columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
-        part = "schema" if self.kind == "parquet" else "first line"
+        part = {"csv": "first line", "parquet": "schema", "xlsx": "first row"}[self.form.kind]
         origin = [f"The header of {self.path} was read, its {part}."]
+        if self.form.encoding != "utf-8":
+            origin.append(
+                f"Its encoding is a guess from the header, {self.form.encoding}: names with accents show if "
+                "it is right."
+            )
         if self.unusable:
             origin.append("Columns without a name, or with that of another column, were left out.")
-        return Draft(
-            tuple(origin),
-            columns,
-            described=False,
-            table=str(self.path),
-            kind=self.kind,
-            separator=self.separator,
-        )
+        return Draft(tuple(origin), columns, described=False, table=str(self.path), form=self.form)
 
 
 def read_header(path: Path, kind: str | None = None) -> Header:
-    """The header of a CSV or Parquet file.
+    """The header of a table file, and the form of the file as far as name and header tell it.
 
     Args:
         path: the table.
-        kind: csv or parquet; left out: by the ending of the file's name, otherwise csv.
+        kind: its format; left out: by the ending of the file's name, otherwise csv.
 
     Raises:
         SourceError: the file doesn't exist, is no table, or its first line is no header.
     """
-    kind = kind or ("parquet" if path.suffix.lower() == ".parquet" else "csv")
-    if not os.path.isfile(path):  # noqa: PTH113
-        # Path.is_file raises where a name is too long, or a folder may not be searched.
-        raise SourceError(f"There is no table {path}. Relative paths start at the working directory.")
+    named, compression, separator = named_form(str(path))
+    form = FileForm(next((k for k in KINDS if k == kind), named or "csv"), separator)
+    if form.kind == "csv":
+        form = replace(form, compression=compression)
     types: dict[str, Declared] = {}
-    separator = ","
-    try:
-        if kind == "parquet":
+    with plainly(path, form, "Relative paths start at the working directory."):
+        if form.kind == "parquet":
             names, types = _parquet(path)
+        elif form.kind == "csv":
+            form = _recognised(path, form)
+            names = header_of(path, form)
+            _refuse_values(path, names)
         else:
-            names, separator = _csv(path)
-    except OSError as error:
-        # Arrow's own errors of this kind have no number, and may quote.
-        reason = error.strerror or f"it is no {kind} file, or broken"
-        raise SourceError(f"{path} can't be read: {reason}.") from None
+            names = header_of(path, form)
     counted = Counter(names)
     usable = tuple(name for name in names if name and counted[name] == 1)
     if not usable:
@@ -98,44 +94,36 @@ def read_header(path: Path, kind: str | None = None) -> Header:
             f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
             "of the columns that matter."
         )
-    return Header(path, kind, usable, types, len(names) - len(usable), separator)
+    return Header(path, form, usable, types, len(names) - len(usable))
 
 
-def _csv(path: Path) -> tuple[list[str], str]:
-    """The names in the first line, and their separator: the one that gives the most names."""
-    with path.open("rb") as file:
-        line = file.readline(_LONGEST_LINE)
+def _recognised(path: Path, form: FileForm) -> FileForm:
+    """The form of a CSV file with the encoding and the separator that its first line tells."""
+    with opened(path, form) as stream:
+        line = stream.readline(LONGEST_HEADER)
+    found = replace(form, encoding=encoding_named(likely_encoding(line)) or "utf-8")
+    with opened(path, found) as stream:
+        line = stream.readline(LONGEST_HEADER)
+    if form.separator != ",":
+        return found
     try:
-        if len(line) == _LONGEST_LINE:
-            raise csv.Error
-        # Strict: a quote that is not closed in the first line would take rows into the header.
-        text = line.decode("utf-8-sig")
-        found = [(next(csv.reader([text], delimiter=mark, strict=True), []), mark) for mark in _marks(text)]
+        return replace(found, separator=separator_of(line, found))
     except (UnicodeDecodeError, csv.Error):
-        raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.") from None
-    names, mark = max(found, key=lambda names_and_mark: len(names_and_mark[0]))
-    if any("\0" in name for name in names):
-        raise SourceError(f"{path} is no CSV file: its first line is no header in UTF-8.")
+        # Reading the header says what is wrong with it.
+        return found
+
+
+def _refuse_values(path: Path, names: list[str]) -> None:
     if names and 2 * sum(is_number(name.strip()) for name in names) >= len(names):
         raise SourceError(
             f"The first line of {path} seems to be a row of values and not a header: at least half of it are "
             "numbers. Give the table a first line with the columns' names."
         )
-    return names, mark
-
-
-def _marks(text: str) -> list[str]:
-    """Separators to try: the comma, and others for a line without commas."""
-    return [","] if "," in text else list(SEPARATORS.values())
 
 
 def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
-    try:
-        schema = parquet.read_schema(path)
-        found = {field.name: _declared(field.type) for field in schema}
-    except (pa.ArrowException, UnicodeDecodeError):
-        words = "can't be read as a parquet file: it is of another format, or broken."
-        raise SourceError(f"{path} {words}") from None
+    schema = parquet.read_schema(path)
+    found = {field.name: _declared(field.type) for field in schema}
     return schema.names, {name: declared for name, declared in found.items() if declared is not None}
 
 

@@ -10,11 +10,12 @@ were guessed are listed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
+from dpsynth.files import FileForm
 
 LOOKED = (
     "Some of what stands here was guessed from the private table itself: minimum, maximum, values, formats. "
@@ -73,8 +74,7 @@ class Draft:
         described: True if bounds and values come from a description, which may have been made from the
             table.
         table: path of the table as the user wrote it; None if no table was named.
-        kind: the table's format, csv or parquet.
-        separator: the sign between the cells of a CSV file.
+        form: the form of the table's file.
         person: the column with the person of each row, if a description names it.
         looked: True if the private table was profiled.
     """
@@ -83,8 +83,7 @@ class Draft:
     columns: tuple[Sketch, ...]
     described: bool = True
     table: str | None = None
-    kind: str = "csv"
-    separator: str = ","
+    form: FileForm = field(default_factory=FileForm)
     person: str | None = None
     looked: bool = False
 
@@ -106,7 +105,7 @@ class Draft:
     def summary(self) -> tuple[str, ...]:
         """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
-            return (*self.origin, f"All rows of {self.table} were read.", LOOKED)
+            return (*self.origin, f"All rows of {self.table or 'the table'} were read.", LOOKED)
         return (*self.origin, "No row of the table was read.", *([DESCRIBED] if self.described else []))
 
     @property

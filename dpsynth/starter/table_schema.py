@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import cast
 
 from dpsynth.config.declaration import Declared
-from dpsynth.config.source import SEPARATORS
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.moment_formats import ISO, MomentKind
 from dpsynth.errors import ConfigError
+from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.starter.documents import Mapping, mapping, picked, sequence, shown
 from dpsynth.starter.fitting import first_fit, fitted
 from dpsynth.starter.sketch import STUB, Draft, Sketch
@@ -69,7 +69,7 @@ def read_schema(document: Mapping, file: str, pick: str | None = None) -> Draft:
         if not isinstance(facts.get("name"), str):
             raise ConfigError(f"{file}: 'fields[{i}].name' must be a text, the column's name.")
         columns.append(_sketch(facts, found.get("missingValues"), is_key=facts["name"] == key))
-    return Draft(tuple(origin), tuple(columns), separator=separator)
+    return Draft(tuple(origin), tuple(columns), form=FileForm(separator=separator))
 
 
 def _name_of(resource: Value, position: int) -> str:

@@ -14,8 +14,9 @@ from textwrap import wrap
 from typing import cast
 
 from dpsynth.config.declaration import Declared
-from dpsynth.config.source import SEPARATORS
+from dpsynth.config.grammar import release_named
 from dpsynth.config.yaml_reader import Value
+from dpsynth.files.form import SEPARATORS, FileForm, named_form
 from dpsynth.starter.documents import shown
 from dpsynth.starter.sketch import Draft, Sketch
 
@@ -81,8 +82,7 @@ def release_name(path: str) -> str:
     >>> release_name("data/Visits of 2024.csv")
     'Visits-of-2024'
     """
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePath(path).stem).strip("._-")
-    return stem[:100].rstrip("._-") or "release"
+    return release_named(PurePath(path).stem)
 
 
 def values_of(draft: Draft) -> dict[str, Value]:
@@ -97,12 +97,29 @@ def _comment(text: str, indent: str = "") -> list[str]:
 
 
 def _source(draft: Draft) -> list[str]:
+    table = draft.table
+    keys = "".join(
+        f", {key}: {_scalar(value)}" for key, value in _told_by_no_name(draft.form, table or "").items()
+    )
+    if table is None:
+        return [_aside(f"source: {{path: null{keys}}}", "the table: .csv, .parquet or .xlsx")]
+    return [f"source: {{path: {_scalar(table)}{keys}}}"]
+
+
+def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
+    """Keys of a file's form that its name doesn't tell, and that aren't the defaults."""
+    kind, compression, separator = named_form(path)
     words = {sign: word for word, sign in SEPARATORS.items()}
-    between = "" if draft.separator == "," else f", separator: {_scalar(words[draft.separator])}"
-    if draft.table is None:
-        return [_aside(f"source: {{path: null{between}}}", "the table, .csv or .parquet")]
-    form = "" if draft.table.lower().endswith(f".{draft.kind}") else f", format: {draft.kind}"
-    return [f"source: {{path: {_scalar(draft.table)}{form}{between}}}"]
+    plain = FileForm(separator=separator)
+    found: dict[str, tuple[Value, bool]] = {
+        "format": (form.kind, path != "" and form.kind != kind),
+        "separator": (words[form.separator], form.kind == "csv" and form.separator != plain.separator),
+        "encoding": (form.encoding, form.encoding != plain.encoding),
+        "compression": (form.compression, form.compression != compression),
+        "multiline": (form.multiline, form.multiline),
+        "sheet": (form.sheet, form.sheet is not None),
+    }
+    return {key: value for key, (value, said) in found.items() if said}
 
 
 def _privacy(draft: Draft) -> list[str]:

@@ -47,10 +47,10 @@ def test_python_gets_what_was_published(place: Place, tmp_path: Path) -> None:
     promised = manifest["guarantee"]
     assert isinstance(promised, dict)
     assert (done.guarantee.epsilon, done.guarantee.delta) == (promised["epsilon"], promised["delta"])
-    assert {*DECLARED, "sex and city", "income by sex"} == set(done.statistics)
-    for statistic in done.statistics.values():
+    assert {*DECLARED, "sex and city", "income by sex"} == set(done.tables)
+    for statistic in done.tables.values():
         assert {"estimate", "standard_error", "low", "high"} <= set(statistic.table.column_names)
-    estimates = done.statistics["sex and city"].table.to_pandas()
+    estimates = done.tables["sex and city"].table.to_pandas()
     # An unbiased count may be negative; its interval holds what a count can be.
     possible = estimates["estimate"].clip(lower=0)
     assert estimates["low"].le(possible).all() and possible.le(estimates["high"]).all()

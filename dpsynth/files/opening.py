@@ -1,0 +1,170 @@
+"""Opening of table files: bytes out of archives, and errors of files that are no tables.
+
+Invariant: an archive is unpacked as it is read and is never held whole. No message quotes a cell, for
+errors of parsers do.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from dpsynth.errors import SourceError
+from dpsynth.files.encodings import WIDE, decoder_of
+from dpsynth.files.form import Compression, FileForm
+
+_AT_ONCE = 1 << 20
+_LEFT_BY_MACS = "__MACOSX/"
+_NOT_TABLES = {"csv": "CSV", "parquet": "Parquet", "xlsx": "Excel"}
+
+
+@contextmanager
+def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
+    """Errors of a file that is no table, replaced by a SourceError that quotes no cell.
+
+    Args:
+        path: the file.
+        form: the form that was declared.
+        advice: a sentence for a path without a file.
+    """
+    if not os.path.isfile(path):  # noqa: PTH113
+        # Path.is_file raises where a name is too long, or a folder may not be searched.
+        raise SourceError(f"There is no file {path}. {advice}")
+    try:
+        yield
+    except PermissionError:
+        raise SourceError(f"{path} may not be read by this user.") from None
+    except (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError):
+        raise SourceError(_no_archive(path, form)) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        # Arrow's messages quote cells; the last error is about names of columns.
+        raise SourceError(_no_archive(path, form) if form.compression else _no_table(path, form)) from None
+
+
+def _no_archive(path: Path, form: FileForm) -> str:
+    return (
+        f"{path} can't be unpacked: it is no .{form.compression} file, or it is broken or not whole. Set "
+        "source.compression to what it is, or fetch the file again."
+    )
+
+
+def _no_table(path: Path, form: FileForm) -> str:
+    name = _NOT_TABLES[form.kind]
+    words = f"{path} can't be read as a {name} file: it is of another format, or broken."
+    return f"{words} {other_format(path)}".rstrip()
+
+
+_FIRST_BYTES = (
+    (b"PAR1", "It begins like a Parquet file: set source.format: parquet."),
+    (b"\x1f\x8b", "It begins like a .gz file: set source.compression: gz."),
+    (b"BZh", "It begins like a .bz2 file: set source.compression: bz2."),
+    (b"\xfd7zXZ\0", "It begins like an .xz file: set source.compression: xz."),
+    (b"\x28\xb5\x2f\xfd", "It begins like a .zst file: set source.compression: zst."),
+    (b"\xd0\xcf\x11\xe0", "It begins like an .xls file of an old Excel: save it as .xlsx or .csv."),
+    (
+        b"PK\x03\x04",
+        "It begins like a .zip file or a workbook: set source.compression: zip, or source.format: xlsx.",
+    ),
+)
+
+
+def other_format(path: Path) -> str:
+    """A sentence about the format that the first bytes of a file are usual for, or ""."""
+    with path.open("rb") as file:
+        beginning = file.read(8)
+    return next((words for first, words in _FIRST_BYTES if beginning.startswith(first)), "")
+
+
+class _Unpacked(io.RawIOBase):
+    """A stream of bytes that a function yields piece by piece, an empty piece at its end."""
+
+    def __init__(self, produce: Callable[[], bytes]) -> None:
+        self._produce, self._left = produce, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: object) -> int:
+        view = memoryview(cast(bytearray, target))
+        piece = self._left or self._produce()
+        size = min(len(piece), len(view))
+        view[:size] = piece[:size]
+        self._left = piece[size:]
+        return size
+
+
+@contextmanager
+def opened(path: Path, form: FileForm) -> Iterator[BinaryIO]:
+    """The bytes of a CSV file, unpacked; those of UTF-16 as UTF-8, those of all other encodings as they are.
+
+    Raises:
+        SourceError: an archive does not hold one file alone, or needs a password.
+    """
+    with _unpacked(path, form.compression) as stream:
+        if form.encoding not in WIDE:
+            yield stream
+            return
+        beginning = stream.read(2)
+        decoder, mark = decoder_of(form.encoding, beginning)
+        pieces = _decoded(beginning[mark:], stream, decoder.decode)
+        yield io.BufferedReader(_Unpacked(lambda: next(pieces, b"")), _AT_ONCE)
+
+
+def _decoded(beginning: bytes, stream: BinaryIO, decode: Callable[..., str]) -> Iterator[bytes]:
+    piece = beginning
+    while piece or (piece := stream.read(_AT_ONCE)):
+        # The first byte of a character alone decodes to nothing yet.
+        if text := decode(piece):
+            yield text.encode()
+        piece = b""
+    yield decode(b"", True).encode()
+
+
+@contextmanager
+def _unpacked(path: Path, compression: Compression | None) -> Iterator[BinaryIO]:
+    if compression is None:
+        with path.open("rb") as plain:
+            yield plain
+    elif compression == "zip":
+        with zipfile.ZipFile(path) as archive, _only_member(path, archive) as member:
+            yield member
+    elif compression == "zst":
+        with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as packed:
+            yield io.BufferedReader(_Unpacked(lambda: packed.read(_AT_ONCE)), _AT_ONCE)
+    else:
+        kinds: dict[str, type[gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]] = {
+            "gz": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile,
+        }  # fmt: skip
+        with kinds[compression](path, "rb") as stream:
+            yield cast(BinaryIO, stream)
+
+
+@contextmanager
+def _only_member(path: Path, archive: zipfile.ZipFile) -> Iterator[BinaryIO]:
+    files = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith(_LEFT_BY_MACS)]
+    if len(files) != 1:
+        raise SourceError(
+            f"{path} holds {len(files):,} files, and a table must be one. Pack the table alone, or unpack it "
+            "and set source.path to the table."
+        )
+    if files[0].flag_bits & 1:
+        raise SourceError(f"{path} needs a password. Unpack it and set source.path to the table.")
+    try:
+        member = archive.open(files[0])
+    except NotImplementedError:
+        raise SourceError(
+            f"{path} is packed by a method that isn't known here. Unpack it and set source.path to the table."
+        ) from None
+    with member:
+        yield cast(BinaryIO, member)
