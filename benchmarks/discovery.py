@@ -233,9 +233,9 @@ def releases(
     config.write_text(json.dumps(config_of(table, way, epsilon, work / f"{way.rsplit(maxsplit=1)[-1]}.db")))
     command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain", "--out", str(work / "out")]
     for _ in range(runs):
-        bundle, seconds, peak = measured(command)
+        bundle, figures = measured(command)
         synthetic = pd.read_csv(Path(bundle) / "public" / "synthetic.csv", low_memory=False)
-        yield {"seconds": seconds, "MB": peak} | grid.scores(synthetic)
+        yield {"seconds": figures["seconds"], "MB": figures["MB"]} | grid.scores(synthetic)
 
 
 def main() -> None:

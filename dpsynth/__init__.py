@@ -76,20 +76,24 @@ def release(
         resume: id of an interrupted release to finish, with the same table.
         period: the slice of the table, such as "2026-03", if the spec has periods. Left out: the last
             one that has ended.
-        tell: takes public notes, such as those on a release that is resumed. Left out: they are printed to
-            the standard error stream.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again. Left
+            out: they are printed to the standard error stream.
         keys: see ``dpsynth.interactive.keys.Keys``. A table in memory needs ``dataset``, the name under
             which the ledger adds up its releases.
 
     Raises:
+        Paused: the noisy single columns say that something was misread; ``resume`` goes on as it is.
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """
-    from dpsynth.interactive.releasing import note, released
+    from dpsynth.interactive.releasing import held, note, released
     from dpsynth.lifecycle.beginning import Request
 
+    closed = held(source)
+    # A traceback that shows local names has no row of it.
+    del source
     request = Request(Path(outputs), resume, period)
-    return released(source, spec, request, note if tell is None else tell, keys)
+    return released(closed, spec, request, note if tell is None else tell, keys)
 
 
 def describe(source: Table | str | Path) -> Description:
@@ -106,8 +110,11 @@ def describe(source: Table | str | Path) -> Description:
         DpsynthError: SourceError if it can't be read, StepFailed for an unforeseen error.
     """
     from dpsynth.interactive.describing import described
+    from dpsynth.interactive.releasing import held
 
-    return described(source)
+    closed = held(source)
+    del source
+    return described(closed)
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,8 @@ messages can be shown, logged and kept by an orchestrator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class DpsynthError(Exception):
     """Base of the errors that are shown to users as one plain paragraph."""
@@ -41,6 +43,15 @@ class Interrupted(DpsynthError):
     """The release was stopped midway and can be resumed."""
 
     exit_code = 5
+
+
+class Paused(Interrupted):
+    """The release waits for its owner's decision: its single columns say that something was misread."""
+
+    def __init__(self, warnings: Sequence[str], ending: str) -> None:
+        """A message of the warnings, which may have been shown already, and of the ways to go on."""
+        super().__init__(" ".join((*warnings, ending)))
+        self.ending = ending
 
 
 class TakenOver(DpsynthError):

@@ -18,9 +18,11 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands
-from dpsynth.cli.printing import print_json, print_yaml, say_what_the_terminal_can
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.cli import ledger_commands, rehearsal
+from dpsynth.cli.check_command import check
+from dpsynth.cli.plan_command import plan
+from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
     add_completion=False,
@@ -30,6 +32,8 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_commands.app, name="ledger")
+app.command()(plan)
+app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
@@ -65,7 +69,7 @@ def _root(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 (options of a command)
     config: Config,
     plain: Annotated[
         bool, typer.Option("--plain", help="Run without Prefect, even if it is set up.")
@@ -79,18 +83,47 @@ def run(
     ] = False,
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
-    resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Finish the interrupted or paused release of this id.")
+    ] = None,
+    abandon: Annotated[
+        str | None, typer.Option(help="End the unfinished release of this id, charged with what it asked.")
+    ] = None,
     period: Annotated[
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run all steps on a made-up table: reads nothing, charges nothing."),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="With --rehearse: made-up rows. Left out: 10 000.")
+    ] = None,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
-    from dpsynth.cli.release_command import Wanted, run_flow, run_plainly, through_prefect
+    from dpsynth.cli.release_command import (
+        Wanted,
+        let_arrow_start_without_pandas,
+        run_flow,
+        run_plainly,
+        through_prefect,
+    )
 
     if plain and prefect:
         raise ConfigError("--plain and --prefect contradict each other. Give one of them, or none.")
+    if abandon is not None:
+        if resume is not None:
+            raise ConfigError("--resume goes on with a release and --abandon ends it: give one of them.")
+        ledger_commands.abandon_of(config, out, abandon)
+        return
     signal.signal(signal.SIGTERM, _interrupt)
+    if rehearse:
+        let_arrow_start_without_pandas()
+        rehearsal.run(config, out, rows, period, resume)
+        return
+    if rows is not None:
+        raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
     wanted = Wanted(config, source, out, resume, period)
     _announce(run_flow(wanted) if prefect or (not plain and through_prefect()) else run_plainly(wanted))
 
@@ -118,23 +151,6 @@ def serve(
     from flows.schedule import serve_all
 
     serve_all(configs, out, lambda sentence: print(sentence, flush=True))
-
-
-@app.command()
-def plan(
-    config: Config,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    source: Source = None,
-) -> None:
-    """Show how a release would spend its budget; reads no data."""
-    from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import describe, forecast
-
-    facts = forecast(load(config, source=source))
-    if as_json:
-        print_json(facts)
-    else:
-        describe(facts)
 
 
 @app.command()
@@ -218,14 +234,17 @@ def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
 def main() -> None:
     """Entry point of the ``dpsynth`` command."""
     say_what_the_terminal_can()
+    arguments = _with_debug_in_front(sys.argv[1:])
+    debug = arguments[:1] == ["--debug"]
     try:
-        code = app(_with_debug_in_front(sys.argv[1:]), standalone_mode=False) or 0
+        code = app(arguments, standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:
-        if os.environ.get("DPSYNTH_DEBUG"):
+        if debug:
             raise
-        print(f"Error: {error}", file=sys.stderr)
+        # The warnings of a pause have been told already.
+        print(f"Error: {error.ending if isinstance(error, Paused) else error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         print("Interrupted before the table was opened: nothing was asked of it.", file=sys.stderr)
@@ -238,7 +257,7 @@ def main() -> None:
             if words := error.format_message():
                 print(f"Error: {words}", file=sys.stderr)
             code = int(error.exit_code)
-        elif os.environ.get("DPSYNTH_DEBUG"):
+        elif debug:
             raise
         else:
             print(f"Error: {type(error).__name__}; details are shown with --debug.", file=sys.stderr)

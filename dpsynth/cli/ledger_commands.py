@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError, DpsynthError
 
 if TYPE_CHECKING:
     from dpsynth.accounting.cost import Cost
     from dpsynth.config import Spec
-    from dpsynth.ledger.balance import Balance
+    from dpsynth.ledger.balance import Balance, ReleaseEntry
     from dpsynth.ledger.ledger import Ledger
     from dpsynth.ledger.runway import Ticks
     from dpsynth.ledger.views import AccountView
@@ -92,7 +94,7 @@ def show(
     if as_json:
         from dpsynth.ledger.facts import facts
 
-        print(json.dumps([facts(view) for view in found], indent=2, ensure_ascii=False))
+        print(json_text([facts(view) for view in found]))
         return
     from dpsynth.ledger.terminal import console, print_account
 
@@ -196,34 +198,99 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
 ) -> None:
     """End a release that will not be finished, charged with its journal, or in full where there is none."""
     place = _place(ledger, head, config)
-    book = place.open()
-    entry = book.release(release_id)
-    if entry is None:
-        raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
-    if entry.state != "reserved":
-        raise ConfigError(
-            f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only one "
-            "that is reserved can be abandoned."
-        )
     why = _said(reason)
-    path = _journal(place.spec, out, release_id) if journal is None else journal
-    cost: Cost | None = None
-    events: list[dict[str, object]] = []
-    if path is not None:
-        from dpsynth.lifecycle.release_run import spent_by
-
-        cost, events = spent_by(path, release_id, entry.holder)
-    charge = entry.reserved.amount if cost is None else cost.amount
-    source = "all that it reserved, for no journal was found" if path is None else f"as {path} says"
-    print(
-        f"Release {release_id} of dataset '{entry.dataset}' reserved {entry.reserved.amount.shown()}. "
-        f"Abandoned, it counts for {charge.shown()}, {source}. It can't be resumed afterwards."
-    )
+    ending = _Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
+    print(ending.sentence)
     if not yes and not _agreed():
         print("Nothing was changed.")
         raise typer.Exit(1)
-    book.abandon(release_id, cost, events, why, None if cost is None else entry.holder)
-    print(f"Release {release_id} is abandoned. {_releases_left(_balance(book, entry.dataset))}.")
+    ending.enter(why)
+
+
+def abandon_of(config: Path, out: Path, release_id: str) -> None:
+    """End an unfinished release of a config, charged with what its journal says: ``dpsynth run --abandon``.
+
+    Raises:
+        ConfigError: the release has no journal in the folder, or isn't unfinished.
+    """
+    place = _place(None, None, config)
+
+    def found() -> Path:
+        path = _journal(place.spec, out, release_id)
+        if path is None:
+            raise ConfigError(
+                f"There is no journal of release {release_id} under {out}, so what it asked can't be told. "
+                "Name the folder in which it ran with --out. If it is lost, the release can be charged all "
+                f'that it reserved: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'
+            )
+        return path
+
+    ending = _Ending.of(place.open(), release_id, found)
+    print(ending.sentence)
+    ending.enter("given up with dpsynth run --abandon")
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """The end of a release that will not be finished, before it is entered in the ledger.
+
+    Attributes:
+        book: the ledger.
+        entry: the release.
+        path: its journal; None where there is none.
+        cost: what the journal charges; None without one: all that was reserved.
+        events: the journal's events.
+    """
+
+    book: Ledger
+    entry: ReleaseEntry
+    path: Path | None
+    cost: Cost | None
+    events: list[dict[str, object]]
+
+    @classmethod
+    def of(cls, book: Ledger, release_id: str, journal: Callable[[], Path | None]) -> _Ending:
+        """The end of a release that the ledger has as reserved.
+
+        Raises:
+            ConfigError: the ledger has no such release, it has ended, or its journal can't be used.
+        """
+        entry = book.release(release_id)
+        if entry is None:
+            raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
+        if entry.state != "reserved":
+            raise ConfigError(
+                f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only "
+                "one that is reserved can be abandoned."
+            )
+        path = journal()
+        if path is None:
+            return cls(book, entry, None, None, [])
+        from dpsynth.lifecycle.release_run import spent_by
+
+        return cls(book, entry, path, *spent_by(path, release_id, entry.holder))
+
+    @property
+    def sentence(self) -> str:
+        """What the release counts for once it is abandoned."""
+        entry = self.entry
+        charge = entry.reserved.amount if self.cost is None else self.cost.amount
+        source = (
+            "all that it reserved, for no journal was found" if self.path is None else f"as {self.path} says"
+        )
+        return (
+            f"Release {entry.release_id} of dataset '{entry.dataset}' reserved "
+            f"{entry.reserved.amount.shown()}. Abandoned, it counts for {charge.shown()}, {source}. It can't "
+            "be resumed afterwards."
+        )
+
+    def enter(self, why: str) -> None:
+        """Enter the end in the ledger."""
+        entry = self.entry
+        holder = None if self.cost is None else entry.holder
+        self.book.abandon(entry.release_id, self.cost, self.events, why, holder)
+        left = _releases_left(_balance(self.book, entry.dataset))
+        print(f"Release {entry.release_id} is abandoned. {left}.")
 
 
 @app.command(name="head")

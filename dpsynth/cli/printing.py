@@ -53,10 +53,9 @@ def _reconfigure(errors: str) -> None:
             stream.reconfigure(errors=errors)
 
 
-def print_json(value: object) -> None:
-    """Print a value as JSON, with escapes where the terminal has no Unicode."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    print(text if _is_unicode() else json.dumps(value, indent=2))
+def json_text(value: object) -> str:
+    """A value as JSON, with escapes where the terminal has no Unicode."""
+    return json.dumps(value, indent=2, ensure_ascii=not _is_unicode())
 
 
 def print_yaml(text: str) -> None:

@@ -47,7 +47,7 @@ class Wanted:
 
 def run_plainly(wanted: Wanted) -> Path:
     """Run the steps as plain functions; the bundle's folder."""
-    _let_arrow_start_without_pandas()
+    let_arrow_start_without_pandas()
     from dpsynth.config import load
     from dpsynth.lifecycle.progress import lines_for_steps
     from dpsynth.pipeline import run
@@ -66,7 +66,7 @@ def run_flow(wanted: Wanted) -> Path:
     Raises:
         DpsynthError: as ``run_plainly``; or Prefect's server can't be used.
     """
-    _let_arrow_start_without_pandas()
+    let_arrow_start_without_pandas()
     from dpsynth.config import load
     from dpsynth.lifecycle.beginning import check_beginning
     from dpsynth.lifecycle.progress import lines_for_steps
@@ -130,14 +130,6 @@ def _names_a_server(settings: Path) -> bool:
     return any(sign in text for sign in ("prefect_api_url", "[api]", "api.url", "[tool.prefect"))
 
 
-def _note(sentence: str) -> None:
-    print(f"Note: {sentence}", file=sys.stderr)
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
-
-
 class _NoPandas:
     """An import finder that hides pandas."""
 
@@ -149,7 +141,7 @@ class _NoPandas:
             raise ModuleNotFoundError(name)
 
 
-def _let_arrow_start_without_pandas() -> None:
+def let_arrow_start_without_pandas() -> None:
     """Make the first Arrow array while pandas is hidden.
 
     Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
@@ -160,3 +152,11 @@ def _let_arrow_start_without_pandas() -> None:
     sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
     pa.array([0])
     sys.meta_path.pop(0)
+
+
+def _note(sentence: str) -> None:
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)

@@ -49,7 +49,7 @@ def plain_value(value: object, path: KeyPath) -> Value:
         value = value.astype("M8[us]").item()
     elif isinstance(value, np.generic | np.ndarray):
         value = value.item() if np.ndim(value) == 0 else value.tolist()
-    elif hasattr(value, "to_numpy"):
+    elif hasattr(value, "to_numpy") and hasattr(value, "__len__"):
         # A column or an index of pandas or Polars.
         value = list(value.to_numpy())
     if isinstance(value, str | bool | int | Decimal | None):

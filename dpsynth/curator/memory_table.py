@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import TypeIs
 
-IN_MEMORY = "The table in memory"
-"""Its name in messages."""
-
 _BATCH_ROWS = 1 << 18
 _MOST_BITS = 10_000
 _MOST_DIGITS = 400
@@ -92,7 +89,7 @@ class MemoryTable:
         Args:
             columns: names of the columns that will be read.
         """
-        require_columns(columns, self.names, IN_MEMORY, self._advice)
+        require_columns(columns, self.names, "The table in memory", self._advice)
         if isinstance(self._table, pa.Table):
             nested = [c for c in columns if not readable(self._table.field(self.names.index(c)).type)]
             if nested:

@@ -98,6 +98,12 @@ def _not_text(path: Path, form: FileForm, line: bytes) -> str:
 def missing_columns(path: Path, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
     """Refuse a header that lacks a column, or that repeats one.
 
+    Args:
+        path: the file.
+        form: its form.
+        columns: names of the columns that will be read.
+        header: all names.
+
     Raises:
         SourceError: with advice if another separator, encoding or spelling would find the columns.
     """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from dpsynth.assess.profiling import look_at, look_in_memory
+from dpsynth.config import Spec
 from dpsynth.config.review import Guessed
 from dpsynth.config.section import nearest
 from dpsynth.config.yaml_reader import Value, parse_yaml
@@ -98,15 +99,15 @@ class Description:
         return f"<p>{escape(_CAUTION)}</p>{unit}<table>{head}{rows}</table>"
 
 
-def described(source: object) -> Description:
+def described(source: Spec | MemoryTable | Path) -> Description:
     """Guesses for a table; see ``dpsynth.describe``."""
-    if isinstance(source, str | Path):
-        draft = draft_of(Path(source))
+    if isinstance(source, Spec):
+        raise ConfigError("A spec declares its columns already: describe takes a table, or the path of one.")
+    if isinstance(source, Path):
+        draft = draft_of(source)
         return _description(guessed(draft, look_at(draft.table, draft.form, draft.to_look_at)))
-    table = MemoryTable(source)
-    del source
-    draft = draft_in_memory(table.names, table.types)
-    return _description(guessed(draft, look_in_memory(table, draft.to_look_at)))
+    draft = draft_in_memory(source.names, source.types)
+    return _description(guessed(draft, look_in_memory(source, draft.to_look_at)))
 
 
 def _description(draft: Draft) -> Description:

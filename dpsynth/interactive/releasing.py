@@ -6,18 +6,22 @@ one that is named, the usual file in the working folder is used, and the caller 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.interactive.keys import spec_of
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.inputs import MemoryTable
 from dpsynth.lifecycle.result import Release
 from dpsynth.pipeline import run
+
+_RESUME = re.compile(r"--resume ([0-9A-Za-z-]+)")
+"""The advice of the command line, which has another spelling in Python."""
 
 _told: set[Path] = set()
 """Ledger files that the caller was told about in this process."""
@@ -28,8 +32,19 @@ def note(sentence: str) -> None:
     print(f"Note: {sentence}", file=sys.stderr)
 
 
+def held(source: object) -> Spec | MemoryTable | Path:
+    """A spec, the path of a table, or a closed table in memory.
+
+    Raises:
+        SourceError: it is none of these.
+    """
+    if isinstance(source, Spec | MemoryTable):
+        return source
+    return Path(source) if isinstance(source, str | Path) else MemoryTable(source)
+
+
 def released(
-    source: object,
+    source: Spec | MemoryTable | Path,
     spec: Spec | None,
     request: Request,
     tell: Callable[[str], None],
@@ -50,16 +65,14 @@ def released(
         raise ConfigError(
             f"The key {next(iter(keys))} is given beside a spec: put it into the spec, or leave out the spec."
         )
-    if isinstance(source, str | Path):
+    if isinstance(source, Path):
         if spec is not None:
             raise ConfigError(
                 "A file goes into the spec: dpsynth.load(config, source=path), or the key source of "
                 "Spec.from_dict. Beside a spec goes a table in memory."
             )
         return _run(spec_of(keys, source), None, request, tell)
-    table = MemoryTable(source)
-    del source
-    return _run(spec_of(keys) if spec is None else spec.in_memory(), table, request, tell)
+    return _run(spec_of(keys) if spec is None else spec.in_memory(), source, request, tell)
 
 
 def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable[[str], None]) -> Release:
@@ -67,7 +80,11 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
         tell(warning)
     if table is not None:
         _tell_of_the_ledger(spec.ledger, tell)
-    return run(spec, request, table=table, tell=tell)
+    try:
+        return run(spec, request, table=table, tell=tell)
+    except DpsynthError as error:
+        error.args = (_RESUME.sub(r"resume='\1'", str(error)),)
+        raise
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:

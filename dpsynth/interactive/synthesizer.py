@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dpsynth.errors import ConfigError
-from dpsynth.interactive.releasing import note, released
+from dpsynth.interactive.releasing import held, note, released
 from dpsynth.lifecycle.beginning import Request
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         """
         del y
         table, names = self._table(X)
-        del X
+        closed = held(table)
+        del X, table
         given = {"epsilon": self.epsilon, "delta": self.delta, "dataset": self.dataset, "ledger": self.ledger}
         keys = {key: value for key, value in given.items() if value is not None} | {
             "columns": self._declared(names)
@@ -95,7 +96,7 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         if twice is not None:
             raise ConfigError(f"{twice} is given twice: as a parameter, and under keys. Keep one.")
         request = Request(Path(self.outputs))
-        self.release_: Release = released(table, None, request, note, {**keys, **(self.keys or {})})
+        self.release_: Release = released(closed, None, request, note, {**keys, **(self.keys or {})})
         self.guarantee_: Guarantee = self.release_.guarantee
         return self
 

@@ -36,7 +36,7 @@ def hints(wanted: Reservation, dataset: str, accounts: Sequence[Balance], bundle
             f"{account.cap.shown(up=False)} of dataset '{account.dataset}', and the recorded one holds. If "
             f"it may be raised: {raising(account.dataset, wanted.cap, account.cap)}"
         )
-    same = [r for r in account.releases if r.spec == wanted.spec and r.state != "abandoned"]
+    same = [r for r in account.releases if r.spec == wanted.spec and r.state == "closed"]
     if wanted.occasion is None and same:
         bundle = bundles / same[-1].release_id
         where = f", its bundle is {bundle}" if bundle.is_dir() else ""

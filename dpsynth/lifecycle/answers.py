@@ -83,6 +83,11 @@ class Measured:
         return [m for m in self.selection.answers if m is not None]
 
     @property
+    def beside(self) -> list[Measurement]:
+        """The answers among ``joint`` that only the synthetic table follows, over groups."""
+        return self.selection.not_held
+
+    @property
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
-        return [*self.joint, *self.answers.public_joint, *self.selection.earlier]
+        return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]

@@ -51,11 +51,13 @@ class Request:
         outputs: folder under which ``<release>/<release id>`` appears.
         resume: id of a release to finish.
         period: label of the slice to release; left out: the last slice that has ended.
+        rehearsal: True if the table is made up, and the bundle is marked so.
     """
 
     outputs: Path = Path("outputs")
     resume: str | None = None
     period: str | None = None
+    rehearsal: bool = False
 
 
 DEFAULT_REQUEST = Request()
@@ -160,12 +162,16 @@ def _new(
     """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
     release_id, holder = _new_id(now), secrets.token_hex(16)
+    if request.rehearsal:
+        release_id = f"rehearsal-{release_id}"
     wanted = _check_new(inputs, ledger, occasion, release_id)
     if wanted is not None:
         for hint in hints(wanted, ledger.dataset_of(wanted.table), ledger.balances(), folder):
             tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
+    if request.rehearsal:
+        header["rehearsal"] = True
     with alone_in(folder):
         clear(folder, ledger, tell)
         journal = started_journal(partial_of(folder, release_id), header, holder)
@@ -208,7 +214,9 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     journal.sealed = entry.state == "closed"
     journal.fence = _fence(ledger, name, holder)
     partial = partial_of(folder, name)
-    return ReleaseRun(entry.dataset, name, begun.occasion, folder / name, partial, ledger, journal, holder)
+    by_id = request.resume is not None
+    final = folder / name
+    return ReleaseRun(entry.dataset, name, begun.occasion, final, partial, ledger, journal, holder, by_id)
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:

@@ -11,6 +11,7 @@ from math import sqrt
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
 from dpsynth.evidence.drift import pooled_counts
@@ -21,16 +22,19 @@ from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
 from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
+    Bounds,
     Fit,
     FitOptions,
     LeastSquares,
     MarkovRandomField,
+    Wanted,
     estimate,
     estimated_total,
     raked,
     refits,
     zeros_within,
 )
+from dpsynth.model.zeros import Zeros
 from dpsynth.publish import StatisticTable, compute_statistics
 from dpsynth.rules import grids_of, zeros_of
 
@@ -49,12 +53,16 @@ class FittedModel:
         layout: the table's columns, with densities inside bins that follow from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
+        wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
+        zeros: the cells that constraints exclude, in columns of ``model``.
     """
 
     measured: Measured
     layout: Layout
     fit: Fit
     model: MarkovRandomField
+    wanted: Wanted
+    zeros: Zeros
 
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
@@ -83,14 +91,30 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     layout = stage.layout.with_density(
         {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
     )
-    model = raked(measured.expansion.model(fit.model), inputs.compiled.public_marginals)
-    return FittedModel(measured, layout, fit, model)
+    expansion, selection = measured.expansion, measured.selection
+    model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
+    names = expansion.names
+
+    def named(clique: Clique) -> Clique:
+        return tuple(names.get(c, c) for c in clique)
+
+    wanted = Wanted.of(
+        model,
+        {groups: column for column, groups in names.items()},
+        [replace(m, clique=named(m.clique)) for m in measured.beside],
+        {named(pair): distance for pair, distance in selection.distances.items()},
+    )
+    impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
+    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
 
 
 def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
     """The source of the rows of a release."""
     compiled = inputs.compiled
-    return RowSource(fitted.model, fitted.layout, compiled.rules, compiled.public_marginals)
+    bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
+    return RowSource(
+        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+    )
 
 
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:

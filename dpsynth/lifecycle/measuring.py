@@ -194,9 +194,10 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     earlier = discounted(answers.evidence.columns, answers.one_way)
-    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier)
+    values = {c.name: len(c.codec.labels) for c in columns}
+    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values)
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers)
+    whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 
 
@@ -209,7 +210,7 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     public = answers.evidence.public_joint(expansion, independent.model)
     problem, believed = with_public_relations(door, problem, independent, public)
     selection = inputs.strategy.select(door, problem)
-    measured = [m for m in selection.answers if m is not None]
+    measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))

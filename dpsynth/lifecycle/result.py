@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.diagnostics import DataWarning
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.plan.steps import PlannedStep
@@ -42,7 +43,7 @@ class Release:
         tables: tables of statistics with error bars, by title ("age", "age and sex", "income by city").
         steps: the planned steps, in the order in which they spent the budget.
         rows: the source of further synthetic rows.
-        warnings: sentences about what the answers show to be wrong with the release.
+        warnings: signs in the noisy single columns that something was misread.
     """
 
     release_id: str
@@ -52,7 +53,7 @@ class Release:
     tables: Mapping[str, StatisticTable]
     steps: tuple[PlannedStep, ...]
     rows: RowSource
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[DataWarning, ...] = ()
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
@@ -149,11 +150,11 @@ class Release:
         """A few lines, without a row of the synthetic table."""
         title = f"Release {self.release_id} of {self.folder.parent.name}"
         lines = [f"  {name}: {words}" for name, words in self._facts.items()]
-        return "\n".join([title, *lines, *(f"  Warning: {warning}" for warning in self.warnings)])
+        return "\n".join([title, *lines, *(f"  Warning: {warning.sentence}" for warning in self.warnings)])
 
     def _repr_html_(self) -> str:
         """The same as a table of a notebook."""
-        rows = [*self._facts.items(), *(("Warning", warning) for warning in self.warnings)]
+        rows = [*self._facts.items(), *(("Warning", warning.sentence) for warning in self.warnings)]
         cells = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th>'
             f'<td style="text-align:left">{escape(words)}</td></tr>'

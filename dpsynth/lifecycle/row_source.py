@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import PublicMarginals
-from dpsynth.model import MarkovRandomField, raked_rows, sample
+from dpsynth.model import Bounds, MarkovRandomField, Wanted, raked_rows, refined_rows, sample
 from dpsynth.rules import Rules, obeying
 
 
@@ -25,20 +26,31 @@ class RowSource:
         layout: the table's columns.
         rules: the constraints that every row obeys.
         public_marginals: public counts that the rows agree with.
+        wanted: the marginals that rows are refined to.
+        bounds: what refinement leaves as it is.
     """
 
     model: MarkovRandomField
     layout: Layout
     rules: Rules
     public_marginals: PublicMarginals
+    wanted: Wanted
+    bounds: Bounds
 
     def rows(self, number: int, rng: np.random.Generator) -> pa.Table:
-        """Rows: codes drawn from the model, decoded column by column, every row within the rules."""
+        """Rows drawn from the model, refined together, decoded column by column, all within the rules."""
         model, layout = self.model, self.layout
-        if self.rules.written:
-            return obeying(self.rules, layout, number, lambda n: sample(model, n, rng), model.marginal, rng)
-        drawn = sample(model, number, rng)
-        return layout.decode(raked_rows(model, self.public_marginals, drawn, rng), rng)
+        drawn = raked_rows(model, self.public_marginals, sample(model, number, rng), rng)
+        whole = refined_rows(model, self.wanted, drawn, rng, self.bounds)
+        if not self.rules.written:
+            return layout.decode(whole, rng)
+        parts = iter([whole])
+
+        def draw(missing: int) -> dict[str, Codes]:
+            """The refined table first; then rows in place of those that violate a rule."""
+            return next(parts, None) or sample(model, missing, rng)
+
+        return obeying(self.rules, layout, number, draw, model.marginal, rng)
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:
         """Rows that a seed repeats; without one they are new each time."""

@@ -11,6 +11,7 @@ from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
+from dpsynth.model.refined_sample import Bounds, Wanted, refined_rows
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -18,6 +19,7 @@ from dpsynth.model.triangulation import TreeSize, Triangulation
 from dpsynth.model.zeros import zeros_within
 
 __all__ = [
+    "Bounds",
     "Expansion",
     "Fit",
     "FitOptions",
@@ -28,6 +30,7 @@ __all__ = [
     "ModelFileError",
     "TreeSize",
     "Triangulation",
+    "Wanted",
     "answers",
     "estimate",
     "estimated_total",
@@ -36,6 +39,7 @@ __all__ = [
     "public_counts",
     "raked",
     "raked_rows",
+    "refined_rows",
     "refits",
     "sample",
     "sample_chunks",

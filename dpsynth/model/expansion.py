@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from dpsynth.domain.measurement import Observation
 from dpsynth.model.factor import Array, sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.smoothing import outside, smoothed
+from dpsynth.model.smoothing import NOBODY, outside, smoothed
 from dpsynth.model.targets import on_simplex
 
 _NOBODY = 1e-9
@@ -42,12 +43,15 @@ class Expansion:
         numbers: for a column of numbers, how many of its first codes are numbers in order. Of these,
             values before the first and after the last significant step get no rows if others of their
             group can have them.
+        values: for a column with places of missing cells, the number of its first places, which are values.
+            A place of missing cells without a significant count gets no rows if others of its group can.
     """
 
     domain: Domain
     compression: Compression
     singles: tuple[Observation, ...]
     numbers: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def coarse(self) -> Domain:
@@ -74,6 +78,11 @@ class Expansion:
             if len(kept) == len(self.compression.groups)
             else replace(self, compression=Compression(kept))
         )
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The name of each column's groups in the model of values, for columns that have groups."""
+        return _names(self.domain, self.compression.groups)
 
     @cached_property
     def sums(self) -> tuple[Observation, ...]:
@@ -122,7 +131,7 @@ class Expansion:
         """
         if not self.compression.groups:
             return of_groups
-        names = _names(self.domain, self.compression.groups)
+        names = self.names
         sizes: dict[str, int] = {}
         for column, size in self.domain.sizes.items():
             if column in names:
@@ -163,6 +172,8 @@ class Expansion:
         empty = np.zeros(counts.size, dtype=np.bool_)
         if variance > 0:
             empty[:numbers] = outside(counts[:numbers], variance)
+            gone = self.values.get(column, counts.size)
+            empty[gone:] = counts[gone:] <= NOBODY * sqrt(variance)
         groups = self.compression.groups[column]
         found = np.zeros((rows.size, groups.size))
         for group, count in enumerate(rows.tolist()):

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InlinePage:
     """A page that a notebook shows.
 
@@ -22,7 +22,7 @@ class InlinePage:
     path: Path
     height: int = 700
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The path."""
         return str(self.path)
 

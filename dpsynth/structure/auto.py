@@ -9,9 +9,10 @@
    components come first, since all columns on either side depend on them; then the other pairs by gain.
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
    own: at a low budget those of many places get most of it, and are measured again.
-5. All cliques are measured at once. The model is fitted once, with a little shrinkage to independence.
-
-A second round, against the model of the first, brought no accuracy in the trials made.
+5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
+6. If the tree has no room for all pairs of positive gain, it is made small and gets its part of the budget
+   only. With the rest, pairs beside the tree are measured, and its own cliques once more
+   (``beside_the_tree``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ from dpsynth.model import Triangulation
 from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure import gain
+from dpsynth.structure.beside_the_tree import (
+    LATER,
+    LEAST_OUTSIDE,
+    TREE_CELLS,
+    Measured,
+    later_distances,
+    tree_share,
+    with_pairs_beside,
+)
 from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.components import Components
@@ -156,6 +166,8 @@ def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
     one_way = ONE_WAY + MANY_PLACES * Fraction(many, len(sizes))
     power, columns = measure.error_power, len(sizes)
     structure = min(CHOOSING[power] * Fraction(isqrt(100 * columns), 10), MOST_CHOOSING[power])
+    if later_distances(columns, measure):
+        structure /= 1 - LATER
     return Shares(one_way, structure, 1 - one_way - structure)
 
 
@@ -172,14 +184,16 @@ class Auto:
         columns = len(sizes)
         small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)
+        later = later_distances(columns, measure)
+        first = comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted))
         return StrategyOutline(
-            rounds=1,
+            rounds=2 if later else 1,
             choices=0 if every else picked,
-            errors=comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted)),
+            errors=first + later,
             cliques=max(1, len(wanted), min(comb(columns, 2), int(MEASURED_A_COLUMN * columns))),
             cells=most_cells(sizes.values()),
             shares=_shares(sizes, measure),
-            distance_share=TOLD,
+            distance_share=TOLD * (1 - LATER) + LATER if later else TOLD,
         )
 
     def select(self, door: Door, problem: Problem) -> Selection:
@@ -187,32 +201,32 @@ class Auto:
         if problem.structure >= door.remaining:
             # Interruptions may have spent what was reserved for measuring.
             problem = replace(problem, structure=door.remaining / 2)
-        trade = _trade(door, problem)
+        later = later_distances(len(problem.domain.columns), door.measure)
+        first = problem.structure * (1 - LATER) if later else problem.structure
+        trade = _trade(door, problem, first)
         bound = _bound(trade, problem)
         pairs = Pairs.of(problem, bound // _WIDEST)
-        distances = _distances(door, problem, pairs, trade)
-        chosen, split = _grown(problem, pairs, distances, trade, bound)
-        cliques = [pairs.cliques[i] for i in chosen.tolist()]
-        wanted = {pairs.cliques[i] for i in chosen.tolist() if pairs.wanted[i]}
-        costs = dict(zip(cliques, split.cliques.tolist(), strict=True))
-        gathered = [c for c in cliques if c not in wanted]
-        found, shares = with_blocks(
-            gathered,
-            [costs[c] for c in gathered],
-            blocks(problem.domain, gathered),
-        )
-        measured = [*(c for c in cliques if c in wanted), *found]
-        parts = [*(costs[c] for c in cliques if c in wanted), *shares]
-        return _measured(door, problem, measured, parts, split.columns)
+        distances = _distances(door, problem, pairs, trade, first)
+        grown = _grown(problem, pairs, distances, trade, bound)
+        if not later or grown.outside <= LEAST_OUTSIDE * grown.inside:
+            return _measured(door, problem, pairs, grown, door.remaining)[0]
+        bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
+        grown = _grown(problem, pairs, distances, trade, bound)
+        allowance = (door.remaining - problem.structure * LATER) * tree_share(grown.inside, grown.outside)
+        selection, costs = _measured(door, problem, pairs, grown, allowance)
+        prior = selection.prior * problem.start.model.total
+        fit = problem.refit([*selection.answers, *selection.singles], problem.start, prior_rows=prior)
+        weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
+        return with_pairs_beside(door, problem, Measured(selection, costs, fit), weights)
 
 
 STRATEGY: type[Strategy] = Auto
 
 
-def _trade(door: Door, problem: Problem) -> gain.Trade:
+def _trade(door: Door, problem: Problem, choosing: Fraction) -> gain.Trade:
     """The trade of cost for error, and the cost at which each column was measured before."""
     power = door.measure.error_power
-    budget, columns = door.remaining - problem.structure, problem.domain.columns
+    budget, columns = door.remaining - choosing, problem.domain.columns
     # Where noise is less than a row its error falls faster: what counts is the error at a usual cost.
     usual = budget / (MEASURED_A_COLUMN * len(columns))
     unit = max(door.cell_error(usual), _LEAST_ERROR) * float(usual) ** power
@@ -236,7 +250,7 @@ def _bound(trade: gain.Trade, problem: Problem) -> int:
     return min(problem.max_cells, known + max(LEAST_CELLS, 2 * alone, worthwhile))
 
 
-def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade) -> Floats:
+def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade, choosing: Fraction) -> Floats:
     """Distance of each pair from independence, in rows: noisy if it was chosen, otherwise assumed."""
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
@@ -244,14 +258,15 @@ def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade) ->
     given = np.flatnonzero(pairs.wanted | pairs.small)
     choices = picks(tuple(problem.values.sizes.values()), door.measure)
     if not choices or count <= given.size + choices:
-        distances, spread = door.errors(pairs.cliques, model, problem.structure)
+        distances, spread = door.errors(pairs.cliques, model, choosing)
         return np.asarray(distances - CAUTION * spread)
     least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
     price = trade.price(np.full(least.size, np.inf), least)
     costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
     penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
-    picked = _picked(door, problem, pairs, penalties, given, choices)
-    distances, spread = door.errors([pairs.cliques[i] for i in picked], model, problem.structure * TOLD)
+    each = choosing * (1 - TOLD) / max(choices, 1)
+    picked = _picked(door, problem, pairs, penalties, given, choices, each)
+    distances, spread = door.errors([pairs.cliques[i] for i in picked], model, choosing * TOLD)
     noisy = distances - CAUTION * spread
     found = np.full(
         count, UNPICKED * min(1.0, 2 * picked.size / count) * max(float(np.quantile(noisy, 0.1)), 0.0)
@@ -267,6 +282,7 @@ def _picked(
     penalties: Sequence[int],
     given: NDArray[np.intp],
     choices: int,
+    price: Fraction,
 ) -> NDArray[np.intp]:
     """The given pairs, then the pairs that the exponential mechanism chooses."""
     components = Components(len(problem.domain.columns))
@@ -287,7 +303,7 @@ def _picked(
     order = door.choose_in_turn(
         pairs.cliques,
         problem.start.model,
-        problem.structure * (1 - TOLD) / max(choices, 1),
+        price,
         choices,
         admissible,
         penalties,
@@ -296,9 +312,24 @@ def _picked(
     return np.array([*given.tolist(), *order], dtype=np.intp)
 
 
-def _grown(
-    problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int
-) -> tuple[NDArray[np.intp], gain.Shares]:
+@dataclass(frozen=True, eq=False)
+class _Grown:
+    """The pairs of a tree.
+
+    Attributes:
+        chosen: positions of the pairs.
+        split: shares of the budget for them and for the columns.
+        inside: gain of the pairs, in weighted rows.
+        outside: gain of the pairs that the bound excluded.
+    """
+
+    chosen: NDArray[np.intp]
+    split: gain.Shares
+    inside: float
+    outside: float
+
+
+def _grown(problem: Problem, pairs: Pairs, distances: Floats, trade: gain.Trade, bound: int) -> _Grown:
     """The pairs to measure, and the shares of the budget for them and for the columns."""
     weighted = np.where(pairs.wanted, np.inf, pairs.weights * distances)
     sizes = np.array(problem.domain.shape(problem.domain.columns), dtype=np.float64)
@@ -312,7 +343,9 @@ def _grown(
         if not full:
             break
         price = split.price
-    return chosen, split
+    finite = np.where(pairs.wanted, 0.0, np.maximum(gains, 0.0))
+    inside = float(finite[chosen].sum())
+    return _Grown(chosen, split, inside, float(finite.sum()) - inside if full else 0.0)
 
 
 def _places(problem: Problem) -> list[list[int]]:
@@ -357,26 +390,38 @@ def _tree(
 
 
 def _measured(
-    door: Door, problem: Problem, cliques: Sequence[Clique], costs: Sequence[float], columns: Floats
-) -> Selection:
-    """The selection: columns measured again and cliques, with shares of all of the remaining budget."""
-    least = _NOTHING * float(columns.sum() + sum(costs)) / (len(columns) + len(costs))
+    door: Door, problem: Problem, pairs: Pairs, grown: _Grown, allowance: Fraction
+) -> tuple[Selection, list[float]]:
+    """The selection of a tree, measured within an allowance, and the cost of each of its cliques.
+
+    Columns are measured again and pairs are measured, in part as blocks, each at its share.
+    """
+    last = allowance >= door.remaining
+    chosen, split = grown.chosen.tolist(), grown.split
+    costs = dict(zip([pairs.cliques[i] for i in chosen], split.cliques.tolist(), strict=True))
+    wanted = [pairs.cliques[i] for i in chosen if pairs.wanted[i]]
+    gathered = [c for c in costs if c not in wanted]
+    found, shares = with_blocks(gathered, [costs[c] for c in gathered], blocks(problem.domain, gathered))
+    cliques, parts = [*wanted, *found], [*(costs[c] for c in wanted), *shares]
+    least = _NOTHING * float(split.columns.sum() + sum(parts)) / (len(split.columns) + len(parts))
     again = {
         name: cost
-        for name, cost in zip(problem.domain.columns, columns.tolist(), strict=True)
+        for name, cost in zip(problem.domain.columns, split.columns.tolist(), strict=True)
         if cost > least
     }
     given = sum(again.values())
-    part = Fraction(1) if not cliques else Fraction(given / (given + sum(costs))) if again else Fraction(0)
+    part = Fraction(1) if not cliques else Fraction(given / (given + sum(parts))) if again else Fraction(0)
     singles = (
-        door.singles(list(again), door.remaining * part, [Fraction(cost) for cost in again.values()])
+        door.singles(list(again), allowance * part, [Fraction(cost) for cost in again.values()])
         if again
         else []
     )
-    answers = door.marginals(cliques, door.remaining, [Fraction(cost) for cost in costs])
-    return Selection(
+    left = door.remaining if last else allowance * (1 - part)
+    answers = door.marginals(cliques, left, [Fraction(cost) for cost in parts])
+    selection = Selection(
         tuple(cliques),
         tuple(answers),
         singles=tuple(m for m in singles if m is not None),
         prior=PRIOR / len(problem.domain.columns),
     )
+    return selection, [float(left) * cost / sum(parts) for cost in parts]

@@ -10,7 +10,7 @@ Invariant: all of it is public arithmetic on noisy answers that were paid for be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from math import sqrt
 
@@ -33,12 +33,15 @@ def rare_groups(
     least: float,
     keep: Collection[str] = (),
     evidence: Sequence[Observation] = (),
+    values: Mapping[str, int] | None = None,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
     A value is rare if its noisy count, smoothed over its neighbours (``model.smoothing``), is below
     ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
     many. If a column would become one group, it becomes two groups of neighbours of about the same count.
+    A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
+    that nobody uses makes no cell of a marginal.
 
     Args:
         domain: the columns.
@@ -48,6 +51,8 @@ def rare_groups(
         keep: columns that are not compressed.
         evidence: one-way answers of earlier releases. A column's counts averaged with them have less noise,
             and ``least`` falls in proportion, as the noise of columns measured together will.
+        values: for some columns, the number of places that are values; the places after them are of missing
+            cells. Left out: all are values.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -57,14 +62,31 @@ def rare_groups(
         (column,) = m.clique
         if column not in keep and domain.sizes[column] > _PLAIN:
             counts, variance = known[m.clique]
-            groups = _groups(smoothed(counts, variance), least * sqrt(variance / m.variance))
+            number = (values or {}).get(column, counts.size)
+            rare = least * sqrt(variance / m.variance)
+            groups = _with_missing(_groups(smoothed(counts[:number], variance), rare), counts, rare)
             if groups.max() + 1 < groups.size:
                 found[column] = groups
     return Compression(found)
 
 
+def _with_missing(of_values: NDArray[np.intp], counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Group of each place, from those of the values; a rare place of missing cells joins the largest one."""
+    found = np.concatenate([of_values, np.full(counts.size - of_values.size, -1, dtype=np.intp)])
+    number = int(of_values.max()) + 1
+    for place in range(of_values.size, counts.size):
+        if counts[place] < least:
+            found[place] = of_values[counts[: of_values.size].argmax()]
+        else:
+            found[place] = number
+            number += 1
+    return found
+
+
 def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
     """Group of each place, numbered in order; values with counts of ``least`` or more stay alone."""
+    if counts.size <= _PLAIN:
+        return np.arange(counts.size)
     rare = counts < least
     starts = [0, *(np.flatnonzero(~(rare[1:] & rare[:-1])) + 1), counts.size]
     found, number = np.zeros(counts.size, dtype=np.intp), 0

@@ -5,8 +5,8 @@ Invariant: a strategy never holds a curator's table; it sees noisy numbers and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
@@ -53,17 +53,25 @@ class Problem:
         """The cliques of ``earlier``."""
         return [m.clique for m in self.earlier]
 
-    def refit(self, answers: Iterable[Observation | None], start: Fit, tolerance: float = 3e-3) -> Fit:
+    def refit(
+        self,
+        answers: Iterable[Observation | None],
+        start: Fit,
+        tolerance: float = 3e-3,
+        prior_rows: float = 0.0,
+    ) -> Fit:
         """The fit of all answers so far, started at another fit.
 
         Args:
             answers: marginals of several columns; None for a lost answer.
             start: another fit.
             tolerance: see ``model.FitOptions``.
+            prior_rows: see ``model.estimate``.
         """
         measured = (m for m in answers if m is not None)
         known = [*self.singles, *self.earlier, *measured]
-        return estimate(self.domain, known, FitOptions(tolerance=tolerance), start=start)
+        options = FitOptions(tolerance=tolerance)
+        return estimate(self.domain, known, options, prior_rows=prior_rows, start=start)
 
 
 @dataclass(frozen=True)
@@ -79,6 +87,9 @@ class Selection:
         earlier: marginals of several columns from earlier releases or a public table that the model
             holds too; the pipeline fills it in.
         public: the cliques among these that come from a public table; the pipeline fills it in.
+        beside: measured cliques that the model doesn't hold; the synthetic table is refined to their answers.
+        distances: noisy distances of pairs from the model, in rows; for these pairs the table is kept near
+            the model the more, the smaller its distance.
     """
 
     cliques: tuple[Clique, ...]
@@ -88,6 +99,23 @@ class Selection:
     prior: float = 0.0
     earlier: tuple[Observation, ...] = ()
     public: tuple[Clique, ...] = ()
+    beside: tuple[Clique, ...] = ()
+    distances: Mapping[Clique, float] = field(default_factory=dict)
+
+    @property
+    def inside(self) -> tuple[Clique, ...]:
+        """The measured cliques that the model holds."""
+        return tuple(c for c in self.cliques if c not in self.beside)
+
+    @property
+    def held(self) -> list[Measurement]:
+        """The answers that the model is fitted to."""
+        return [m for m in self.answers if m is not None and m.clique not in self.beside]
+
+    @property
+    def not_held(self) -> list[Measurement]:
+        """The answers about ``beside``."""
+        return [m for m in self.answers if m is not None and m.clique in self.beside]
 
 
 class Strategy(Outline, Protocol):

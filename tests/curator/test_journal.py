@@ -265,7 +265,7 @@ def test_a_journal_is_never_started_over_another(path):
 
 def test_the_header_comes_back_as_it_was_written(path):
     header = Journal.open(filled(path)).header
-    assert header == {"kind": "open", "format": 4, "key": "00", "release": "r"}
+    assert header == {"kind": "open", "format": 5, "key": "00", "release": "r"}
 
 
 def test_a_release_that_the_ledger_has_closed_answers_from_its_record_and_draws_nothing_more(path):

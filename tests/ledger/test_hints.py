@@ -43,11 +43,13 @@ def test_the_same_config_twice_is_said_to_be_charged_twice(ledger: Ledger, tmp_p
 @pytest.mark.parametrize("other", [{"spec": "1" * 64}, {"occasion": "2026-01"}])
 def test_another_config_or_period_is_no_repetition(ledger: Ledger, other: dict[str, str]) -> None:
     ledger.reserve(ASK)
+    ledger.settle("r1", cost("0.1", "1e-7"), EVENTS)
     assert told(ledger, replace(ASK, release_id="r2", **other)) == []  # type: ignore[arg-type]
 
 
-def test_a_release_that_was_given_up_is_not_repeated(ledger: Ledger) -> None:
+def test_a_release_that_is_unfinished_or_was_given_up_is_not_repeated(ledger: Ledger) -> None:
     ledger.reserve(ASK)
+    assert told(ledger, replace(ASK, release_id="r2")) == []
     ledger.abandon("r1", None, [])
     assert told(ledger, replace(ASK, release_id="r2")) == []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sqlite3
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,21 +11,12 @@ from pathlib import Path
 import pytest
 
 from dpsynth.cli.release_command import through_prefect
-from tests.release.place import Ended, Place, changed
+from tests.release.place import Place, changed
 from tests.release.served import free_port
 
-Flown = tuple[Place, Ended]
 SLOW = pytest.mark.slow
 PROFILE = 'active = "a"\n[profiles.a]\n'
 API = "PREFECT_API_URL"
-WAITS = "Waiting for a Prefect server of this run's own, 10 to 20 s; "
-
-
-def test_a_run_that_is_piped_says_what_it_waits_for_and_each_step(flown: Flown) -> None:
-    _, ended = flown
-    assert ended.under_way[0] == "Loading Prefect ..." and ended.under_way[1].startswith(WAITS)
-    assert ended.under_way[2] == "Step: plan" and "Step: publish the bundle" in ended.under_way
-    assert ended.out.splitlines()[-1] == str(ended.folder)
 
 
 def test_a_plain_run_that_is_piped_names_each_step(place: Place) -> None:
@@ -34,19 +24,6 @@ def test_a_plain_run_that_is_piped_names_each_step(place: Place) -> None:
     assert ended.code == 0 and ended.under_way[0] == "Step: plan"
     assert all(re.fullmatch("Step: [a-z ]+", line) for line in ended.under_way)
     assert not list((place.home / "prefect").iterdir())
-
-
-def test_a_flow_run_is_named_after_its_release_and_its_day(flown: Flown) -> None:
-    place, _ = flown
-    with sqlite3.connect(place.home / "prefect" / "prefect.db") as database:
-        names = [name for (name,) in database.execute("SELECT name FROM flow_run ORDER BY created")]
-    assert names[0] in {f"people {datetime.now(UTC).date()}", f"people {_created(place)}"}
-
-
-def _created(place: Place) -> str:
-    account = place.balance
-    assert account is not None
-    return str(account.releases[0].created)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_tree_keeps_its_bound_with_what_was_there_before(method, seed):
     bound = Triangulation.of(domain, listed).cells + int(rng.integers(0, 60))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 10, max_cells=bound)
     found = STRATEGIES[method].select(door, with_earlier(problem, earlier))
-    assert Triangulation.of(domain, [*listed, *found.cliques]).cells <= bound
+    assert Triangulation.of(domain, [*listed, *found.inside]).cells <= bound
     assert door.exhausted
 
 
@@ -101,7 +101,7 @@ def test_the_bound_that_noise_sets_is_beside_what_is_known(monkeypatch):
     earlier = told(door.codes, [("c0", "c1", "c2"), ("c1", "c2", "c4")])
     found = STRATEGIES["auto"].select(door, with_earlier(problem, earlier))
     assert ("c4", "c5") in found.cliques
-    assert Triangulation.of(DOMAIN, [*(m.clique for m in earlier), *found.cliques]).cells <= 2 * 64 + 2 * 24
+    assert Triangulation.of(DOMAIN, [*(m.clique for m in earlier), *found.inside]).cells <= 2 * 64 + 2 * 24
 
 
 @pytest.mark.parametrize("method", ["aim", "aim_gdp", "privbayes"])

@@ -1,0 +1,180 @@
+"""Samples of a model that are refined to targets: marginals of the model, and answers beside it.
+
+All pairs of columns are targets, as far as their cells are not too many. The target of a pair that was
+measured beside the tree is its denoised answer, and that of any other pair is the model's own marginal: so a
+table has the model's pairs with less error than a draw would leave, and is not pulled away from them by the
+other targets. A target weighs as much as its error is small.
+
+Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
+forbidden, are as in the drawn table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import pi
+
+import numpy as np
+
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import Observation
+from dpsynth.model.denoising import denoised
+from dpsynth.model.factor import Array
+from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.refinement import Effort, TableTarget, refined
+from dpsynth.model.rounding import Codes, drawn_cells
+from dpsynth.model.zeros import Zeros
+
+MOST_CELLS = 4_000_000
+"""Cells of all targets; pairs of more cells than there is room for are left to the draw."""
+_CELLS_A_BATCH = 1 << 22
+WEIGHT_POWER = 1 / 3
+"""Power of the precision that a target's weight is. A power of 1 would be right if errors of one target were
+independent of those of another one; then a few precise targets would decide all."""
+SINGLE = 0.05
+"""Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
+_LEAST_VARIANCE = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The marginals that a sample is refined to.
+
+    Attributes:
+        pairs: the pairs of columns that are targets, as columns of the model.
+        counts: denoised counts of those that were measured beside the tree; the others are the model's.
+        variances: mean error of a cell, in rows squared, of each pair; pairs that are not named have the
+            same weight as the least precise pair.
+        values_of: for a column of groups, the column of the single values, which is drawn given the group.
+        total: number of rows that the counts stand for.
+    """
+
+    pairs: tuple[Clique, ...]
+    counts: Mapping[Clique, Array]
+    variances: Mapping[Clique, float]
+    values_of: Mapping[str, str]
+    total: float
+
+    @classmethod
+    def of(
+        cls,
+        model: MarkovRandomField,
+        values_of: Mapping[str, str],
+        answers: Sequence[Observation] = (),
+        distances: Mapping[Clique, float] | None = None,
+    ) -> Wanted:
+        """The marginals that follow from a model and from answers beside it.
+
+        Args:
+            model: the model.
+            values_of: for a column of groups, the column of its values.
+            answers: noisy counts of pairs, over the columns of the model.
+            distances: for some pairs, the L1 distance of the private table from the model, in rows.
+        """
+        domain = model.tree.domain
+        columns = [c for c in domain.columns if c not in values_of.values()]
+        asked = [m.clique for m in answers]
+        pairs = _within(domain, combinations(columns, 2), asked)
+        counts, variances = {}, {}
+        for clique, distance in (distances or {}).items():
+            # The mean square of normal errors is pi/2 times the square of their mean.
+            variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
+        for answer in answers:
+            estimate = model.marginal(answer.clique)
+            posterior = denoised(answer.values, answer.variance, estimate)
+            counts[answer.clique] = posterior.counts
+            variances[answer.clique] = max(posterior.variance, _LEAST_VARIANCE)
+        return cls(pairs, counts, variances, values_of, model.total)
+
+    def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
+        """The targets of a table of so many rows."""
+        domain, scale = model.tree.domain, rows / self.total
+        least = max(self.variances.values(), default=1.0)
+        weights = {p: self.variances.get(p, least) ** -WEIGHT_POWER for p in self.pairs}
+        found = [TableTarget(p, counts * scale, weights[p]) for p, counts in self.counts.items()]
+        others = [p for p in self.pairs if p not in self.counts]
+        for batch in domain.batches(others, _CELLS_A_BATCH):
+            marginals = model.marginals(batch)
+            found += [TableTarget(p, np.maximum(marginals[p], 0.0) * scale, weights[p]) for p in batch]
+        columns = {c for pair in self.pairs for c in pair}
+        for c in domain.canonical(columns):
+            weight = SINGLE * sum(w for p, w in weights.items() if c in p)
+            found.append(TableTarget((c,), np.maximum(model.marginal((c,)), 0.0) * scale, weight))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What a refinement leaves as it was drawn.
+
+    Attributes:
+        fixed: columns that don't change.
+        zeros: cells that no row moves into.
+    """
+
+    fixed: Collection[str] = ()
+    zeros: Zeros = field(default_factory=dict)
+
+
+def refined_rows(
+    model: MarkovRandomField,
+    wanted: Wanted,
+    codes: Mapping[str, Codes],
+    rng: np.random.Generator,
+    bounds: Bounds = Bounds(),
+) -> dict[str, Codes]:
+    """The rows of a table, refined to the marginals that are wanted.
+
+    Args:
+        model: the model that the rows were drawn from.
+        wanted: the marginals.
+        codes: int64[rows] of every column of the model.
+        rng: generator of this post-processing step.
+        bounds: columns and cells that are left as they are.
+    """
+    domain, rows = model.tree.domain, len(next(iter(codes.values())))
+    if not rows or not wanted.pairs:
+        return dict(codes)
+    targets = wanted.targets(model, rows)
+    effort = Effort(passes=_passes(domain, targets, rows))
+    fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
+    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros=bounds.zeros)
+    for groups, column in wanted.values_of.items():
+        changed = np.flatnonzero(found[groups] != codes[groups])
+        if changed.size:
+            found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
+    return found
+
+
+def _values(
+    model: MarkovRandomField, groups: str, column: str, group: Codes, rng: np.random.Generator
+) -> Codes:
+    """A value for each row, drawn given its group."""
+    shares = model.marginal((groups, column))
+    number, values = shares.shape
+    return drawn_cells(group, number, values, lambda some: shares[some], rng, "rounding")
+
+
+WORK = 6e9
+"""Scores that a refinement computes, as far as one pass does with it."""
+
+
+def _passes(domain: Domain, targets: Sequence[TableTarget], rows: int) -> int:
+    """Number of passes: three, or fewer where a pass takes long."""
+    each = sum(domain.sizes[c] for t in targets for c in t.clique)
+    return int(min(max(WORK / (rows * max(each, 1)), 1), 3))
+
+
+def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:
+    """The first pairs and those of fewest cells, as far as there is room for them."""
+    found, cells = list(first), sum(map(domain.cells, first))
+    given = {frozenset(pair) for pair in first}
+    for pair in sorted(pairs, key=domain.cells):
+        cells += domain.cells(pair)
+        if cells > MOST_CELLS:
+            break
+        if frozenset(pair) not in given and min(domain.shape(pair)) > 1:
+            found.append(pair)
+    return tuple(found)

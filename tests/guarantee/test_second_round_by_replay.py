@@ -1,0 +1,109 @@
+"""The default strategy's second round: it asks the same of neighbours, and spends all that was planned."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpsynth.config import Spec
+from dpsynth.curator import Curator
+from dpsynth.errors import DpsynthError
+from dpsynth.structure import auto
+from tests.guarantee.observed import Transcript, excess
+from tests.guarantee.replay import observe
+from tests.guarantee.test_every_strategy_by_replay import findings, journal_of
+from tests.guarantee.wild_tables import neighbour, on_neighbour, privacy_of, spec_for, write
+
+TERMS = {
+    "rows come and go, Gaussian": privacy_of("add_remove", "row", "gaussian", accountant="gdp", epsilon=9),
+    "persons exchanged, Gaussian": privacy_of(
+        "replace_one", "person", "gaussian", accountant="zcdp", epsilon=9
+    ),
+    "rows exchanged, Laplace with delta": privacy_of("replace_one", "row", "laplace", delta=1e-6, epsilon=9),
+}
+CELLS = 300
+"""Cells of the model: it has room for the largest pair, of 64, but not for three such columns together."""
+COLUMNS = {
+    "age": {"type": "integer", "bins": list(range(0, 90, 10)), "missing": False},
+    "pay": {"type": "number", "bins": list(range(0, 90, 10)), "decimals": 1, "missing": False},
+    "city": {"type": "category", "values": list("ABCDEFG"), "other": "elsewhere", "missing": False},
+    "well": {"type": "boolean"},
+}
+
+
+def rows_of(rng: random.Random) -> list[list[str]]:
+    """Rows in which every column follows from the others, but for chance."""
+    rows = []
+    for i in range(1500):
+        age, other = rng.randrange(8), rng.randrange(8)
+        pay = age if rng.random() < 0.8 else other
+        city = (age + (other if rng.random() < 0.3 else 0)) % 7 if rng.random() < 0.8 else pay % 7
+        well = ["true", "false"][(age + pay) % 2]
+        rows.append([f"p{i // 2}", str(10 * age), f"{10 * pay}.5", "ABCDEFG"[city], well, "n"])
+    return rows
+
+
+def recorded(tmp_path: Path, terms: str) -> tuple[random.Random, list[list[str]], Spec, Transcript]:
+    """A release with a model so small that pairs are left beside it, up to where all is asked."""
+    rng = random.Random(terms)
+    rows = rows_of(rng)
+    spec = spec_for(write(tmp_path / "x.csv", rows), TERMS[terms], "auto", columns=COLUMNS)
+    small = spec.structure.model_copy(update={"max_model_mb": CELLS * 8 / 1e6})
+    spec = spec.model_copy(update={"structure": small})
+    return rng, rows, spec, observe(spec, tmp_path / "out")
+
+
+def second_rounds(tmp_path: Path) -> int:
+    """Number of questions about distances, less the one of the first round."""
+    return sum(e.question["ask"] == "errors" for e in journal_of(tmp_path).entries) - 1
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_the_second_round_asks_the_same_of_a_neighbour_and_spends_all_that_was_planned(
+    tmp_path: Path, terms: str
+) -> None:
+    rng, rows, spec, record = recorded(tmp_path, terms)
+    assert second_rounds(tmp_path) == 1
+    assert findings(spec, journal_of(tmp_path)) == []
+    privacy = TERMS[terms]
+    for _ in range(3):
+        changed = neighbour(rows, str(privacy["neighbours"]), "person" if "unit" in privacy else "row", rng)
+        assert excess(record, on_neighbour(tmp_path, spec, record, changed)) == []
+
+
+# Planted faults.
+
+
+def test_a_second_round_that_looks_at_rows_is_caught(tmp_path: Path, monkeypatch) -> None:
+    sound = Curator.errors
+
+    def nosy(self, candidates, estimates, price):
+        return sound(self, candidates[: len(candidates) - self._table.rows % 2], estimates, price)
+
+    monkeypatch.setattr(Curator, "errors", nosy)
+    rng, rows, spec, record = recorded(tmp_path, "rows come and go, Gaussian")
+    with pytest.raises((DpsynthError, ValueError)):
+        for _ in range(6):
+            on_neighbour(tmp_path, spec, record, neighbour(rows, "add_remove", "row", rng))
+
+
+def test_a_second_round_that_keeps_a_part_of_the_budget_would_be_seen(tmp_path: Path, monkeypatch) -> None:
+    sound = auto.with_pairs_beside
+
+    class Sparing:
+        def __init__(self, door):
+            self._door = door
+
+        def __getattr__(self, name):
+            return getattr(self._door, name)
+
+        @property
+        def remaining(self):
+            return self._door.remaining * Fraction(9, 10)
+
+    monkeypatch.setattr(auto, "with_pairs_beside", lambda door, *rest: sound(Sparing(door), *rest))
+    _, _, spec, _ = recorded(tmp_path, "rows come and go, Gaussian")
+    assert "less was spent than planned" in findings(spec, journal_of(tmp_path))

@@ -1,0 +1,78 @@
+"""Denoising: nearer to the truth than the answer and the estimate, with many empty cells and without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpsynth.model.denoising import denoised, independent
+
+SIGMA = 40.0
+
+
+def l1(found, truth):
+    return float(np.abs(found - truth).sum())
+
+
+def diagonal(rng):
+    """Two columns of 30 values that nearly determine each other: most cells are empty."""
+    values = rng.integers(0, 30, 60_000)
+    other = np.clip(values + rng.integers(-1, 2, 60_000), 0, 29)
+    return np.histogram2d(values, other, bins=(30, 30))[0]
+
+
+def loose(rng):
+    """Two columns that hardly depend on each other, of uneven values."""
+    first = np.minimum(rng.geometric(0.1, 60_000) - 1, 29)
+    second = np.where(rng.random(60_000) < 0.1, first, np.minimum(rng.geometric(0.1, 60_000) - 1, 29))
+    return np.histogram2d(first, second, bins=(30, 30))[0]
+
+
+@pytest.mark.parametrize(("made", "of_noise", "of_estimate"), [(diagonal, 0.35, 0.1), (loose, 0.5, 0.8)])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_nearer_to_the_truth_than_the_noise_and_the_estimate(made, of_noise, of_estimate, seed):
+    rng = np.random.default_rng(seed)
+    truth = made(rng)
+    noisy = np.rint(truth + rng.normal(0, SIGMA, truth.shape)).astype(np.int64)
+    estimate = independent(truth)
+    found = denoised(noisy, SIGMA**2, estimate)
+    assert found.counts.min() >= 0
+    assert l1(found.counts, truth) < of_noise * l1(np.maximum(noisy, 0), truth)
+    assert l1(found.counts, truth) < of_estimate * l1(estimate, truth)
+
+
+def test_empty_cells_get_no_rows_where_most_are_empty():
+    rng = np.random.default_rng(1)
+    truth = diagonal(rng)
+    noisy = truth + rng.normal(0, SIGMA, truth.shape)
+    found = denoised(noisy, SIGMA**2, independent(truth))
+    assert 0.5 < found.empty < 0.99
+    assert found.counts[truth == 0].sum() < 0.01 * truth.sum()
+    assert found.counts.sum() == pytest.approx(truth.sum(), rel=0.02)
+
+
+def test_an_estimate_that_is_right_is_kept_and_a_precise_answer_is_too():
+    rng = np.random.default_rng(2)
+    truth = loose(rng)
+    kept = denoised(truth + rng.normal(0, SIGMA, truth.shape), SIGMA**2, truth)
+    assert l1(kept.counts, truth) < 0.1 * l1(np.maximum(truth + rng.normal(0, SIGMA, truth.shape), 0), truth)
+    precise = denoised(truth, 1e-4, independent(truth))
+    np.testing.assert_allclose(precise.counts, truth, atol=0.1)
+    assert precise.variance < 1e-3 < kept.variance
+
+
+def test_it_has_an_answer_for_empty_and_odd_marginals():
+    for shape in ((1, 1), (2, 3), (2, 2, 2)):
+        for estimate in (np.zeros(shape), np.full(shape, 1e9), np.ones(shape)):
+            for noisy in (np.zeros(shape), np.full(shape, -50.0), np.full(shape, 1e9)):
+                found = denoised(noisy, 100.0, estimate)
+                assert np.isfinite(found.counts).all() and found.counts.min() >= 0
+                assert np.isfinite(found.variance) and found.variance >= 0
+
+
+def test_independence_has_the_sums_of_each_axis():
+    counts = np.arange(24.0).reshape(2, 3, 4)
+    found = independent(counts)
+    for axis in range(3):
+        others = tuple({0, 1, 2} - {axis})
+        np.testing.assert_allclose(found.sum(axis=others), counts.sum(axis=others))
