@@ -84,25 +84,31 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
 @app.command()
 def show(
     dataset: Dataset = None,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show each release, and what all of them guarantee together.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ledger: Url = None,
     head: Head = None,
     config: Config = None,
 ) -> None:
-    """Show what each release cost, what all of them guarantee together, and how long the cap lasts."""
+    """Show what was spent on each dataset, and how long its cap lasts; of a dataset named, each release."""
     found = _views(_place(ledger, head, config, dataset))
     if as_json:
         from dpsynth.ledger.facts import facts
 
         print(json_text([facts(view) for view in found]))
         return
-    from dpsynth.ledger.terminal import console, print_account
+    from dpsynth.ledger.terminal import console, print_account, print_summary
 
     out = console()
+    printed = print_account if detail or dataset is not None else print_summary
     for number, view in enumerate(found):
         if number:
             out.print()
-        print_account(out, view)
+        printed(out, view)
+    if printed is print_summary and out.is_terminal:
+        out.print("\nMore with dpsynth ledger show DATASET, or --detail.", style="dim")
 
 
 @app.command()
