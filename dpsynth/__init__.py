@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpsynth.lifecycle.result import Release
 
 __version__ = "0.1.0"
-__all__ = ["Spec", "Synthesizer", "__version__", "describe", "load", "release"]
+__all__ = ["Spec", "Synthesizer", "__version__", "abandon", "describe", "load", "release"]
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -94,6 +94,25 @@ def release(
     del source
     request = Request(Path(outputs), resume, period)
     return released(closed, spec, request, note if tell is None else tell, keys)
+
+
+def abandon(release_id: str, *, ledger: str | Path = "ledger.db", outputs: str | Path = "outputs") -> str:
+    """End a release that will not be finished, charged with what its journal says was asked.
+
+    Args:
+        release_id: an interrupted release, or one that was paused for its owner's decision.
+        ledger: the ledger's file, or the address of its database.
+        outputs: folder of bundles in which it ran.
+
+    Returns:
+        A sentence that says what the release counts for.
+
+    Raises:
+        ConfigError: the ledger has no such release, it has ended, or its journal is not there.
+    """
+    from dpsynth.interactive.releasing import abandoned
+
+    return abandoned(release_id, ledger, Path(outputs))
 
 
 def describe(source: Table | str | Path) -> Description:

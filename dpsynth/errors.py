@@ -46,12 +46,23 @@ class Interrupted(DpsynthError):
 
 
 class Paused(Interrupted):
-    """The release waits for its owner's decision: its single columns say that something was misread."""
+    """The release waits for its owner's decision: its single columns say that something was misread.
 
-    def __init__(self, warnings: Sequence[str], ending: str) -> None:
-        """A message of the warnings, which may have been shown already, and of the ways to go on."""
-        super().__init__(" ".join((*warnings, ending)))
-        self.ending = ending
+    Attributes:
+        release_id: the name of the release.
+        warnings: its warnings as paragraphs, each of which has been told already.
+        what: what the serious ones are about.
+        ending: the message without the warnings.
+    """
+
+    def __init__(self, release_id: str, warnings: Sequence[str], what: str, ways: str) -> None:
+        """A message of the warnings, and of the ways to go on."""
+        self.release_id, self.warnings, self.what = release_id, tuple(warnings), what
+        self.ending = (
+            f"Release {release_id} is paused after its single columns, because of {what}: see the warnings. "
+            f"{ways} With privacy.on_empty: go there is no pause."
+        )
+        super().__init__(" ".join((*warnings, self.ending)))
 
 
 class TakenOver(DpsynthError):

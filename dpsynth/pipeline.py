@@ -94,9 +94,9 @@ def run(
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
-        table = step("sample rows", sample_rows, inputs, fitted, rng)
+        drawn = step("sample rows", sample_rows, inputs, fitted, rng)
         statistics = step("compute statistics", tabulate, inputs, fitted, rng)
-        synthesis = Synthesis(fitted, table, statistics, guarantee, warnings)
+        synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
@@ -104,7 +104,7 @@ def run(
     titles = {t.title: t for t in statistics}
     rows = row_source(inputs, fitted)
     return Release(
-        release_run.release_id, release_run.final, guarantee, table, titles, stage.plan.steps, rows, warnings
+        release_run.release_id, release_run.final, guarantee, drawn, titles, stage.plan.steps, rows, warnings
     )
 
 

@@ -22,20 +22,14 @@ import pyarrow.compute as pc
 
 from dpsynth.assess.column_findings import column_findings
 from dpsynth.assess.findings import Finding
-from dpsynth.assess.source_findings import (
-    FileScan,
-    encoding_findings,
-    header_findings,
-    row_findings,
-    scanned,
-)
+from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
 from dpsynth.config import Spec
+from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.loading import in_slice
-from dpsynth.curator.source import read_batches
 from dpsynth.domain.slices import Slice
-from dpsynth.errors import DpsynthError, SourceError, StepFailed
-from dpsynth.lifecycle.inputs import Inputs, file_of, inputs_of, names_to_read
+from dpsynth.errors import DpsynthError, StepFailed
+from dpsynth.lifecycle.inputs import Inputs, batches_of, file_of, inputs_of
 from dpsynth.plan.occasion import Occasion, occasion_of
 
 _ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
@@ -89,19 +83,6 @@ class Check:
     findings: tuple[Finding, ...]
 
 
-class Unreadable(SourceError):
-    """The private table can't be read; the findings may say why.
-
-    Attributes:
-        findings: findings about the file and its header.
-    """
-
-    def __init__(self, error: SourceError, findings: Sequence[Finding]) -> None:
-        """The message of an error, with findings."""
-        super().__init__(*error.args)
-        self.findings = tuple(findings)
-
-
 def check(spec: Spec, period: str | None = None) -> Check:
     """The check of a config's table.
 
@@ -111,7 +92,7 @@ def check(spec: Spec, period: str | None = None) -> Check:
 
     Raises:
         ConfigError: there is no plan, or the period is none.
-        Unreadable: the table can't be read.
+        SourceError: the table can't be read.
         StepFailed: an unforeseen error, its details withheld.
     """
     inputs = inputs_of(spec)
@@ -127,38 +108,33 @@ def check(spec: Spec, period: str | None = None) -> Check:
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
-    (path, form), names = file_of(inputs), names_to_read(inputs, occasion)
-    scan, found = None, list[Finding]()
-    if form.kind == "csv" and form.compression is None and path.is_file():
-        scan = scanned(path)
-        found = [*encoding_findings(scan), *header_findings(path, form.separator, names)]
-    tallying = _Tallying(inputs, occasion.part, drops_broken=form.kind == "csv")
-    try:
-        for batch in read_batches(path, names, form, keep_broken=True):
-            tallying.add(batch)
-    except SourceError as error:
-        raise Unreadable(error, found) from None
-    return tallying.check(path, occasion, scan, found)
+    path, form = file_of(inputs)
+    broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
+    for batch in batches_of(inputs, occasion, broken):
+        tallying.add(batch)
+    about_file = list(
+        source_findings(
+            path, form, broken, tallying.headers, keeps_broken=inputs.plan.neighbours.person is None
+        )
+    )
+    return tallying.check(path, about_file)
 
 
 class _Tallying:
     """The tallies of a pass over the table."""
 
-    def __init__(self, inputs: Inputs, part: Slice | None, *, drops_broken: bool) -> None:
+    def __init__(self, inputs: Inputs, occasion: Occasion) -> None:
         near = inputs.plan.neighbours
-        self._near, self._part, self._drops_broken = near, part, drops_broken
+        self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
         self._columns = [ColumnTally(column) for column in inputs.compiled.columns]
         key = secrets.token_bytes(32)
         self._persons = None if near.person is None else PersonTally(near.person, key)
-        self._read = self._rows = self._broken = self._headers = self._outside = self._undated = 0
+        self._rows = self._outside = self._undated = self.headers = 0
 
     def add(self, read: Mapping[str, pa.StringArray]) -> None:
         """Tally a batch of the reader."""
-        batch = self._whole_rows(read)
-        rows = len(next(iter(batch.values())))
-        self._read += rows
-        batch = self._without_headers(batch)
+        batch = self._without_headers(dict(read))
         if self._part is not None:
             batch = self._within(batch, self._part)
         self._rows += len(next(iter(batch.values())))
@@ -167,15 +143,6 @@ class _Tallying:
         if self._persons is not None:
             self._persons.add(batch)
 
-    def _whole_rows(self, read: Mapping[str, pa.StringArray]) -> dict[str, pa.StringArray]:
-        """The rows that are not broken: the reader gives these as nulls, which no cell of a CSV file is."""
-        first = next(iter(read.values()))
-        if not self._drops_broken or not first.null_count:
-            return dict(read)
-        whole = first.is_valid()
-        self._broken += first.null_count
-        return {name: cells.filter(whole) for name, cells in read.items()}
-
     def _without_headers(self, batch: dict[str, pa.StringArray]) -> dict[str, pa.StringArray]:
         """The rows that are not the header once more."""
         named = (pc.fill_null(pc.equal(cells, name), False) for name, cells in batch.items())
@@ -183,7 +150,7 @@ class _Tallying:
         found = int(pc.sum(header).as_py() or 0)
         if not found:
             return batch
-        self._headers += found
+        self.headers += found
         return {name: cells.filter(pc.invert(header)) for name, cells in batch.items()}
 
     def _within(self, batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:
@@ -196,14 +163,13 @@ class _Tallying:
             self._undated += len(cells) - int(pc.sum(dated).as_py() or 0)
         return {name: c.filter(inside) for name, c in batch.items()}
 
-    def check(self, path: Path, occasion: Occasion, scan: FileScan | None, found: Sequence[Finding]) -> Check:
+    def check(self, path: Path, about_file: Sequence[Finding]) -> Check:
         """The check after the last batch."""
         persons = self._counted_persons()
-        rows = [] if scan is None else row_findings(scan, self._read, self._broken, self._headers)
-        findings = [*found, *rows, *self._about_period(), *_about_persons(persons)]
+        findings = [*about_file, *self._about_period(), *_about_persons(persons)]
         for tally in self._columns:
             findings += column_findings(tally)
-        label = None if occasion.part is None else occasion.part.label
+        label = None if self._part is None else self._part.label
         return Check(path, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
 
     def _about_period(self) -> Iterator[Finding]:

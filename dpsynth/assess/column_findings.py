@@ -206,8 +206,8 @@ def _crowded(tally: ColumnTally) -> Iterator[Finding]:
             tally.column.name,
             int(here[fullest]),
             f"{most} of the values are in one bin, {label}",
-            "use bins that are narrow where many values are",
-            "edges: log" if tally.codec.continuous else "",
+            "declare narrower bins there, or let a release find them",
+            "edges: tree" if tally.codec.continuous else "",
         )
 
 

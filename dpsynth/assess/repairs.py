@@ -110,8 +110,8 @@ def _encodings(codec: Codec, texts: Texts) -> Iterator[Explained]:
     if twice:
         yield Explained(
             twice,
-            "UTF-8 that was read as Windows-1252 and written again",
-            "write the table again from where it came from, in UTF-8",
+            "UTF-8 that was read in another encoding",
+            "say encoding: utf-8 under source; if it is there, the file was written wrongly: write it again",
             {},
             {},
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -22,12 +21,12 @@ from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError, DpsynthError
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.cost import Cost
     from dpsynth.config import Spec
-    from dpsynth.ledger.balance import Balance, ReleaseEntry
+    from dpsynth.ledger.balance import Balance
     from dpsynth.ledger.ledger import Ledger
     from dpsynth.ledger.runway import Ticks
     from dpsynth.ledger.views import AccountView
+    from dpsynth.lifecycle.ending import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
 
@@ -205,12 +204,14 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     """End a release that will not be finished, charged with its journal, or in full where there is none."""
     place = _place(ledger, head, config)
     why = _said(reason)
-    ending = _Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
+    from dpsynth.lifecycle.ending import Ending
+
+    ending = Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
     print(ending.sentence)
     if not yes and not _agreed():
         print("Nothing was changed.")
         raise typer.Exit(1)
-    ending.enter(why)
+    _enter(ending, why)
 
 
 def abandon_of(config: Path, out: Path, release_id: str) -> None:
@@ -231,72 +232,17 @@ def abandon_of(config: Path, out: Path, release_id: str) -> None:
             )
         return path
 
-    ending = _Ending.of(place.open(), release_id, found)
+    from dpsynth.lifecycle.ending import Ending
+
+    ending = Ending.of(place.open(), release_id, found)
     print(ending.sentence)
-    ending.enter("given up with dpsynth run --abandon")
+    _enter(ending, "given up with dpsynth run --abandon")
 
 
-@dataclass(frozen=True)
-class _Ending:
-    """The end of a release that will not be finished, before it is entered in the ledger.
-
-    Attributes:
-        book: the ledger.
-        entry: the release.
-        path: its journal; None where there is none.
-        cost: what the journal charges; None without one: all that was reserved.
-        events: the journal's events.
-    """
-
-    book: Ledger
-    entry: ReleaseEntry
-    path: Path | None
-    cost: Cost | None
-    events: list[dict[str, object]]
-
-    @classmethod
-    def of(cls, book: Ledger, release_id: str, journal: Callable[[], Path | None]) -> _Ending:
-        """The end of a release that the ledger has as reserved.
-
-        Raises:
-            ConfigError: the ledger has no such release, it has ended, or its journal can't be used.
-        """
-        entry = book.release(release_id)
-        if entry is None:
-            raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
-        if entry.state != "reserved":
-            raise ConfigError(
-                f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only "
-                "one that is reserved can be abandoned."
-            )
-        path = journal()
-        if path is None:
-            return cls(book, entry, None, None, [])
-        from dpsynth.lifecycle.release_run import spent_by
-
-        return cls(book, entry, path, *spent_by(path, release_id, entry.holder))
-
-    @property
-    def sentence(self) -> str:
-        """What the release counts for once it is abandoned."""
-        entry = self.entry
-        charge = entry.reserved.amount if self.cost is None else self.cost.amount
-        source = (
-            "all that it reserved, for no journal was found" if self.path is None else f"as {self.path} says"
-        )
-        return (
-            f"Release {entry.release_id} of dataset '{entry.dataset}' reserved "
-            f"{entry.reserved.amount.shown()}. Abandoned, it counts for {charge.shown()}, {source}. It can't "
-            "be resumed afterwards."
-        )
-
-    def enter(self, why: str) -> None:
-        """Enter the end in the ledger."""
-        entry = self.entry
-        holder = None if self.cost is None else entry.holder
-        self.book.abandon(entry.release_id, self.cost, self.events, why, holder)
-        left = _releases_left(_balance(self.book, entry.dataset))
-        print(f"Release {entry.release_id} is abandoned. {left}.")
+def _enter(ending: Ending, why: str) -> None:
+    ending.enter(why)
+    left = _releases_left(_balance(ending.book, ending.entry.dataset))
+    print(f"Release {ending.entry.release_id} is abandoned. {left}.")
 
 
 @app.command(name="head")

@@ -34,11 +34,15 @@ from dpsynth.config.structure import Structure
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
+from dpsynth.errors import ConfigError
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
 MAX_RULES = 200
 LOUD_EPSILON = 10
+NAMELESS = (
+    "the ledger knows a table in memory by its name alone. Give it one, the same whenever it is released"
+)
 LOUD_DELTA = Decimal("1e-4")
 
 _RELEASE_WORDS = (
@@ -124,7 +128,16 @@ class Spec(Section):
         return from_python(values)
 
     def in_memory(self) -> Spec:
-        """The same configuration for a table that is handed over in memory, in place of its file."""
+        """The same configuration for a table that is handed over in memory, in place of its file.
+
+        Raises:
+            ConfigError: the ledger would not know the table, as the dataset has no name.
+        """
+        if not self.ledger.dataset:
+            raise ConfigError(
+                f"ledger.dataset is missing: {NAMELESS}. Set it in the configuration, to the name of the "
+                "account of its file, if there is one."
+            )
         return self.model_copy(update={"source": InMemory()})
 
     @classmethod
@@ -138,8 +151,7 @@ class Spec(Section):
         if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
             if "dataset" not in ledger:
                 raise refused(
-                    "is missing: the ledger knows a table in memory by its name alone. Give it one, the same "
-                    "whenever it is released, such as dataset='visits'",
+                    f"is missing: {NAMELESS}, such as dataset='visits'",
                     "ledger",
                     "dataset",
                 )

@@ -73,7 +73,7 @@ def _ends(
 
 def _with_edges(values: dict[str, object]) -> dict[str, object]:
     """The keys of a column with the default of ``edges`` filled in."""
-    return {"edges": "tree", **values} if values.get("bounds") == "private" else values
+    return {**values, "edges": values.get("edges") or "tree"} if values.get("bounds") == "private" else values
 
 
 def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
@@ -249,11 +249,11 @@ class NumberColumn(Section):
         edges = self._edges()
         floats = [float(e) for e in edges]
         blame = "bins" if isinstance(self.bins, tuple) else "min"
-        if any(a >= b for a, b in pairwise(floats)):
-            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
         decimals = self._decimals()
         if max(abs(edges[0]), abs(edges[-1])) * 10**decimals > _LARGEST_STEP:
             raise refused("is too large to be written exactly; use smaller bounds or fewer decimals", blame)
+        if any(a >= b for a, b in pairwise(floats)):
+            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
         self._no_bin_without_value(edges, decimals)
         return self
 

@@ -34,6 +34,8 @@ _FORMATS: tuple[tuple[MomentKind, str], ...] = (
 _DIGITS = {8: "%Y%m%d", 6: "%Y%m"}
 _YEARS = (1900, 2100)
 _FEWEST_TIMES = 30
+_FEWEST_ZEROS = 10
+"""Different texts from which on a clock that always shows zero minutes or seconds is taken to write zeros."""
 _SAMPLE = 50
 """Cells that a format has to read before all of them are tried."""
 
@@ -48,7 +50,9 @@ def moment_guess(texts: Sequence[str]) -> Guess | None:
     able = [
         (kind, pattern)
         for kind, pattern in _FORMATS
-        if MomentFormat(kind, pattern).fits(few) and MomentFormat(kind, pattern).fits(all_)
+        if (len(set(texts)) >= _FEWEST_ZEROS or ":00" not in pattern.replace("+00:00", ""))
+        and MomentFormat(kind, pattern).fits(few)
+        and MomentFormat(kind, pattern).fits(all_)
     ]
     if not able:
         return None

@@ -31,6 +31,8 @@ _ONE_A_VALUE = 128
 """Most whole numbers between two bounds of which each has a bin without being asked for."""
 _MOST_POINTS = 64
 """Most values of a column of numbers that are listed."""
+_ROWS_A_POINT = 30
+"""Least mean number of rows of the values of a column whose values are listed."""
 _GAPS = 8
 """Least range of whole numbers that are listed, in multiples of how many they are."""
 _POINTS_COVER = 0.99
@@ -44,6 +46,7 @@ LARGEST = 10**15
 _NUMBERS = Context(prec=200, traps=[])
 _SIGNS = ((",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("", ","), ("", "."))
 """Signs between thousands and before decimals, in the order in which they are tried."""
+_BLANKS = " \u00a0\u202f"
 _AROUND = re.compile(
     r"^[+-]?([^0-9+\-.,]{0,20})[+-]?[0-9.,'\s\u00a0\u202f]*?([^0-9.,'\s\u00a0\u202f][^0-9]{0,19})?$"
 )
@@ -82,7 +85,13 @@ def _notation(texts: Sequence[str]) -> NumberFormat | None:
     if any(affix and not _AFFIX.fullmatch(affix) for affix in (prefix, suffix)):
         return None
     array = pa.array(texts, pa.string())
+    signs = {sign for text in texts for sign in text} - {*prefix, *suffix.lstrip()}
+    blanks = not signs.isdisjoint(_BLANKS)
     for thousands, decimal in _SIGNS:
+        if (thousands == " " and not blanks) or (thousands.strip() and thousands not in signs):
+            continue
+        if decimal == "," and thousands != "." and "," not in signs:
+            continue
         form = NumberFormat(thousands=thousands, decimal=decimal, prefix=prefix, suffix=suffix)
         if not np.isnan(form.read(array)).any():
             return form
@@ -165,7 +174,7 @@ def _points(counts: Mapping[str, int], numbers: Sequence[Decimal]) -> list[str |
         rows[number] += count
         spelt.setdefault(number, text)
     often = sorted(number for number, count in rows.items() if count >= FEWEST_ROWS)
-    few = 1 < len(often) <= _MOST_POINTS and 2 * len(often) >= len(rows)
+    few = 1 < len(often) <= _MOST_POINTS and len(rows) <= min(2 * len(often), rows.total() / _ROWS_A_POINT)
     if not few or sum(rows[n] for n in often) < _POINTS_COVER * rows.total():
         return []
     if not all(map(is_whole, rows)):

@@ -46,6 +46,8 @@ _TRUTHS = (
 )
 
 _FEWEST_PERSONS = 50
+_FEWEST_SORTED = 200
+"""Fewest values of a column that is taken for persons' because equal values stand together."""
 _ROWS_A_PERSON = (1.05, 100.0)
 """Least and largest mean number of rows of a person."""
 _TOGETHER = 0.9
@@ -224,9 +226,12 @@ class _Tally:
         mean = rows / len(self.counts)
         if not _ROWS_A_PERSON[0] <= mean <= _ROWS_A_PERSON[1]:
             return False
-        even = max(self.counts.values()) <= _LARGEST_SHARE * mean
+        if names_a_person(self.name):
+            return True
+        even = max(self.counts.values()) <= _LARGEST_SHARE * mean and len(self.counts) >= _FEWEST_SORTED
         together = self.repeats >= _TOGETHER * (1 - 1 / mean) * self.rows
-        return names_a_person(self.name) or (even and together)
+        # A table may be sorted by town, too; numbers of persons have digits.
+        return even and together and all(any(c.isdigit() for c in text) for text in self.counts)
 
     def max_rows(self) -> int:
         """The least round bound that keeps most rows."""

@@ -125,9 +125,7 @@ def _sheet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterat
     header = sheet_header(path, next(rows, []))
     missing_columns(path, form, columns, header)
     spots = {name: spot for spot, name in enumerate(header)}
-    # A row without any cell is no row, like an empty line.
-    filled = (row for row in rows if any(cell != "" for cell in row))
-    while batch := list(islice(filled, _SHEET_ROWS)):
+    while batch := list(islice(rows, _SHEET_ROWS)):
         yield {c: pa.array([cell_text(row[spots[c]]) for row in batch], pa.string()) for c in columns}
 
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pyarrow import parquet
 
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import ENCODINGS, WIDE, likely_encoding
+from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
@@ -89,9 +89,12 @@ def _not_text(path: Path, form: FileForm, line: bytes) -> str:
         return f"{broken} {found}"
     if form.encoding in WIDE:
         return f"{broken} Set source.encoding to what it is written in, such as utf-8 or windows-1252."
+    guess = likely_encoding(line)
+    if encoding_named(guess) == form.encoding:
+        return f"{broken} Save the table as a .csv file again."
     return (
-        f"{broken} It looks like {likely_encoding(line)}: set source.encoding to what it is written "
-        "in, or save it again as UTF-8."
+        f"{broken} It looks like {guess}: set source.encoding to what it is written in, or save it again as "
+        "UTF-8."
     )
 
 
@@ -132,7 +135,7 @@ def require_columns(
     twice = sorted({c for c in columns if counted[c] > 1})
     if twice:
         raise SourceError(
-            f"{table} has more than one column named '{twice[0]}', so it can't be told which one is meant. "
+            f"{table} has more than one column named '{twice[0]}', so it isn't clear which one is meant. "
             "Give each column of its header a name of its own, or leave this one out of the config."
         )
 

@@ -27,7 +27,7 @@ _EXACT = 10**15
 
 
 def sheet_rows(path: Path, sheet: str | None) -> Iterator[list[Cell]]:
-    """The rows of a sheet from the first one that isn't empty, with all cells of the used area.
+    """The rows of a sheet that have any cell, with all cells of the used area.
 
     Args:
         path: the workbook.
@@ -50,7 +50,7 @@ def sheet_rows(path: Path, sheet: str | None) -> Iterator[list[Cell]]:
     try:
         workbook = CalamineWorkbook.from_path(path)
         found = workbook.get_sheet_by_index(0) if sheet is None else workbook.get_sheet_by_name(sheet)
-        yield from found.iter_rows()
+        yield from (row for row in found.iter_rows() if any(cell != "" for cell in row))
     except WorksheetNotFound:
         raise SourceError(
             f"{path} has no sheet {'' if sheet is None else repr(sheet)}: set source.sheet to the name of "

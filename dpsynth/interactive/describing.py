@@ -117,7 +117,7 @@ def _description(draft: Draft) -> Description:
     review = tuple(
         f"{key}: {marks[key]}" if marks.get(key) else key for key in cast(list[str], values["review"])
     )
-    declared = cast(dict[str, dict[str, Value]], values["columns"])
+    declared = cast(dict[str, dict[str, Value]], values["columns"] or {})
     columns: dict[str, dict[str, object]] = {}
     for name, keys in declared.items():
         found = {key: _python(value) for key, value in keys.items()}

@@ -92,7 +92,7 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
         )
     values = {key: value for key, value in keys.items() if key not in SHORT}
     if isinstance(values.get("ledger"), str | Path):
-        values["ledger"] = {"url": _address(values["ledger"])}
+        values["ledger"] = {"url": address(values["ledger"])}
     for short, (section, key) in SHORT.items():
         if short in keys:
             values[section] = _joined(values.get(section, {}), short, section, key, keys[short])
@@ -113,6 +113,6 @@ def _joined(found: object, short: str, section: str, key: str, value: object) ->
     return {**found, key: value}
 
 
-def _address(ledger: object) -> str:
+def address(ledger: object) -> str:
     """The address of a ledger, from that or from the path of its file."""
     return str(ledger) if "://" in str(ledger) else f"sqlite:///{Path(str(ledger)).expanduser()}"

@@ -13,15 +13,22 @@ from pathlib import Path
 
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
-from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.interactive.keys import spec_of
+from dpsynth.errors import ConfigError, DpsynthError, Paused
+from dpsynth.interactive.keys import address, spec_of
+from dpsynth.ledger.ledger import Ledger as LedgerBook
 from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.ending import Ending
+from dpsynth.lifecycle.folders import journal_of
 from dpsynth.lifecycle.inputs import MemoryTable
 from dpsynth.lifecycle.result import Release
 from dpsynth.pipeline import run
 
-_RESUME = re.compile(r"--resume ([0-9A-Za-z-]+)")
-"""The advice of the command line, which has another spelling in Python."""
+_SPELT = (
+    (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
+    (re.compile(r"dpsynth run CONFIG --abandon ([0-9A-Za-z-]+)"), r"dpsynth.abandon('\1')"),
+    (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
+)
+"""Advice of the command line, with its spelling in Python."""
 
 _told: set[Path] = set()
 """Ledger files that the caller was told about in this process."""
@@ -76,15 +83,78 @@ def released(
 
 
 def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable[[str], None]) -> Release:
+    def say(sentence: str) -> None:
+        tell(_spelt(sentence))
+
     for warning in spec.warnings():
-        tell(warning)
+        say(warning)
     if table is not None:
-        _tell_of_the_ledger(spec.ledger, tell)
+        _tell_of_the_ledger(spec.ledger, say)
     try:
-        return run(spec, request, table=table, tell=tell)
+        return run(spec, request, table=table, tell=say)
+    except Paused as paused:
+        raise _paused(paused, spec, request) from None
     except DpsynthError as error:
-        error.args = (_RESUME.sub(r"resume='\1'", str(error)),)
+        error.args = (_spelt(str(error)),)
         raise
+
+
+def _paused(paused: Paused, spec: Spec, request: Request) -> Paused:
+    """The pause of a release, with the ways to go on from Python, where there may be no config."""
+    release_id, default = paused.release_id, Request()
+    # The address of a server may hold a password.
+    url = spec.ledger.url if spec.ledger.url.startswith("sqlite") else "URL"
+    keys = [repr(release_id)]
+    if "url" in spec.ledger.model_fields_set:
+        keys.append(f"ledger={url!r}")
+    if request.outputs != default.outputs:
+        keys.append(f"outputs={str(request.outputs)!r}")
+    return Paused(
+        release_id,
+        [_spelt(warning) for warning in paused.warnings],
+        paused.what,
+        f"To go on as it is: the same call with resume='{release_id}'. To end it, charged only with what was "
+        f"asked, so that a corrected one can be released: dpsynth.abandon({', '.join(keys)}).",
+    )
+
+
+def _spelt(sentence: str) -> str:
+    """A sentence with the spelling of advice in Python."""
+    for pattern, words in _SPELT:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+def abandoned(release_id: str, ledger: str | Path, outputs: Path) -> str:
+    """End a release that will not be finished; see ``dpsynth.abandon``."""
+    book = LedgerBook(address(ledger))
+    ending = Ending.of(book, release_id, lambda: _journal(outputs, release_id))
+    ending.enter("given up with dpsynth.abandon")
+    return ending.sentence
+
+
+def _journal(outputs: Path, release_id: str) -> Path:
+    """The journal of an unfinished release.
+
+    Raises:
+        ConfigError: there is none, or the release has a whole bundle.
+    """
+    folders = [folder for folder in outputs.glob("*") if folder.is_dir()]
+    whole = next((folder / release_id for folder in folders if (folder / release_id).exists()), None)
+    if whole is not None:
+        raise ConfigError(
+            f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
+            f"Close it, at what its journal says, with: resume='{release_id}'"
+        )
+    found = (journal_of(folder, release_id) for folder in folders)
+    path = next((path for path in found if path is not None), None)
+    if path is None:
+        raise ConfigError(
+            f"There is no journal of release {release_id} under {outputs}, so what it asked can't be told. "
+            "Name the folder in which it ran with outputs. If it is lost, the release can be charged all "
+            f'that it reserved: dpsynth ledger abandon {release_id} --reason "..."'
+        )
+    return path
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:

@@ -6,11 +6,15 @@ file of the private table is opened only to check that it can be read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.curator import MemoryTable, check_source, names_of, read_batches
+from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
@@ -23,6 +27,7 @@ __all__ = [
     "Inputs",
     "MemoryTable",
     "accept_source",
+    "batches_of",
     "check_public_table",
     "file_of",
     "inputs_of",
@@ -146,6 +151,24 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
         return
     path, form = file_of(inputs)
     check_source(path, names_to_read(inputs, occasion), form)
+
+
+def batches_of(
+    inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None
+) -> Iterator[dict[str, pa.StringArray]]:
+    """The cells of the private table as text, from memory or from the config's file.
+
+    Args:
+        inputs: the inputs of a release.
+        occasion: its occasion.
+        broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
+    """
+    names = names_to_read(inputs, occasion)
+    if inputs.table is not None:
+        return inputs.table.batches(names)
+    path, form = file_of(inputs)
+    keep_broken = inputs.plan.neighbours.person is None
+    return read_batches(path, names, form, keep_broken=keep_broken, broken=broken)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:

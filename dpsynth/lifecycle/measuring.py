@@ -6,15 +6,12 @@ Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow as pa
-
-from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, read_batches
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
@@ -26,11 +23,10 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import Answered, within
 from dpsynth.lifecycle.answers import Answers, Measured
-from dpsynth.lifecycle.inputs import Inputs, file_of, names_to_read
+from dpsynth.lifecycle.inputs import Inputs, batches_of
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
-from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.rules import refuse_unobeyed
@@ -105,7 +101,7 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, _batches(inputs, run.occasion)
+    plan, batches = inputs.plan, batches_of(inputs, run.occasion)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())
@@ -115,15 +111,6 @@ def open_door(
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
     return Stage(door, plan, inputs.compiled.layout)
-
-
-def _batches(inputs: Inputs, occasion: Occasion) -> Iterator[dict[str, pa.StringArray]]:
-    """The cells of the private table as text, from memory or from the config's file."""
-    names = names_to_read(inputs, occasion)
-    if inputs.table is not None:
-        return inputs.table.batches(names)
-    path, form = file_of(inputs)
-    return read_batches(path, names, form, keep_broken=inputs.plan.neighbours.person is None)
 
 
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:

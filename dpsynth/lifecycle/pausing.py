@@ -48,11 +48,11 @@ def _undecided(run: ReleaseRun) -> bool:
 
 
 def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
-    grave = list(dict.fromkeys("the table" if w.column is None else w.column for w in warnings if w.serious))
+    grave = dict.fromkeys("the table" if w.column is None else w.column for w in warnings if w.serious)
     return Paused(
+        release_id,
         [warning.paragraph for warning in warnings],
-        f"Release {release_id} is paused after its single columns, because of {', '.join(grave)}: see the "
-        f"warnings. To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, charged only "
-        "with what was asked, so that a corrected config can be released: dpsynth run CONFIG --abandon "
-        f"{release_id}. With privacy.on_empty: go there is no pause.",
+        ", ".join(grave),
+        f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, charged only with what was "
+        f"asked, so that a corrected config can be released: dpsynth run CONFIG --abandon {release_id}.",
     )

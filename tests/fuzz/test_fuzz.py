@@ -14,6 +14,7 @@ import pytest
 
 from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
+from dpsynth.errors import SourceError
 from dpsynth.ledger.ledger import Ledger
 from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
@@ -79,9 +80,9 @@ def test_a_reader_that_takes_bytes_for_text_is_caught(
 def test_a_message_that_quotes_a_cell_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def quoting(path: Path, *rest: object) -> object:
         del rest
-        raise source.SourceError(f"can't read {path.read_bytes()[-60:]!r}")
+        raise SourceError(f"can't read {path.read_bytes()[-60:]!r}")
 
-    monkeypatch.setattr(source, "_csv_header", quoting)
+    monkeypatch.setattr(source, "csv_header", quoting)
     with pytest.raises(AssertionError, match="K4N4RY"):
         attempt("read csv", "truncated", 50, tmp_path)
 

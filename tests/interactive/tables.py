@@ -13,7 +13,7 @@ COLUMNS = {
 KEYS = {"epsilon": 1, "delta": 1e-9, "dataset": "visits", "columns": COLUMNS, "structure": {"method": "mst"}}
 
 
-def frame(rows: int = 400) -> pd.DataFrame:
+def frame(rows: int = 1_000) -> pd.DataFrame:
     """Rows of which every cell is good."""
     chance = np.random.default_rng(1)
     return pd.DataFrame(

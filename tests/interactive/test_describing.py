@@ -21,7 +21,9 @@ def table() -> pd.DataFrame:
     """A frame of several kinds of column."""
     rows = frame()
     return rows.assign(
-        seen=pd.Timestamp("2020-01-01") + pd.to_timedelta(rows.age, "D"), ill=rows.cost > 50, note="x"
+        seen=pd.Timestamp("2020-01-01") + pd.to_timedelta(rows.age, "D"),
+        ill=rows.cost > 50,
+        note=rows.index.map("n{}".format),
     )
 
 
@@ -85,5 +87,9 @@ def test_what_cannot_be_described_is_refused_without_a_cell(monkeypatch, tmp_pat
 
 
 def test_columns_without_a_name_of_their_own_are_left_out() -> None:
-    doubled = pd.DataFrame(np.zeros((3, 3)), columns=["a", "b", "b"])
+    doubled = pd.DataFrame(np.arange(60).reshape(20, 3), columns=["a", "b", "b"])
     assert list(dpsynth.describe(doubled).columns) == ["a"]
+
+
+def test_a_table_of_constant_columns_has_nothing_to_declare() -> None:
+    assert not dpsynth.describe(pd.DataFrame({"a": [0] * 30})).columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,15 @@ import pytest
 
 import dpsynth
 from dpsynth import pipeline
-from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
+from dpsynth.errors import (
+    BudgetRefused,
+    ConfigError,
+    DpsynthError,
+    Interrupted,
+    Paused,
+    SourceError,
+    StepFailed,
+)
 from dpsynth.interactive import releasing
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle import measuring
@@ -143,6 +152,33 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> str:
     return str(stop.value).split("resume='")[1].split("'")[0]
 
 
+def test_a_release_that_pauses_for_its_owner_goes_on_by_its_id(folder: Path) -> None:
+    misread = frame().replace({"sex": {"F": "Female", "M": "Male"}})
+    with pytest.raises(Paused) as paused:
+        dpsynth.release(misread, **KEYS)
+    words = str(paused.value)
+    assert "columns.sex" in words and "--" not in words and "CONFIG" not in words
+    assert balance(folder) == ["reserved"]
+    release_id = re.findall(r"resume='([^']+)'", words)[0]
+    done = dpsynth.release(misread, **KEYS, resume=release_id)
+    assert [w.column for w in done.warnings] == ["sex"] and balance(folder) == ["closed"]
+    assert done.warnings[0].sentence in repr(done) and "Warning" in done._repr_html_()
+
+
+def test_a_release_that_pauses_may_be_given_up_at_the_cost_of_what_was_asked(folder: Path) -> None:
+    misread = frame().replace({"sex": {"F": "Female", "M": "Male"}})
+    with pytest.raises(Paused) as paused:
+        dpsynth.release(misread, **KEYS, tell=lambda _: None)
+    release_id = str(paused.value).split("dpsynth.abandon('")[1].split("'")[0]
+    said = dpsynth.abandon(release_id)
+    assert release_id in said and balance(folder) == ["abandoned"]
+    account = Ledger(f"sqlite:///{folder / 'ledger.db'}", None).balance("visits")
+    assert account is not None and 0 < account.releases[0].cost.amount.epsilon < 1
+    for gone in (release_id, "20300131-0a1b2c3d"):
+        with pytest.raises(ConfigError, match=r"has ended|has no release"):
+            dpsynth.abandon(gone)
+
+
 def test_an_interrupted_release_of_a_frame_is_finished_with_the_frame(folder: Path, monkeypatch) -> None:
     release_id = interrupted(monkeypatch)
     journal = next(folder.glob("outputs/**/journal.jsonl")).read_text().splitlines()
@@ -240,8 +276,9 @@ def test_a_frame_has_the_codes_of_its_parquet_file_at_the_door(folder: Path, mon
     monkeypatch.setattr(measuring, "load_rows", watching)
     table = told_of(frame(50)).drop(columns="age").assign(age=frame(50).age)
     table.to_parquet("visits.parquet")
-    dpsynth.release(table, **KEYS)
-    dpsynth.release("visits.parquet", **KEYS)
+    keys = {**KEYS, "privacy": {"on_empty": "go"}}
+    dpsynth.release(table, **keys)
+    dpsynth.release("visits.parquet", **keys)
     assert seen[0] == seen[1] and len(seen[0]["age"]) == 50
 
 

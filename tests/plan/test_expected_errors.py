@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -30,7 +31,8 @@ from dpsynth.plan.expected_errors import (
 from dpsynth.plan.plan import make_plan
 from dpsynth.structure import strategy_of
 
-ADULT = Path(__file__).parents[2] / "configs" / "adult.yaml"
+PAGES = Path(__file__).parents[2]
+ADULT = PAGES / "configs" / "adult.yaml"
 TABLES = os.environ.get("DPSYNTH_DATA")
 
 
@@ -167,12 +169,12 @@ def test_errors_are_in_per_cent_of_the_rows_that_are_stated(said):
 
 def test_too_many_columns_for_the_rows_are_told_with_how_many_would_do(said, tmp_path):
     config = tmp_path / "wide.yaml"
-    columns = {name: {"type": "number", "min": 0, "max": 1, "bins": 32} for name in map(str, range(54))}
+    columns = {name: {"type": "number", "min": 0, "max": 1, "bins": 32} for name in map(str, range(30))}
     privacy = {"epsilon": 1.0, "delta": 1e-9}
     config.write_text(json.dumps({"source": {"path": "t.csv"}, "privacy": privacy, "columns": columns}))
-    fewer = enough_columns(errors_of(load(config)), 10_000)
-    _, text = said("--rows", "10000", config=config)
-    assert f"54 columns on 10,000 rows are too many: declare fewer columns (about {fewer} would do" in text
+    fewer = enough_columns(errors_of(load(config)), 8_000)
+    _, text = said("--rows", "8000", config=config)
+    assert f"30 columns on 8,000 rows are too many: declare fewer columns (about {fewer} would do" in text
     assert "are too many" not in said("--rows", "1000000", config=config)[1]
 
 
@@ -193,6 +195,38 @@ def test_a_method_without_pairs_says_nothing_of_pairs(tmp_path, monkeypatch, cap
     describe(facts)
     text = capsys.readouterr().out
     assert "pairs of columns" not in text and "together" not in text
+
+
+def blocks(page, command):
+    """What a page says that a command prints, in code blocks, without indents."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    found = re.findall(rf"^( *)\$ {re.escape(command)}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    return ["".join(line[len(indent) :] for line in said.splitlines(keepends=True)) for indent, said in found]
+
+
+@pytest.mark.skipif(not (PAGES / "docs").is_dir(), reason="the pages are those of a checkout")
+def test_the_pages_show_what_the_command_prints(said, tmp_path):
+    """A page that names another config than those that are shipped holds its keys."""
+    (tmp_path / "configs").mkdir()
+    for name in ("randhie.yaml", "randhie-found.yaml"):
+        (tmp_path / "configs" / name).write_text((ADULT.parent / name).read_text(encoding="utf-8"))
+    keys = re.search(r"```yaml\n(privacy:.*?)```", (PAGES / "docs" / "starting.md").read_text(), re.DOTALL)
+    head = "release: mine\nsource: {path: data/randhie.csv}\nledger: {dataset: randhie}\n"
+    (tmp_path / "configs" / "mine.yaml").write_text(head + keys[1])
+    shown = {
+        "README.md": "dpsynth plan configs/randhie.yaml --rows 20000",
+        "docs/starting.md": "dpsynth plan configs/mine.yaml --rows 20000",
+        "docs/finding.md": "dpsynth plan configs/randhie-found.yaml --detail",
+    }
+    for page, command in shown.items():
+        config, *options = command.split()[2:]
+        _, printed = said(*options, config=config)
+        lines = [line.rstrip() for line in printed.splitlines()]
+        for block in blocks(page, command):
+            wanted = [
+                line.rstrip() for line in block.splitlines() if line not in ("...", "\N{HORIZONTAL ELLIPSIS}")
+            ]
+            assert wanted and [line for line in wanted if line not in lines] == [], page
 
 
 # Against releases

@@ -69,7 +69,7 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     ),
     "accountant of another kind": ({"privacy": {"accountant": "pld"}}, ("privacy.accountant", "zcdp")),
     "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
-    "source of another kind": ({"source": {"path": "people.xlsx"}}, ("source.path", ".csv or .parquet")),
+    "source of another kind": ({"source": {"path": "people.doc"}}, ("source.path", ".parquet, .xlsx")),
     "no ledger there": ({"ledger": {"url": "mysql://host/name"}}, ("ledger.url", "sqlite")),
     "a ledger in memory": ({"ledger": {"url": "sqlite://"}}, ("ledger", "outlive")),
 }
@@ -115,8 +115,12 @@ SOURCES: dict[str, tuple[str, Callable[[], bytes], tuple[str, ...]]] = {
     "blank": ("people.csv", lambda: b"\n\n", ("people.csv is empty", "header")),
     "a picture": ("people.csv", lambda: PNG, ("people.csv is no CSV file",)),
     "Parquet under .csv": ("people.csv", parquet_bytes, ("people.csv is no CSV file|no column",)),
-    "CSV under .parquet": ("people.parquet", lambda: table_bytes(ROWS), ("parquet file", "another format")),
-    "half a Parquet file": ("people.parquet", lambda: parquet_bytes()[:2000], ("parquet file", "broken")),
+    "CSV under .parquet": ("people.parquet", lambda: table_bytes(ROWS), ("Parquet file", "another format")),
+    "half a Parquet file": (
+        "people.parquet",
+        lambda: parquet_bytes()[:2000],
+        ("Parquet file", r"broken\. Nothing"),
+    ),
     "no such column": ("people.csv", lambda: without("income"), ("no column 'income'", "spelt the same")),
     "no person column": ("people.csv", lambda: without("person"), ("no column 'person'", "privacy.unit")),
     "a column twice": (

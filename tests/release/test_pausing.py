@@ -212,20 +212,30 @@ def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place
     assert "Warnings" not in (public / "README.md").read_text() + (public / "report.html").read_text()
 
 
-def test_in_python_the_pause_is_an_error_with_the_sentences(unread: Place) -> None:
-    with pytest.raises(Paused, match=EMPTY) as stopped:
-        release(unread)
-    assert stopped.value.exit_code == 5
-    found = re.search(r"--resume (\S+)\. ", str(stopped.value))
-    assert found is not None
-    done = release(unread, resume=found[1])
-    assert [w.column for w in done.warnings] == ["sex"] and done.release_id == found[1]
+def test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_works(unread: Place) -> None:
+    for advice in ("resume", "abandon"):
+        with pytest.raises(Paused, match=EMPTY) as stopped:
+            release(unread)
+        said, release_id = str(stopped.value), stopped.value.release_id
+        assert stopped.value.exit_code == 5
+        assert f"resume='{release_id}'" in said and "CONFIG --resume" not in said
+        if advice == "resume":
+            done = release(unread, resume=release_id)
+            assert [w.column for w in done.warnings] == ["sex"] and done.release_id == release_id
+            continue
+        found = re.search(r"dpsynth\.abandon\(.*\)", said)
+        assert found is not None and release_id in found[0]
+        command = [*unread.command()[:1], "-c", f"import dpsynth; {found[0]}"]
+        assert unread.call(command).code == 0
+        entry = unread.ledger.release(release_id)
+        assert entry is not None and entry.state == "abandoned"
+        assert entry.cost.amount.epsilon < entry.reserved.amount.epsilon
 
 
 def test_the_answer_to_warnings_may_be_changed_for_a_release_under_way(unread: Place) -> None:
     with pytest.raises(Paused) as stopped:
         release(unread)
-    release_id = str(stopped.value).split("--resume ")[1].split(". ")[0]
+    release_id = stopped.value.release_id
     spec = dpsynth.load(unread.folder / "config.yaml")
     path = unread.folder / "config.yaml"
     path.write_text(path.read_text().replace('"privacy": {', '"privacy": {"on_empty": "go",'))
@@ -295,12 +305,11 @@ def test_prefect_is_told_of_the_warnings_as_of_an_interruption(monkeypatch: pyte
     from flows import ending
 
     monkeypatch.setattr(ending, "emit_event", lambda *_, **__: None)
-    error = Paused(["Column sex: about 100 % of its cells are missing."], "Release r1 is paused.")
+    error = Paused("r1", ["Column sex: about 100 % of its cells are missing."], "sex", "Go on, or end it.")
     state = ending.failed("people", "people", "r1", error)
     assert (state.name, state.type.value) == ("Interrupted", "FAILED")
-    assert state.message == (
-        "Column sex: about 100 % of its cells are missing. Release r1 is paused. (Exit code 5.)"
-    )
+    assert state.message == f"{error} (Exit code 5.)"
+    assert "about 100 %" in state.message and "r1 is paused" in state.message
 
 
 def test_a_paused_release_is_not_abandoned_twice(keeper: Keeper, unread: Place) -> None:
