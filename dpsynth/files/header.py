@@ -189,11 +189,13 @@ def _plain(name: str) -> str:
 
 
 def separator_of(line: bytes, form: FileForm) -> str:
-    """The separator that gives a first line the most names; the comma where it stands in the line.
+    """The separator that gives a first line the most names; the comma if none gives two."""
+    names = {sign: _names_by(line, replace(form, separator=sign)) for sign in SEPARATORS.values()}
+    return max(names, key=lambda sign: names[sign]) if max(names.values()) > 1 else ","
 
-    Raises:
-        UnicodeDecodeError: the bytes are no text.
-        csv.Error: the line is no header.
-    """
-    signs = [","] if b"," in line else list(SEPARATORS.values())
-    return max(signs, key=lambda sign: len(names_in(line, replace(form, separator=sign))))
+
+def _names_by(line: bytes, form: FileForm) -> int:
+    try:
+        return len(names_in(line, form))
+    except (UnicodeDecodeError, csv.Error):
+        return 0

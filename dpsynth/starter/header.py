@@ -6,7 +6,6 @@ refused without quoting it.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -102,13 +101,7 @@ def _recognised(path: Path, form: FileForm) -> FileForm:
     found = replace(form, encoding=encoding_named(likely_encoding(line)) or "utf-8")
     with opened(path, found) as stream:
         line = stream.readline(LONGEST_HEADER)
-    if form.separator != ",":
-        return found
-    try:
-        return replace(found, separator=separator_of(line, found))
-    except (UnicodeDecodeError, csv.Error):
-        # Reading the header says what is wrong with it.
-        return found
+    return found if form.separator != "," else replace(found, separator=separator_of(line, found))
 
 
 def _refuse_values(path: Path, names: list[str]) -> None:
