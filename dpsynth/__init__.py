@@ -14,7 +14,7 @@ A release of a data frame:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,12 +96,14 @@ def release(
     return released(closed, spec, request, note if tell is None else tell, keys)
 
 
-def abandon(release_id: str, *, ledger: str | Path = "ledger.db", outputs: str | Path = "outputs") -> str:
+def abandon(
+    release_id: str, *, ledger: str | Path | Mapping[str, str] = "ledger.db", outputs: str | Path = "outputs"
+) -> str:
     """End a release that will not be finished, charged with what its journal says was asked.
 
     Args:
         release_id: an interrupted release, or one that was paused for its owner's decision.
-        ledger: the ledger's file, or the address of its database.
+        ledger: the ledger's file, the address of its database, or a mapping of ``url`` and ``head``.
         outputs: folder of bundles in which it ran.
 
     Returns:

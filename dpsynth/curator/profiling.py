@@ -189,7 +189,7 @@ class _Tally:
 
     def _names(self, counts: Mapping[str, int]) -> Guess:
         """Named values, codes, or texts that nobody could list."""
-        rows = sum(counts.values())
+        rows = self._rows_of(counts)
         listed = sorted(t for t, count in counts.items() if count >= FEWEST_ROWS and t.isprintable())
         if self.whole and len(counts) <= _MOST_LISTED:
             if not listed:

@@ -16,7 +16,7 @@ from dpsynth.config.privacy import Ledger
 from dpsynth.errors import ConfigError, DpsynthError, Paused
 from dpsynth.interactive.keys import address, spec_of
 from dpsynth.ledger.ledger import Ledger as LedgerBook
-from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request
 from dpsynth.lifecycle.ending import Ending
 from dpsynth.lifecycle.folders import journal_of
 from dpsynth.lifecycle.inputs import MemoryTable
@@ -25,7 +25,6 @@ from dpsynth.pipeline import run
 
 _SPELT = (
     (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
-    (re.compile(r"dpsynth run CONFIG --abandon ([0-9A-Za-z-]+)"), r"dpsynth.abandon('\1')"),
     (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
 )
 """Advice of the command line, with its spelling in Python."""
@@ -93,29 +92,10 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
     try:
         return run(spec, request, table=table, tell=say)
     except Paused as paused:
-        raise _paused(paused, spec, request) from None
+        raise _paused(paused, spec.ledger, request) from None
     except DpsynthError as error:
         error.args = (_spelt(str(error)),)
         raise
-
-
-def _paused(paused: Paused, spec: Spec, request: Request) -> Paused:
-    """The pause of a release, with the ways to go on from Python, where there may be no config."""
-    release_id, default = paused.release_id, Request()
-    # The address of a server may hold a password.
-    url = spec.ledger.url if spec.ledger.url.startswith("sqlite") else "URL"
-    keys = [repr(release_id)]
-    if "url" in spec.ledger.model_fields_set:
-        keys.append(f"ledger={url!r}")
-    if request.outputs != default.outputs:
-        keys.append(f"outputs={str(request.outputs)!r}")
-    return Paused(
-        release_id,
-        [_spelt(warning) for warning in paused.warnings],
-        paused.what,
-        f"To go on as it is: the same call with resume='{release_id}'. To end it, charged only with what was "
-        f"asked, so that a corrected one can be released: dpsynth.abandon({', '.join(keys)}).",
-    )
 
 
 def _spelt(sentence: str) -> str:
@@ -125,9 +105,14 @@ def _spelt(sentence: str) -> str:
     return sentence
 
 
-def abandoned(release_id: str, ledger: str | Path, outputs: Path) -> str:
-    """End a release that will not be finished; see ``dpsynth.abandon``."""
-    book = LedgerBook(address(ledger))
+def abandoned(release_id: str, ledger: str | Path | Mapping[str, str], outputs: Path) -> str:
+    """End a release that will not be finished; see ``dpsynth.abandon``.
+
+    Raises:
+        ConfigError: the ledger has no such release, it has ended, or its journal is not there.
+    """
+    section = ledger if isinstance(ledger, Mapping) else {"url": address(ledger)}
+    book = LedgerBook(section.get("url", Ledger().url), section.get("head"))
     ending = Ending.of(book, release_id, lambda: _journal(outputs, release_id))
     ending.enter("given up with dpsynth.abandon")
     return ending.sentence
@@ -155,6 +140,26 @@ def _journal(outputs: Path, release_id: str) -> Path:
             f'that it reserved: dpsynth ledger abandon {release_id} --reason "..."'
         )
     return path
+
+
+def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
+    """The pause of a release, with the ways to go on from Python."""
+    # The address of a server may hold a password.
+    url = ledger.url if ledger.url.startswith("sqlite") else "URL"
+    named = {"url": url} | ({} if ledger.head is None else {"head": ledger.head})
+    arguments = [repr(paused.release_id)]
+    if named != {"url": Ledger().url}:
+        arguments.append(f"ledger={named!r}")
+    if request.outputs != DEFAULT_REQUEST.outputs:
+        arguments.append(f"outputs={str(request.outputs)!r}")
+    return Paused(
+        paused.release_id,
+        [_spelt(warning) for warning in paused.warnings],
+        paused.what,
+        f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, charged only "
+        "with what was asked, so that a corrected one can be released: "
+        f"dpsynth.abandon({', '.join(arguments)}).",
+    )
 
 
 def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:

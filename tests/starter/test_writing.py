@@ -73,13 +73,15 @@ def test_every_gap_and_every_guess_is_listed_and_nothing_else():
     )
     whole = guessed(
         draft(*sketches, described=False),
-        {
-            "known": {"type": "integer", "min": 3, "max": 4},
-            "gap": {"type": "integer", "min": 1, "max": 70},
-            "stub": {"type": "category", "values": ["a", "b"], "missing": "?"},
-            "gone": {"type": "boolean"},
-            "kept": {"type": "category", "values": ["a", "b"]},
-        },
+        Profile(
+            {
+                "known": {"type": "integer", "min": 3, "max": 4},
+                "gap": {"type": "integer", "min": 1, "max": 70},
+                "stub": {"type": "category", "values": ["a", "b"], "missing": "?"},
+                "gone": {"type": "boolean"},
+                "kept": {"type": "category", "values": ["a", "b"]},
+            }
+        ),
     )
     text = starter_text(whole, "t", "schemas", "dpsynth init")
     assert taken_over(text) == {
