@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pyarrow import parquet
 
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding
+from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
@@ -150,7 +150,8 @@ def _advice(path: Path, form: FileForm, absent: Sequence[str], header: Sequence[
         for encoding in (e for e in ENCODINGS if e not in WIDE):
             encoded = replace(form, encoding=encoding)
             if _has_all(_first_line(path, encoded), encoded, absent):
-                return f"Its first line is {encoding} text: set source.encoding: {encoding}."
+                name = usual_name(encoding)
+                return f"Its first line is {name} text: set source.encoding: {name}."
     return spelling_advice(absent, header)
 
 

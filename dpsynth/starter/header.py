@@ -17,7 +17,7 @@ from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import encoding_named, likely_encoding
+from dpsynth.files.encodings import encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import KINDS, FileForm, named_form
 from dpsynth.files.header import LONGEST_HEADER, header_of, separator_of
 from dpsynth.files.opening import opened, plainly
@@ -50,9 +50,9 @@ class Header:
         columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
         part = {"csv": "first line", "parquet": "schema", "xlsx": "first row"}[self.form.kind]
         origin = [f"The header of {self.path} was read, its {part}."]
-        if self.form.encoding != "utf-8":
+        if (encoding := usual_name(self.form.encoding)) != "utf-8":
             origin.append(
-                f"Its encoding is a guess from the header, {self.form.encoding}: names with accents show if "
+                f"Its encoding is a guess from the header, {encoding}: names with accents show if "
                 "it is right."
             )
         if self.unusable:
