@@ -16,6 +16,7 @@ from typing import cast
 
 from dpsynth.config.grammar import release_named
 from dpsynth.config.yaml_reader import Value
+from dpsynth.files.encodings import usual_name
 from dpsynth.files.form import SEPARATORS, FileForm, named_form
 from dpsynth.starter.documents import shown
 from dpsynth.starter.sketch import Draft, Sketch
@@ -138,7 +139,7 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
     found: dict[str, tuple[Value, bool]] = {
         "format": (form.kind, path != "" and form.kind != kind),
         "separator": (words[form.separator], form.kind == "csv" and form.separator != plain.separator),
-        "encoding": (form.encoding, form.encoding != plain.encoding),
+        "encoding": (usual_name(form.encoding), form.encoding != plain.encoding),
         "compression": (form.compression, form.compression != compression),
         "multiline": (form.multiline, form.multiline),
         "sheet": (form.sheet, form.sheet is not None),
