@@ -21,6 +21,7 @@ import pandas as pd
 import dpsynth
 from dpsynth import pipeline
 from dpsynth.config import from_mapping
+from dpsynth.lifecycle.beginning import Request
 
 COLUMNS: dict[str, dict[str, object]] = {
     "age": {"type": "integer", "min": 0, "max": 109, "bins": 22},
@@ -181,7 +182,7 @@ def main() -> None:
                 }
             )
             begin, spent = time.perf_counter(), time.process_time()
-            release = pipeline.run(spec, outputs=folder / f"out{turn}", run_step=timed)  # type: ignore[arg-type]
+            release = pipeline.run(spec, Request(folder / f"out{turn}"), run_step=timed)  # type: ignore[arg-type]
             whole = time.perf_counter() - begin, time.process_time() - spent
             if turn:
                 # The first release loads what both need.

@@ -40,14 +40,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def page_of(notebook: Path) -> str:
-    """A notebook as Markdown: its texts, its code, and what the code printed."""
+    """A notebook as Markdown: its texts, its code, and what the code printed or showed."""
     parts = []
     for cell in nbformat.read(notebook, as_version=4).cells:
         if cell.cell_type == "markdown":
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
-        printed = "".join(output.get("text", "") for output in cell.outputs)
-        if printed:
-            parts.append(f"```text\n{printed.rstrip()}\n```")
+        for output in cell.outputs:
+            shown = output.get("data", {})
+            if "text/html" in shown:
+                parts.append(f"<div>{shown['text/html']}</div>")
+            elif text := output.get("text") or shown.get("text/plain"):
+                parts.append(f"```text\n{text.rstrip()}\n```")
     return "\n\n".join(parts) + "\n"

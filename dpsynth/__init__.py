@@ -5,21 +5,30 @@ A release, from its configuration to its results:
     spec = dpsynth.load("configs/randhie.yaml")
     release = dpsynth.release(spec)
     release.synthetic, release.guarantee, release.statistics
+
+A release of a data frame:
+
+    guess = dpsynth.describe(frame)
+    release = dpsynth.release(frame, epsilon=1, delta=1e-9, dataset="visits", columns=guess.reviewed({...}))
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Unpack
 
     from dpsynth.config import Spec
+    from dpsynth.interactive.describing import Description
+    from dpsynth.interactive.keys import Keys, Table
+    from dpsynth.interactive.synthesizer import Synthesizer
     from dpsynth.lifecycle.result import Release
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "release"]
+__all__ = ["Spec", "Synthesizer", "__version__", "abandon", "describe", "load", "release"]
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -38,27 +47,105 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
 
 
 def release(
-    spec: Spec,
+    source: Spec | Table | str | Path,
+    spec: Spec | None = None,
+    /,
     *,
     outputs: str | Path = "outputs",
     resume: str | None = None,
     period: str | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] | None = None,
+    **keys: Unpack[Keys],
 ) -> Release:
     """Run a release: the same steps as ``dpsynth run --plain``, without an orchestrator.
 
+    A table is released as a spec says, or as keyword arguments say, which are the keys of the YAML:
+
+        dpsynth.release(spec)                # the spec names the file of the table
+        dpsynth.release(frame, spec)
+        dpsynth.release(frame, epsilon=1, delta=1e-9, dataset="visits", columns={...})
+
+    Each call is a release of its own, and is charged to the ledger: the file ledger.db in the working folder,
+    unless the key ledger names another.
+
     Args:
-        spec: a config from ``load``.
+        source: a spec that names a file; or the table: a pandas DataFrame, a pyarrow Table, any table with
+            ``__arrow_c_stream__`` such as one of Polars, or the path of a file.
+        spec: with a table, all that is to be known of its release, in place of keyword arguments.
         outputs: folder under which the bundle appears as ``<release>/<release id>``.
-        resume: id of an interrupted release to finish.
-        period: the slice of the table, such as "2026-03", if the config has periods. Left out: the last
+        resume: id of an interrupted release to finish, with the same table.
+        period: the slice of the table, such as "2026-03", if the spec has periods. Left out: the last
             one that has ended.
-        tell: takes public sentences about a release that is resumed or shown again.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again. Left
+            out: they are printed to the standard error stream.
+        keys: see ``dpsynth.interactive.keys.Keys``. A table in memory needs ``dataset``, the name under
+            which the ledger adds up its releases.
 
     Raises:
+        Paused: the noisy single columns say that something was misread; ``resume`` goes on as it is.
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """
-    from dpsynth.pipeline import run
+    from dpsynth.interactive.releasing import held, note, released
+    from dpsynth.lifecycle.beginning import Request
 
-    return run(spec, outputs=outputs, resume=resume, period=period, tell=tell)
+    closed = held(source)
+    # A traceback that shows local names has no row of it.
+    del source
+    request = Request(Path(outputs), resume, period)
+    return released(closed, spec, request, note if tell is None else tell, keys)
+
+
+def abandon(
+    release_id: str, *, ledger: str | Path | Mapping[str, str] = "ledger.db", outputs: str | Path = "outputs"
+) -> str:
+    """End a release that will not be finished, charged with what its journal says was asked.
+
+    Args:
+        release_id: an interrupted release, or one that was paused for its owner's decision.
+        ledger: the ledger's file, the address of its database, or a mapping of ``url`` and ``head``.
+        outputs: folder of bundles in which it ran.
+
+    Returns:
+        A sentence that says what the release counts for.
+
+    Raises:
+        ConfigError: the ledger has no such release, it has ended, or its journal is not there.
+    """
+    from dpsynth.interactive.releasing import abandoned
+
+    return abandoned(release_id, ledger, Path(outputs))
+
+
+def describe(source: Table | str | Path) -> Description:
+    """A look at a private table: a guess of each column's declaration, for review by the table's owner.
+
+    It reads all of the table, charges nothing, and releases nothing: it is ``dpsynth init --look`` in Python.
+    The guesses are private facts. Bounds and values that are tuned to a table aren't private, and no noise
+    protects them; so a release refuses them until ``reviewed`` hands them over.
+
+    Args:
+        source: the table, as for ``release``, or the path of its file.
+
+    Raises:
+        DpsynthError: SourceError if it can't be read, StepFailed for an unforeseen error.
+    """
+    from dpsynth.interactive.describing import described
+    from dpsynth.interactive.releasing import held
+
+    closed = held(source)
+    del source
+    return described(closed)
+
+
+def __getattr__(name: str) -> object:
+    # These take a tenth of a second and more to import.
+    if name == "Spec":
+        from dpsynth.config import Spec
+
+        return Spec
+    if name == "Synthesizer":
+        from dpsynth.interactive.synthesizer import Synthesizer
+
+        return Synthesizer
+    raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")

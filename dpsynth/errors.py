@@ -7,6 +7,8 @@ messages can be shown, logged and kept by an orchestrator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class DpsynthError(Exception):
     """Base of the errors that are shown to users as one plain paragraph."""
@@ -41,6 +43,26 @@ class Interrupted(DpsynthError):
     """The release was stopped midway and can be resumed."""
 
     exit_code = 5
+
+
+class Paused(Interrupted):
+    """The release waits for its owner's decision: its single columns say that something was misread.
+
+    Attributes:
+        release_id: the name of the release.
+        warnings: its warnings as paragraphs, each of which has been told already.
+        what: what the serious ones are about.
+        ending: the message without the warnings.
+    """
+
+    def __init__(self, release_id: str, warnings: Sequence[str], what: str, ways: str) -> None:
+        """A message of the warnings, and of the ways to go on."""
+        self.release_id, self.warnings, self.what = release_id, tuple(warnings), what
+        self.ending = (
+            f"Release {release_id} is paused after its single columns, because of {what}: see the warnings. "
+            f"{ways} With privacy.on_empty: go there is no pause."
+        )
+        super().__init__(" ".join((*warnings, self.ending)))
 
 
 class TakenOver(DpsynthError):

@@ -4,7 +4,9 @@
                                         |  noisy answers only
     contribution bound and domains, if they are to be found; the plan of the remaining steps
                                         |
-    one-way marginals -> compressed domain -> structure, marginals     SELECT, MEASURE
+    one-way marginals -> warnings: go on, or pause for the owner
+                                        |
+    compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
 
@@ -22,9 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.config import Spec
-from dpsynth.lifecycle.beginning import Request, begin
-from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values, tabulate
-from dpsynth.lifecycle.inputs import inputs_of, with_public_table
+from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
+from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
     Unbounded,
@@ -37,7 +40,9 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, publish, write
+from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
@@ -45,10 +50,9 @@ from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 def run(
     spec: Spec,
+    request: Request = DEFAULT_REQUEST,
     *,
-    outputs: str | Path = "outputs",
-    resume: str | None = None,
-    period: str | None = None,
+    table: MemoryTable | None = None,
     tell: Tell = silently,
     run_step: RunStep = plainly,
     door: OpenDoor = open_door,
@@ -57,21 +61,20 @@ def run(
 
     Args:
         spec: the checked config.
-        outputs: folder under which ``<release>/<release id>`` appears.
-        resume: id of an interrupted release to finish.
-        period: label of the slice of the table to release, if the config has periods; left out: the
-            last one that has ended.
-        tell: takes public sentences about a release that is resumed or shown again.
+        request: the folder of bundles, the release to resume, the slice of the table.
+        table: a private table in memory, in place of the config's file.
+        tell: takes public sentences: warnings, and news of a release that is resumed or shown again.
         run_step: runs a step, plainly or as a task of an orchestrator.
         door: opens the door to the private table.
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
+        Paused: its single columns say that something was misread; ``resume`` goes on as it is.
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
-    step, request = Steps(run_step), Request(Path(outputs), resume, period)
-    planned = step("plan", inputs_of, spec)
+    step = Steps(run_step)
+    planned = step("plan", inputs_of, spec, table)
     inputs = (
         planned if spec.public_table is None else step("read the public table", with_public_table, planned)
     )
@@ -85,17 +88,54 @@ def run(
             bounded = first
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
+        warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
         expansion = step("merge rare values", compress, stage, answers)
         measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
-        table = step("sample rows", sample_rows, inputs, fitted, rng)
+        drawn = step("sample rows", sample_rows, inputs, fitted, rng)
         statistics = step("compute statistics", tabulate, inputs, fitted, rng)
-        synthesis = Synthesis(fitted, table, statistics, guarantee)
+        synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run)
     titles = {t.title: t for t in statistics}
-    return Release(release_run.release_id, release_run.final, guarantee, table, titles)
+    rows = row_source(inputs, fitted)
+    return Release(
+        release_run.release_id, release_run.final, guarantee, drawn, titles, stage.plan.steps, rows, warnings
+    )
+
+
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+    run_step: RunStep = plainly,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+        run_step: runs a step, plainly or as a task of an orchestrator.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(run(rehearsal.spec, rehearsal.request, tell=tell, run_step=run_step))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None

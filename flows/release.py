@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 # Before prefect is imported: no telemetry, and time for a first start on a slow machine.
@@ -25,8 +26,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 from prefect.states import Failed
 
-from dpsynth import load
+from dpsynth.config import load
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
 from flows.ending import completed, failed
@@ -112,7 +114,7 @@ def release(
         spec = load(config, source=source)
         dataset, title = spec.ledger.dataset, spec.release
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
-        done = run(spec, outputs=out, resume=resume, period=period, tell=_tell, run_step=step)
+        done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)
     except Exception as error:
         return failed(dataset, title, release_id, error)
     completed(dataset, title, done)

@@ -38,6 +38,7 @@ from dpsynth.config import Schedule, Spec, load
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.folders import waits_for_its_owner
 from dpsynth.plan.occasion import next_ticks, occasion_of
 from flows.local_server import running
 from flows.release import release
@@ -105,7 +106,14 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
     """Finish a release that was begun, and report its state."""
     spec, name, now = one.spec, one.spec.release, datetime.now(UTC)
     for begun in (r for r in _releases(spec) if r.state == "reserved"):
-        say(f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished. Finishing it:")
+        unfinished = f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished."
+        if waits_for_its_owner(outputs / name, begun.release_id):
+            say(
+                f"{unfinished} It is paused by its warnings, and waits for your decision: dpsynth run "
+                f"{one.config} --resume {begun.release_id}, or --abandon {begun.release_id}"
+            )
+            continue
+        say(f"{unfinished} Finishing it:")
         _finish(one, begun.release_id, outputs)
     last = occasion_of(spec, now).label
     if not any(r.occasion == last and r.state == "closed" for r in _releases(spec)):

@@ -1,4 +1,4 @@
-"""The number of examples of a property test: all of them, or the tenth part of a quick run.
+"""The number of examples of a property test, or of a loop: all of them, or a part of them in a quick run.
 
 ``pytest --hypothesis-profile=full`` tries every property on all of its examples, on new ones each time.
 The profile "quick", which is the usual one, tries the same few each time; so does "unshrunk", which ends with
@@ -16,6 +16,11 @@ PART, LEAST = 10, 12
 
 def examples(count: int, **more: Any) -> settings:
     """Settings of a property test that has so many examples in a whole run."""
-    if settings.get_current_profile_name() != "full":
-        count = min(count, max(LEAST, count // PART))
-    return settings(max_examples=count, **more)
+    return settings(max_examples=cases(count), **more)
+
+
+def cases(count: int, part: int = PART, least: int = LEAST) -> int:
+    """The number of cases that a loop tries: all in a whole run, else one in ``part`` and at least a few."""
+    if settings.get_current_profile_name() == "full":
+        return count
+    return min(count, max(least, count // part))

@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, and what is stored of it is what it prints."""
+"""Each notebook runs from its first cell to its last, and what is stored of it is what it prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ nbformat = pytest.importorskip("nbformat", reason="the notebook is read with a p
 nbclient = pytest.importorskip("nbclient", reason="the notebook is run with a package of the lock file")
 pytest.importorskip("ipykernel", reason="the notebook runs in a kernel of Jupyter")
 
-NOTEBOOK = Path(__file__).parents[1] / "docs" / "notebooks" / "first_release.ipynb"
+NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
+NAMES = ("first_release", "release_a_dataframe")
+
+
+def read(name: str):
+    return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
 
 
 def printed(notebook) -> list[list[str]]:
@@ -19,20 +24,44 @@ def printed(notebook) -> list[list[str]]:
     return [text.split()[:1] for text in texts]
 
 
-def test_every_cell_of_the_notebook_runs_and_prints_what_is_stored(tmp_path: Path) -> None:
-    stored = nbformat.read(NOTEBOOK, as_version=4)
-    run = nbformat.read(NOTEBOOK, as_version=4)
+def shown(notebook) -> list[list[str]]:
+    """The kinds of output that each cell shows by itself; the page of a report is not stored."""
+    return [
+        [
+            "text/html"
+            for o in c.get("outputs", [])
+            if "<iframe" not in o.get("data", {}).get("text/html", "<iframe")
+        ]
+        for c in notebook.cells
+    ]
+
+
+def test_every_notebook_is_run() -> None:
+    assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_of_a_notebook_runs_and_prints_what_is_stored(name: str, tmp_path: Path) -> None:
+    stored, run = read(name), read(name)
     nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert printed(run) == printed(stored)
+    assert printed(run) == printed(stored) and shown(run) == shown(stored)
     assert sum(bool(words) for words in printed(stored)) >= 8
-    (bundle,) = (tmp_path / "outputs" / "clinic").iterdir()
-    assert (bundle / "public" / "report.html").is_file()
+    bundles = list((tmp_path / "outputs" / "clinic").iterdir())
+    assert bundles and all((bundle / "public" / "report.html").is_file() for bundle in bundles)
 
 
-def test_what_is_stored_is_text_and_tells_nothing_of_the_machine() -> None:
-    stored = nbformat.read(NOTEBOOK, as_version=4)
-    outputs = [output for cell in stored.cells for output in cell.get("outputs", [])]
-    assert {output.output_type for output in outputs} <= {"stream"}
-    text = "".join(output.text for output in outputs)
+def test_the_report_is_shown_in_place_and_no_private_table_is_written() -> None:
+    pages = [c for c in read("release_a_dataframe").cells if "report(" in c.source]
+    assert len(pages) == 1 and pages[0].outputs[0].output_type == "execute_result"
+    stored = read("release_a_dataframe")
+    assert not any("to_csv" in c.source or "to_parquet" in c.source for c in stored.cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_stored_is_text_and_tells_nothing_of_the_machine(name: str) -> None:
+    outputs = [output for cell in read(name).cells for output in cell.get("outputs", [])]
+    assert {output.output_type for output in outputs} <= {"stream", "execute_result"}
+    data = [text for output in outputs for text in output.get("data", {}).values()]
+    text = "".join([*(output.get("text", "") for output in outputs), *data])
     assert str(Path.home()) not in text and "/tmp" not in text and "\x1b" not in text
     assert len(text) < 20_000

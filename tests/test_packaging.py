@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -51,3 +52,47 @@ def test_a_wheel_names_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
     assert "dpsynth = dpsynth.cli.app:main" in wheel.read(read["entry_points.txt"]).decode()
     assert "License-Expression: Apache-2.0" in wheel.read(read["METADATA"]).decode()
     assert "licenses/LICENSE" in read
+
+
+@pytest.mark.slow
+def test_a_wheel_that_is_installed_by_pip_makes_releases_without_a_checkout(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    """Its packages are those of this environment; dpsynth and flows are those of the wheel."""
+    place, work = tmp_path / "installed", tmp_path / "work"
+    work.mkdir()
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(place),
+    ]
+    subprocess.run([*pip, str(wheel.filename)], check=True, timeout=120)
+    environment = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(place)}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=work,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run("-c", "import dpsynth, flows; print(dpsynth.__file__, flows.__file__)").count(str(place)) == 2
+    assert "configs/minimal.yaml" in run("-m", "dpsynth", "example", "minimal")
+    for way in (["--plain"], []):
+        bundle = work / run("-m", "dpsynth", "run", *way, "configs/minimal.yaml").splitlines()[-1]
+        assert (bundle / "public" / "report.html").is_file()
+    frame = "pandas.read_csv('data/randhie.csv')"
+    columns = {"mdvis": {"type": "integer", "min": 0, "max": 40}}
+    released = f"dpsynth.release({frame}, epsilon=1, dataset='frame', columns={columns}).synthetic"
+    assert "mdvis" in run("-c", f"import dpsynth, pandas; print({released})")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.guarantee import Guarantee
@@ -31,8 +32,11 @@ _FAR = 2000
 """An exponent of e beyond which no delta keeps the sum below 1."""
 
 
+@lru_cache(maxsize=256)
 def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
     """The (epsilon, delta) of a group of units; None where delta would be 1 or more, which promises nothing.
+
+    Kept: the manifest, the report and the README of a bundle each ask for the same ones.
 
     Args:
         guarantee: the guarantee of one unit.

@@ -8,17 +8,20 @@ Invariant: an error names the table's file and columns, and nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from dpsynth.curator.profiling import Guess, guesses
+import pyarrow as pa
+
+from dpsynth.curator import MemoryTable
+from dpsynth.curator.profiling import Profile, profile
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 from dpsynth.files import FileForm
 
 
-def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[str, Guess]:
-    """Guesses of the declarations of some columns of a private table.
+def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> Profile:
+    """Guesses of the declarations of some columns of a private table, and of its unit.
 
     Args:
         table: the table's path.
@@ -26,7 +29,7 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[s
         columns: the only columns to profile.
 
     Returns:
-        Keys of the grammar by column, as ``dpsynth.curator.profiling`` guesses them.
+        Keys of the grammar by column, and whose rows belong together.
 
     Raises:
         ConfigError: no table was named.
@@ -36,10 +39,23 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> dict[s
     if table is None:
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
-        return {}
+        return Profile({})
+    return _looked(lambda: read_batches(Path(table), columns, form, keep_broken=False), columns)
+
+
+def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> Profile:
+    """Guesses of the declarations of some columns of a private table in memory; see ``look_at``.
+
+    Raises:
+        SourceError: the table lacks a column.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    return _looked(lambda: table.batches(columns), columns)
+
+
+def _looked(read: Callable[[], Iterable[Mapping[str, pa.StringArray]]], columns: Sequence[str]) -> Profile:
     try:
-        batches = read_batches(Path(table), columns, form, keep_broken=False)
-        return guesses(batches, columns)
+        return profile(read(), columns)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

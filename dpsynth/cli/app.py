@@ -17,8 +17,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands
-from dpsynth.errors import DpsynthError, Interrupted
+from dpsynth.cli import ledger_commands, rehearsal
+from dpsynth.cli.check_command import check
+from dpsynth.cli.plan_command import plan
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
     add_completion=False,
@@ -28,6 +30,8 @@ app = typer.Typer(
 )
 
 app.add_typer(ledger_commands.app, name="ledger")
+app.command()(plan)
+app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
@@ -53,31 +57,55 @@ def _root(
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913 (options of a command)
     config: Config,
     plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
-    resume: Annotated[str | None, typer.Option(help="Finish the interrupted release of this id.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="Finish the interrupted or paused release of this id.")
+    ] = None,
+    abandon: Annotated[
+        str | None, typer.Option(help="End the unfinished release of this id, charged with what it asked.")
+    ] = None,
     period: Annotated[
         str | None,
         typer.Option(help="Which period to release, such as 2026-03; left out: the last whole one."),
+    ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Run all steps on a made-up table: reads nothing, charges nothing."),
+    ] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="With --rehearse: made-up rows. Left out: 10 000.")
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
     if debug:
         os.environ["DPSYNTH_DEBUG"] = "1"
+    if abandon is not None:
+        if resume is not None:
+            raise ConfigError("--resume goes on with a release and --abandon ends it: give one of them.")
+        ledger_commands.abandon_of(config, out, abandon)
+        return
     signal.signal(signal.SIGTERM, _interrupt)
+    if rehearse:
+        _let_arrow_start_without_pandas()
+        rehearsal.run(config, out, rows, period, resume)
+        return
+    if rows is not None:
+        raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
     if plain:
         _let_arrow_start_without_pandas()
         from dpsynth.config import load
+        from dpsynth.lifecycle.beginning import Request
         from dpsynth.pipeline import run as run_plainly
 
         spec = load(config, source=source)
         for warning in spec.warnings():
             _note(warning)
-        _announce(run_plainly(spec, outputs=out, resume=resume, period=period, tell=_note).folder)
+        _announce(run_plainly(spec, Request(out, resume, period), tell=_note).folder)
         return
     _run_flow(config, source, out, resume, period, debug)
 
@@ -134,23 +162,6 @@ def serve(
     from flows.schedule import serve_all
 
     serve_all(configs, out, lambda sentence: print(sentence, flush=True))
-
-
-@app.command()
-def plan(
-    config: Config,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    source: Source = None,
-) -> None:
-    """Show how a release would spend its budget; reads no data."""
-    from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import describe, forecast
-
-    facts = forecast(load(config, source=source))
-    if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
-    else:
-        describe(facts)
 
 
 @app.command()
@@ -251,7 +262,8 @@ def main() -> None:
     except DpsynthError as error:
         if debug:
             raise
-        print(f"Error: {error}", file=sys.stderr)
+        # The warnings of a pause have been told already.
+        print(f"Error: {error.ending if isinstance(error, Paused) else error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         print("Interrupted before the table was opened: nothing was asked of it.", file=sys.stderr)

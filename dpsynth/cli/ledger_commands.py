@@ -20,12 +20,12 @@ import typer
 from dpsynth.errors import ConfigError, DpsynthError
 
 if TYPE_CHECKING:
-    from dpsynth.accounting.cost import Cost
     from dpsynth.config import Spec
     from dpsynth.ledger.balance import Balance
     from dpsynth.ledger.ledger import Ledger
     from dpsynth.ledger.runway import Ticks
     from dpsynth.ledger.views import AccountView
+    from dpsynth.lifecycle.ending import Ending
 
 app = typer.Typer(no_args_is_help=True, help="What was spent on each dataset, and what is left.")
 
@@ -188,34 +188,46 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
 ) -> None:
     """End a release that will not be finished, charged with its journal, or in full where there is none."""
     place = _place(ledger, head, config)
-    book = place.open()
-    entry = book.release(release_id)
-    if entry is None:
-        raise ConfigError(f"The ledger has no release {release_id}; dpsynth ledger show lists them.")
-    if entry.state != "reserved":
-        raise ConfigError(
-            f"Release {release_id} has ended: it is {entry.state} at {entry.cost.amount.shown()}. Only one "
-            "that is reserved can be abandoned."
-        )
     why = _said(reason)
-    path = _journal(place.spec, out, release_id) if journal is None else journal
-    cost: Cost | None = None
-    events: list[dict[str, object]] = []
-    if path is not None:
-        from dpsynth.lifecycle.release_run import spent_by
+    from dpsynth.lifecycle.ending import Ending
 
-        cost, events = spent_by(path, release_id, entry.holder)
-    charge = entry.reserved.amount if cost is None else cost.amount
-    source = "all that it reserved, for no journal was found" if path is None else f"as {path} says"
-    print(
-        f"Release {release_id} of dataset '{entry.dataset}' reserved {entry.reserved.amount.shown()}. "
-        f"Abandoned, it counts for {charge.shown()}, {source}. It can't be resumed afterwards."
-    )
+    ending = Ending.of(place.open(), release_id, lambda: journal or _journal(place.spec, out, release_id))
+    print(ending.sentence)
     if not yes and not _agreed():
         print("Nothing was changed.")
         raise typer.Exit(1)
-    book.abandon(release_id, cost, events, why, None if cost is None else entry.holder)
-    print(f"Release {release_id} is abandoned. {_releases_left(_balance(book, entry.dataset))}.")
+    _enter(ending, why)
+
+
+def abandon_of(config: Path, out: Path, release_id: str) -> None:
+    """End an unfinished release of a config, charged with what its journal says: ``dpsynth run --abandon``.
+
+    Raises:
+        ConfigError: the release has no journal in the folder, or isn't unfinished.
+    """
+    place = _place(None, None, config)
+
+    def found() -> Path:
+        path = _journal(place.spec, out, release_id)
+        if path is None:
+            raise ConfigError(
+                f"There is no journal of release {release_id} under {out}, so what it asked can't be told. "
+                "Name the folder in which it ran with --out. If it is lost, the release can be charged all "
+                f'that it reserved: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'
+            )
+        return path
+
+    from dpsynth.lifecycle.ending import Ending
+
+    ending = Ending.of(place.open(), release_id, found)
+    print(ending.sentence)
+    _enter(ending, "given up with dpsynth run --abandon")
+
+
+def _enter(ending: Ending, why: str) -> None:
+    ending.enter(why)
+    left = _releases_left(_balance(ending.book, ending.entry.dataset))
+    print(f"Release {ending.entry.release_id} is abandoned. {left}.")
 
 
 @app.command(name="head")

@@ -21,10 +21,12 @@ BOUNDS_HELP = (
 )
 NO_BOUNDS_HELP = "Not yet supported. private: find min and max with a part of the budget."
 EDGES_HELP = (
-    "equal: bins of one width. log: zero, then bins that grow, each by the same factor, for money. "
+    "equal: bins of one width. log: bins that grow away from zero, each by the same factor, for money; zero, "
+    "min and max have bins of their own. "
     "With a part of the budget: quantiles, bins of about as many rows each; tree, narrow bins where many "
-    "rows are, single values among them, and wide ones elsewhere. Left out: tree with bounds: private, "
-    "otherwise equal."
+    "rows are, single values among them, and wide ones elsewhere. Left out: tree with bounds: private. "
+    "Otherwise equal if bins is given, or if min and max differ by less than a factor of 500, and log if "
+    "not; without bins, min and max have bins of their own."
 )
 WITHIN_HELP = (
     "Density of the values inside a bin. linear: it follows the counts of the bins beside it, on a straight "
@@ -35,7 +37,10 @@ WITHIN_HELP = (
 
 @dataclass(frozen=True)
 class Bins(Checked):
-    """A number of bins, or the rising edges of bins as a tuple."""
+    """A number of bins, or the rising edges of bins as a tuple.
+
+    A last edge that is given twice makes a bin of the largest value alone.
+    """
 
     edge: Number
 
@@ -51,8 +56,10 @@ class Bins(Checked):
         if len(value) > MAX_DOMAIN_SIZE + 1:
             raise refused(f"must have at most {MAX_DOMAIN_SIZE:,} bins")
         edges = tuple(self._edge(edge, i) for i, edge in enumerate(value))
+        last = len(edges) - 1
         for i in range(1, len(edges)):
-            if edges[i] <= edges[i - 1]:
+            alone = 1 < i == last and edges[i] == edges[i - 1]
+            if edges[i] <= edges[i - 1] and not alone:
                 raise refused("must be above the edge before it; edges rise", i)
         return edges
 

@@ -58,9 +58,9 @@ class CompiledSpec:
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
         the pairs of columns of requested statistics, the slices of the table, the earlier answers that serve
         as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) It
-        doesn't cover the table's path, the cap, the schedule, or anything else that is published from the
-        answers: these may change when a release is resumed. The slice of a release is in its journal, not in
-        the configuration.
+        doesn't cover the table's path, the cap, the schedule, what to do about warnings, or anything else
+        that is published from the answers: these may change when a release is resumed. The slice of a
+        release is in its journal, not in the configuration.
         """
         return _digest(self._questions)
 
@@ -80,7 +80,7 @@ class CompiledSpec:
         columns = [column.recorded for column in self.columns]
         return {
             "dataset": spec.ledger.dataset,
-            "privacy": spec.privacy.model_dump(),
+            "privacy": spec.privacy.model_dump(exclude={"on_empty"}),
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,
             "structure": spec.structure.model_dump(),

@@ -6,6 +6,7 @@ are read. Every Spec can be run: keys for features that don't exist yet are refu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
@@ -28,16 +29,20 @@ from dpsynth.config.rule_checks import check_rules
 from dpsynth.config.scalars import EMPTY, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
-from dpsynth.config.source import Source
+from dpsynth.config.source import InMemory, Source
 from dpsynth.config.structure import Structure
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
+from dpsynth.errors import ConfigError
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
 MAX_RULES = 200
 LOUD_EPSILON = 10
+NAMELESS = (
+    "the ledger knows a table in memory by its name alone. Give it one, the same whenever it is released"
+)
 LOUD_DELTA = Decimal("1e-4")
 
 _RELEASE_WORDS = (
@@ -46,6 +51,16 @@ _RELEASE_WORDS = (
 )
 
 _RULE_WORDS = "a rule such as admitted <= discharged, in quotes"
+
+
+def release_named(words: str) -> str:
+    """A name for a release, from words.
+
+    >>> release_named("Visits of 2024")
+    'Visits-of-2024'
+    """
+    letters = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("._-")
+    return letters[:100].rstrip("._-") or "release"
 
 
 class Spec(Section):
@@ -96,6 +111,36 @@ class Spec(Section):
     )
 
     @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> Spec:
+        """Check a configuration given in Python, with the keys of the YAML file.
+
+        Without the key source it is about a table in memory: ``dpsynth.release(frame, spec)``. The key
+        ledger.dataset is then needed.
+
+        Args:
+            values: lists may be tuples or arrays, numbers those of numpy, and dates those of datetime.
+
+        Raises:
+            ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
+        """
+        from dpsynth.config.loading import from_python
+
+        return from_python(values)
+
+    def in_memory(self) -> Spec:
+        """The same configuration for a table that is handed over in memory, in place of its file.
+
+        Raises:
+            ConfigError: the ledger would not know the table, as the dataset has no name.
+        """
+        if not self.ledger.dataset:
+            raise ConfigError(
+                f"ledger.dataset is missing: {NAMELESS}. Set it in the configuration, to the name of the "
+                "account of its file, if there is one."
+            )
+        return self.model_copy(update={"source": InMemory()})
+
+    @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         refuse_unreviewed(values.get("review", ()))
         for key in ("period", "schedule", "public_table"):
@@ -103,7 +148,16 @@ class Spec(Section):
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
         ledger = values.get("ledger", {})
+        if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
+            # No file has given the release its name.
+            values.setdefault("release", release_named(str(ledger.get("dataset"))))
         if isinstance(ledger, dict) and "dataset" not in ledger:
+            if isinstance(values.get("source"), InMemory):
+                raise refused(
+                    f"is missing: {NAMELESS}, such as dataset='visits'",
+                    "ledger",
+                    "dataset",
+                )
             release = values.get("release")
             name = release if isinstance(release, str) and release else "release"
             values["ledger"] = {**ledger, "dataset": name}

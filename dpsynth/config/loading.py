@@ -9,7 +9,9 @@ from pydantic import ValidationError
 
 from dpsynth.config.complaints import paragraph
 from dpsynth.config.grammar import Spec
-from dpsynth.config.source import Source
+from dpsynth.config.plain_values import plain_mapping
+from dpsynth.config.review import refuse_guessed
+from dpsynth.config.source import InMemory, Source
 from dpsynth.config.yaml_reader import Document, Value, read_yaml
 from dpsynth.errors import ConfigError
 from dpsynth.files.form import named_form
@@ -40,7 +42,19 @@ def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") ->
     Raises:
         ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
     """
-    return _checked(dict(values), Document(name, dict(values), {}))
+    return _checked(values, Document(name, dict(values), {}))
+
+
+def from_python(values: Mapping[str, object]) -> Spec:
+    """Check a configuration given in Python, with the rules of ``load``; see ``Spec.from_dict``.
+
+    Raises:
+        ConfigError: a key is unknown, or a value isn't allowed; the message names the key.
+    """
+    refuse_guessed(values.get("columns"))
+    plain = plain_mapping(values)
+    source: dict[str, object] = {} if "source" in plain else {"source": InMemory()}
+    return _checked({**plain, **source}, Document("The configuration", plain, {}))
 
 
 def _overridden(declared: Value, path: str) -> dict[str, Value]:
@@ -65,8 +79,8 @@ def _overridden(declared: Value, path: str) -> dict[str, Value]:
     return source
 
 
-def _checked(values: dict[str, Value], document: Document) -> Spec:
+def _checked(values: Mapping[str, object], document: Document) -> Spec:
     try:
-        return Spec.model_validate(values)
+        return Spec.model_validate(dict(values))
     except ValidationError as error:
         raise ConfigError(paragraph(error, document)) from None

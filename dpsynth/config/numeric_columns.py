@@ -18,11 +18,17 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
 from dpsynth.config.declaration import Declared, Described, column_of
-from dpsynth.config.growing_bins import growing_edges
+from dpsynth.config.growing_bins import (
+    FEWEST_GROWING,
+    FEWEST_ON_BOTH_SIDES,
+    equal_starts,
+    growing_starts,
+    grows,
+)
 from dpsynth.config.missing import MISSING_HELP, Missing, Rule, check_default
 from dpsynth.config.number_notation import FORMAT_HELP, NumberNotation, form_of
 from dpsynth.config.scalars import Choice, Number, Whole
-from dpsynth.config.schema_reading import edges_of, format_of, whole_bins
+from dpsynth.config.schema_reading import edges_of, format_of, number_bins, whole_bins
 from dpsynth.config.section import Section, refused, without_default
 from dpsynth.config.yaml_reader import Value
 from dpsynth.domain.column import Column
@@ -34,8 +40,7 @@ _LARGEST_STEP = 2**53
 _MAX_DECIMALS = 9
 _SOUGHT_DECIMALS = 2
 """Default number of decimals of columns with private bounds or growing bins."""
-_PUBLIC_EDGES = ("equal", "log")
-_FEWEST_GROWING = 3
+_PUBLIC_EDGES = (None, "equal", "log")
 
 _WholeBound = Annotated[int, Whole(at_least=str(-_LARGEST_INTEGER), at_most=str(_LARGEST_INTEGER))]
 _Bound = Annotated[Decimal, Number()]
@@ -68,7 +73,7 @@ def _ends(
 
 def _with_edges(values: dict[str, object]) -> dict[str, object]:
     """The keys of a column with the default of ``edges`` filled in."""
-    return {"edges": "tree", **values} if values.get("bounds") == "private" else values
+    return {**values, "edges": values.get("edges") or "tree"} if values.get("bounds") == "private" else values
 
 
 def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
@@ -78,10 +83,10 @@ def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
             raise refused("must not be log with bounds: private; use tree, or give min and max", "edges")
         if isinstance(column.bins, tuple):
             raise refused("must be a number with edges: log", "bins")
-        if isinstance(column.bins, int) and column.bins < _FEWEST_GROWING:
-            raise refused(f"must be at least {_FEWEST_GROWING} with edges: log", "bins")
-        if column.min is not None and column.min < 0:
-            raise refused("must be at least 0 with edges: log", "min")
+        both = column.min is not None and column.max is not None and column.min < 0 < column.max
+        fewest = FEWEST_ON_BOTH_SIDES if both else FEWEST_GROWING
+        if isinstance(column.bins, int) and column.bins < fewest:
+            raise refused(f"must be at least {fewest} with edges: log", "bins")
     if column.bounds is None and column.edges in _PUBLIC_EDGES:
         return
     searched = "bounds: private" if column.bounds is not None else f"edges: {column.edges}"
@@ -89,13 +94,25 @@ def _edges_checked(column: IntegerColumn | NumberColumn) -> None:
         raise refused(f"must be a number with {searched}: how many there may be at most", "bins")
     if isinstance(column.bins, int) and column.bins < 2:
         raise refused(f"must be at least 2 with {searched}", "bins")
-    if column.missing is False:
-        raise refused(
-            f"must not be false with {searched}: unusable cells need a code that is known", "missing"
-        )
+    if column.default is not None:
+        words = f"has no use with {searched}: with missing: false, unusable cells become the smallest value"
+        raise refused(words, "default")
     for key in ("min", "max") if column.bounds is not None else ():
         if getattr(column, key) is not None:
             raise refused(f"has no use with {searched}; leave out one of the two", key)
+
+
+def _unasked(column: IntegerColumn | NumberColumn) -> bool:
+    """True if nobody declared the bins one by one: they grow, or neither ``bins`` nor ``edges`` is given."""
+    return column.edges == "log" or (column.bins is None and column.edges is None)
+
+
+def _starts(column: IntegerColumn | NumberColumn, low: int, high: int) -> list[int]:
+    """Starts of bins that nobody declared one by one, in units of the last decimal."""
+    assert column.min is not None and column.max is not None
+    bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
+    growing = column.edges == "log" or grows(float(column.min), float(column.max))
+    return (growing_starts if growing else equal_starts)(low, high, bins)
 
 
 def _check_default(
@@ -127,7 +144,7 @@ class IntegerColumn(Section):
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges = Field(default="equal", json_schema_extra=without_default, description=EDGES_HELP)
+    edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
@@ -174,8 +191,8 @@ class IntegerColumn(Section):
             assert self.min is not None and self.max is not None
             last = self.max
             count = last - self.min + 1
-            if self.edges == "log":
-                *starts, _ = growing_edges(self.min, last + 1, self.bins or DEFAULT_BINS, one=1)
+            if _unasked(self) and (count > ONE_A_VALUE or self.edges == "log"):
+                starts = _starts(self, self.min, last)
             else:
                 bins = self.bins or (count if count <= ONE_A_VALUE else DEFAULT_BINS)
                 starts = [self.min + i * count // bins for i in range(bins)]
@@ -213,7 +230,7 @@ class NumberColumn(Section):
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
     bounds: _Bounds | None = Field(default=None, description=BOUNDS_HELP)
-    edges: _Edges = Field(default="equal", json_schema_extra=without_default, description=EDGES_HELP)
+    edges: _Edges | None = Field(default=None, json_schema_extra=without_default, description=EDGES_HELP)
     within: _Within = Field(default="linear", description=WITHIN_HELP)
 
     @classmethod
@@ -232,11 +249,11 @@ class NumberColumn(Section):
         edges = self._edges()
         floats = [float(e) for e in edges]
         blame = "bins" if isinstance(self.bins, tuple) else "min"
-        if any(a >= b for a, b in pairwise(floats)):
-            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
         decimals = self._decimals()
         if max(abs(edges[0]), abs(edges[-1])) * 10**decimals > _LARGEST_STEP:
             raise refused("is too large to be written exactly; use smaller bounds or fewer decimals", blame)
+        if any(a >= b for a, b in pairwise(floats)):
+            raise refused("makes bins narrower than a double can tell apart; use fewer or wider bins", blame)
         self._no_bin_without_value(edges, decimals)
         return self
 
@@ -252,16 +269,21 @@ class NumberColumn(Section):
                 )
 
     def _edges(self) -> tuple[Fraction, ...]:
+        """The edges of the bins; the last one lies half a step above a largest value alone in its bin."""
+        unit = 10 ** self._decimals()
         if isinstance(self.bins, tuple):
-            return tuple(map(Fraction, self.bins))
+            edges = tuple(map(Fraction, self.bins))
+            return (*edges[:-1], edges[-1] + Fraction(1, 2 * unit)) if edges[-2] == edges[-1] else edges
         assert self.min is not None and self.max is not None
-        count = self.bins or DEFAULT_BINS
-        if self.edges == "log":
-            unit = 10 ** self._decimals()
-            low, high = ceil(self.min * unit), floor(self.max * unit)
-            if low >= high:
-                return Fraction(self.min), Fraction(self.max)
-            return tuple(Fraction(e, unit) for e in growing_edges(low, high, count, one=unit))
+        low, high = ceil(self.min * unit), floor(self.max * unit)
+        if _unasked(self) and low < high:
+            starts = _starts(self, low, high)
+            return (*(Fraction(start, unit) for start in starts), Fraction(2 * starts[-1] + 1, 2 * unit))
+        return self._equal_edges()
+
+    def _equal_edges(self) -> tuple[Fraction, ...]:
+        assert self.min is not None and self.max is not None
+        count = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
         low, width = Fraction(self.min), Fraction(self.max) - Fraction(self.min)
         return tuple(low + width * i / count for i in range(count + 1))
 
@@ -270,7 +292,7 @@ class NumberColumn(Section):
             return self.decimals
         if self.bounds is not None or self.edges == "log":
             return _SOUGHT_DECIMALS
-        edges = [float(e) for e in self._edges()]
+        edges = sorted(set(map(float, self.bins if isinstance(self.bins, tuple) else self._equal_edges())))
         decimals = default_decimals(edges)
         largest = max(abs(edges[0]), abs(edges[-1]))
         while decimals and largest * 10**decimals > _LARGEST_STEP:
@@ -283,7 +305,8 @@ class NumberColumn(Section):
         edges = edges_of(described)
         if edges is None or described.get("type") == "integer":
             return None
-        bins: Declared = {"bins": cast(Value, edges), "decimals": described.get("decimals")}
+        decimals = described.get("decimals")
+        bins: Declared = {"bins": cast(Value, number_bins(edges, decimals)), "decimals": decimals}
         return {"type": "number", **bins, **format_of(described)}
 
     def part(self, name: str) -> Column:
@@ -308,7 +331,7 @@ class NumberColumn(Section):
 
 
 def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: bool) -> NumberSearch | None:
-    if column.edges == "log" or (column.bounds is None and column.edges == "equal"):
+    if column.edges is None or column.edges == "log" or (column.bounds is None and column.edges == "equal"):
         return None
     bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
     low, high = (None if end is None else float(end) for end in (column.min, column.max))

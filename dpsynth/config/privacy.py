@@ -20,6 +20,7 @@ Neighbours = Literal["add_remove", "replace_one"]
 Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
 Filter = Literal["auto", "sequential", "zcdp", "gdp"]
 Nameless = Literal["left_out", "together"]
+OnEmpty = Literal["stop", "go"]
 
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
@@ -175,6 +176,11 @@ class Privacy(Section):
     )
     split: Split | None = Field(
         default=None, description="Shares of the budget by step. Left out: the plan's."
+    )
+    on_empty: Annotated[OnEmpty, Choice(("stop", "go"))] = Field(
+        default="stop",
+        description="If the noisy single columns say that a column reads nothing, or the table is below its "
+        "noise. stop: pause before the rest of the budget is spent. go: release it, with a warning.",
     )
 
     @property

@@ -7,10 +7,12 @@ Invariant: while the list is not empty there is no Spec, so nothing is planned o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema
 from dpsynth.config.section import refused
+from dpsynth.errors import ConfigError
 
 _SHOWN = 5
 _LONGEST = 80
@@ -45,3 +47,28 @@ class Unreviewed(Checked):
     def json_schema(self) -> JsonSchema:
         """A list of strings."""
         return {"type": "array", "items": {"type": "string"}}
+
+
+class Guessed(dict[str, object]):
+    """A column's declaration with keys that were guessed from the private table, or are to be filled in.
+
+    It is refused as it is: someone has to hand over what they reviewed as a plain dict.
+    """
+
+
+def refuse_guessed(columns: object) -> None:
+    """Refuse declarations that are still guesses, in a configuration that is given in Python.
+
+    Raises:
+        ConfigError: some are; the message names their columns.
+    """
+    listed = columns.items() if isinstance(columns, Mapping) else ()
+    names = [str(name)[:_LONGEST] for name, declared in listed if isinstance(declared, Guessed)]
+    guessed = [f"columns.{name}" for name in names]
+    if guessed:
+        more = f" and {len(guessed) - _SHOWN:,} more" if len(guessed) > _SHOWN else ""
+        raise ConfigError(
+            f"Not reviewed yet: {', '.join(guessed[:_SHOWN])}{more}. Each was guessed from the table, or is "
+            "to be filled in. See to it that it is right and that anyone could know it without the table; "
+            "then hand over what you have reviewed: columns=description.reviewed()."
+        )

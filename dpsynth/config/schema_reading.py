@@ -65,13 +65,19 @@ def edges_of(described: Described) -> list[Decimal] | None:
     return found if len(found) == len(edges) else None
 
 
+def number_bins(edges: Sequence[Decimal], decimals: Value) -> list[Decimal]:
+    """The edges as they are declared: a largest value that is alone in its bin is given twice."""
+    half = Decimal(5).scaleb(-decimals - 1) if isinstance(decimals, int) else None
+    return [*edges[:-1], edges[-2]] if edges[-1] - edges[-2] == half else list(edges)
+
+
 def whole_bins(edges: Sequence[Decimal]) -> Declared:
     """The keys of bins of whole numbers. The last upper edge lies half a step above the largest value."""
     starts, last = [int(edge) for edge in edges[:-1]], int(edges[-1])
     if all(b - a == 1 for a, b in pairwise([*starts, last + 1])):
         return {"min": starts[0], "max": last, "bins": len(starts)}
-    # A last bin of one value can't be written as edges; it gets the next value too.
-    return {"bins": cast(Value, [*starts, max(last, starts[-1] + 1)])}
+    # A last edge that is given twice makes a bin of the largest value alone.
+    return {"bins": cast(Value, [*starts, last])}
 
 
 def format_of(described: Described) -> Declared:

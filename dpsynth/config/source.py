@@ -6,7 +6,7 @@ meaning: a release infers nothing from the table.
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -123,6 +123,9 @@ class TableFile(Section):
 class Source(TableFile):
     """The file of the private table."""
 
+    in_memory: ClassVar[bool] = False
+    """True if there is no file, and the table is handed over in Python."""
+
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
         default=None,
         description="A .csv, .tsv, .parquet or .xlsx file; a relative path starts at the working directory.",
@@ -136,7 +139,15 @@ class Source(TableFile):
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
+        if self.in_memory:
+            return self
         if self.path is None:
             raise refused("is missing: give the path of a .csv, .parquet or .xlsx file", "path")
         self.check_format()
         return self
+
+
+class InMemory(Source):
+    """The section of a configuration whose table is handed over in memory, in Python; no file says it."""
+
+    in_memory: ClassVar[bool] = True

@@ -3,6 +3,7 @@
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
+from dpsynth.curator.memory_table import MemoryTable
 from dpsynth.curator.source import check_source, names_of, read_batches
 from dpsynth.curator.terms import Terms
 
@@ -11,6 +12,7 @@ __all__ = [
     "Entry",
     "Journal",
     "Lost",
+    "MemoryTable",
     "Terms",
     "UnboundedCurator",
     "check_source",

@@ -11,10 +11,11 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
     {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
     {"kind": "held", "holder": "...", "file": 123}          each time that a run goes on with it
+    {"kind": "paused"}                                      each time that the release waits for its owner
 
 An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
 ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
-number, so copies are noticed.
+number, so copies are noticed. Since format 5 it says when the release was paused.
 
 A journal can be copied. The caller that opens it gives it a fence: a check, made before each charge, that
 no other copy went on. The fence is no proof, as another copy may go on just after the check. The settlement
@@ -30,6 +31,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import FileIO
@@ -43,8 +45,9 @@ from dpsynth.accounting import events
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.errors import DpsynthError
 
-FORMAT = 4
-_READABLE = (2, 3, FORMAT)
+FORMAT = 5
+_READABLE = (2, 3, 4, FORMAT)
+_WITH_HOLDERS = (4, FORMAT)
 
 Fence = Callable[[], None]
 """A check that raises an error if another copy of the journal went on, so nothing more may be charged."""
@@ -88,6 +91,16 @@ def _unpack(record: Mapping[str, object]) -> Recorded:
     return flat.astype(np.int64).reshape(tuple(record["shape"]))  # type: ignore[arg-type]
 
 
+def is_paused(path: Path) -> bool:
+    """True if a journal, which another process may hold, says that its release is paused."""
+    paused = False
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        with suppress(ValueError):
+            kind = json.loads(line)["kind"]
+            paused = kind == "paused" or (paused and kind != "charge")
+    return paused
+
+
 def unfenced() -> None:
     """A fence that lets every charge pass, for a journal without copies."""
 
@@ -116,6 +129,7 @@ class Journal:
         holders: each run that went on with the journal, and the number of the file that it wrote to.
         fence: the check before each charge.
         sealed: True if the ledger has closed the release, so nothing more may be asked.
+        paused: True if the release was paused, and nothing was asked since.
     """
 
     path: Path
@@ -125,6 +139,7 @@ class Journal:
     holders: list[tuple[str, int]] = field(default_factory=list)
     fence: Fence = unfenced
     sealed: bool = False
+    paused: bool = False
     _cursor: int = 0
 
     @classmethod
@@ -177,7 +192,11 @@ class Journal:
         if record["kind"] == "held":
             self.holders.append((str(record["holder"]), int(str(record["file"]))))
             return
+        if record["kind"] == "paused":
+            self.paused = True
+            return
         if record["kind"] == "charge":
+            self.paused = False
             if record["seq"] != len(self.entries):
                 raise ValueError("a line is gone")
             event = events.from_json(record["event"])  # type: ignore[arg-type]
@@ -201,6 +220,16 @@ class Journal:
         self._append({"kind": "held", "holder": holder, "file": file})
         self.holders.append((holder, file))
 
+    def pause(self) -> None:
+        """Record that the release waits for its owner's decision."""
+        self._append({"kind": "paused"})
+        self.paused = True
+
+    @property
+    def at_end(self) -> bool:
+        """True if every question on record has been asked again, so that the next one is a new one."""
+        return self._cursor == len(self.entries)
+
     def has_all_of(self, holder: str) -> bool:
         """True if the file has every charge that was ever made to its release.
 
@@ -212,7 +241,7 @@ class Journal:
         """
         file = os.fstat(self._file.fileno()).st_ino
         runs, files = {run for run, _ in self.holders}, {number for _, number in self.holders}
-        return self.header["format"] == FORMAT and holder in runs and files == {file}
+        return self.header["format"] in _WITH_HOLDERS and holder in runs and files == {file}
 
     @property
     def digest(self) -> str:
@@ -260,6 +289,7 @@ class Journal:
                 )
             self.fence()
             entry = Entry(question, event)
+            self.paused = False
             self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
             self.entries.append(entry)
             self._cursor += 1

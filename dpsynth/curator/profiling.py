@@ -12,72 +12,100 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
+from decimal import Decimal
 from itertools import islice
-from math import floor, log10
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
-from dpsynth.domain.number_texts import is_number, parse_numbers
-
-Plain = str | int | Decimal | None | list[str | int]
-"""A value of the grammar."""
-
-Guess = dict[str, Plain]
-"""Keys of a column's declaration; None for a value that can't be guessed."""
-
-FEWEST_ROWS = 10
-"""Fewest rows of a value that is listed."""
+from dpsynth.curator.column_names import names_a_person
+from dpsynth.curator.moment_guesses import clock_or_day_guess, moment_guess
+from dpsynth.curator.number_guesses import FEWEST_ROWS, Guess, is_whole, number_guess, numbers_of
+from dpsynth.domain.number_texts import parse_numbers
 
 _MOST_KNOWN = 20_000
-_MOST_LISTED = 100
-_MOST_DECIMALS = 4
-_FEWEST_STEPS = 100
+_MOST_LISTED = 250
+"""Most different values of a column of names whose values are listed."""
 _FEW_ROWS = 50
-_LARGEST = 10**15
 _LONGEST = 200
-# No decimal signal raises: profiling goes on whatever a cell holds.
-_NUMBERS = Context(prec=_LONGEST, traps=[])
+_LONGEST_CODE = 20
+_LEVELS = 5
+_HEAVY = 0.01
+"""Least part of the rows of a value that a release would find."""
 
 _MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "--", ".")
-_TRUTHS = (("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
-_FORMATS: tuple[tuple[MomentKind, str], ...] = (
-    ("date", ISO["date"]),
-    ("datetime", ISO["datetime"]),
-    ("datetime", "%Y-%m-%d %H:%M:%S"),
-    ("date", "%d/%m/%Y"),
-    ("date", "%m/%d/%Y"),
-    ("date", "%d.%m.%Y"),
-    ("date", "%Y/%m/%d"),
-    ("date", "%d-%b-%Y"),
-    ("date", "%d %b %Y"),
-    ("datetime", "%d/%m/%Y %H:%M"),
-    ("datetime", "%m/%d/%Y %H:%M"),
-    ("datetime", "%d.%m.%Y %H:%M"),
-    ("time", ISO["time"]),
-    ("time", "%H:%M"),
+_TRUTHS = (
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("f", "t"),
+    ("0", "1"),
+    ("0.0", "1.0"),
+    ("off", "on"),
 )
 
+_FEWEST_PERSONS = 50
+_FEWEST_SORTED = 200
+"""Fewest values of a column that is taken for persons' because equal values stand together."""
+_ROWS_A_PERSON = (1.05, 100.0)
+"""Least and largest mean number of rows of a person."""
+_TOGETHER = 0.9
+"""Least part of the repeated values that follow an equal one, in a table that is sorted by person."""
+_LARGEST_SHARE = 20
+"""Most rows of a value, in multiples of their mean, of a column that is sorted by person."""
+_MAX_ROWS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
+_ROWS_KEPT = 0.9
+"""Least part of the rows that a guessed bound keeps."""
 
-def guesses(batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str]) -> dict[str, Guess]:
-    """A guess of each column's declaration.
+
+@dataclass(frozen=True)
+class Unit:
+    """A guess whose rows belong together.
+
+    Attributes:
+        column: the column with the person of each row.
+        max_rows: the most rows of one person that are used; a round number.
+    """
+
+    column: str
+    max_rows: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Guesses from a private table.
+
+    Attributes:
+        columns: keys of the grammar by column.
+        unit: the persons, if a column seems to name them.
+    """
+
+    columns: Mapping[str, Guess]
+    unit: Unit | None = None
+
+
+def profile(batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str]) -> Profile:
+    """A guess of each column's declaration, and of the unit.
 
     Args:
         batches: text columns by name, as ``read_batches`` reads them.
         columns: names of the columns to guess.
 
     Returns:
-        Keys of the grammar by column. Bounds are rounded outwards; values that fewer than
-        ``FEWEST_ROWS`` rows have are left out.
+        Guesses. Bounds are rounded outwards; values that fewer than ``FEWEST_ROWS`` rows have are left out.
     """
-    tallies = {name: _Tally() for name in columns}
+    tallies = {name: _Tally(name) for name in columns}
     for batch in batches:
         for name, tally in tallies.items():
             tally.add(batch[name])
-    return {name: tally.guess() for name, tally in tallies.items()}
+    found = {name: tally.guess() for name, tally in tallies.items()}
+    persons = [(len(t.counts), name) for name, t in tallies.items() if t.names_persons(found[name])]
+    if not persons:
+        return Profile(found)
+    _, name = max(persons)
+    found[name] = {"type": "identifier"}
+    return Profile(found, Unit(name, tallies[name].max_rows()))
 
 
 @dataclass
@@ -85,18 +113,31 @@ class _Tally:
     """Counts of a column's texts. Exact and private.
 
     Attributes:
+        name: of the column.
         counts: rows of each text, for the first 20 000 different texts and some decisive later ones.
         whole: True if all texts were kept.
         rows: number of cells that are not empty.
+        blanks: number of empty cells.
+        repeats: number of cells that are equal to the one before.
     """
 
+    name: str
     counts: dict[str, int] = field(default_factory=dict)
     whole: bool = True
     rows: int = 0
+    blanks: int = 0
+    repeats: int = 0
+    _last: str | None = None
 
     def add(self, texts: pa.StringArray) -> None:
         """Count a batch."""
         cells = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(texts), 0, _LONGEST)
+        cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+        self.blanks += cells.null_count
+        if len(cells):
+            self.repeats += pc.sum(pc.equal(cells[1:], cells[:-1])).as_py() or 0
+            self.repeats += cells[0].as_py() is not None and cells[0].as_py() == self._last
+            self._last = cells[-1].as_py()
         found = pc.value_counts(cells.drop_null())
         values, counts = found.field("values"), found.field("counts").to_pylist()
         self.rows += sum(counts)
@@ -111,12 +152,17 @@ class _Tally:
 
     def guess(self) -> Guess:
         """The likeliest declaration."""
-        counts = {text: count for text, count in self.counts.items() if text}
+        counts = dict(self.counts)
         markers = [text for text in _MARKERS if counts.pop(text, 0)]
         guess = self._of(counts)
-        if guess.get("type") in (None, "identifier") or not markers:
+        if guess.get("type") in (None, "identifier"):
             return guess
-        return {**guess, "missing": markers[0] if len(markers) == 1 else list(markers)}
+        if markers:
+            return {**guess, "missing": markers[0] if len(markers) == 1 else list(markers)}
+        # Values that aren't listed count as missing where there is no cell for others.
+        closed = guess["type"] == "ordered" and len(guess["values"] or ()) < len(set(counts))  # type: ignore[arg-type]
+        searched = guess.get("open") or "levels" in guess
+        return guess if self.blanks or closed or searched else {**guess, "missing": False}
 
     def _of(self, counts: Mapping[str, int]) -> Guess:
         if not counts:
@@ -126,30 +172,77 @@ class _Tally:
             pair = sorted(texts, key=str.casefold)
             if (pair[0].casefold(), pair[1].casefold()) in _TRUTHS:
                 return {"type": "boolean", "values": list(pair)}
-        rows = sum(counts.values())
-        different = rows == len(counts) and rows >= _FEW_ROWS
-        numeric = all(map(is_number, texts))
-        if numeric and not _coded(texts):
-            numbers = [_NUMBERS.create_decimal(text) for text in texts]
-            if all(map(_is_whole, numbers)):
-                return {"type": "identifier"} if different and self._counted(numbers) else _integer(numbers)
-            return _number(numbers)
-        moments = _moments(texts)
+        different = self._rows_of(counts) == len(counts) and self._rows_of(counts) >= _FEW_ROWS
+        read = None if _coded(texts) else numbers_of(texts)
+        if read is not None:
+            numbers, form = read
+            if different and all(map(is_whole, numbers)) and self._numbered(numbers):
+                return {"type": "identifier"}
+            moments = clock_or_day_guess(numbers)
+            return moments or number_guess(self.name, counts, numbers, form)
+        moments = moment_guess(texts)
         if moments is not None:
             return moments
         if different:
             return {"type": "identifier"}
-        pattern = _pattern(texts)
-        if pattern is not None and len(counts) > _MOST_LISTED:
-            return {"type": "text", "pattern": pattern, "keep": 1}
-        listed = sorted(text for text, count in counts.items() if count >= FEWEST_ROWS and text.isprintable())
-        if self.whole and len(counts) <= _MOST_LISTED and len(listed) > 1:
-            return {"type": "category", "values": list(listed)}
-        return {"type": "category", "values": None}
+        return self._names(counts)
 
-    def _counted(self, numbers: Sequence[Decimal]) -> bool:
-        """True if different whole numbers look like numbers of rows: at least every other one is there."""
-        return max(numbers) - min(numbers) < 2 * self.rows
+    def _names(self, counts: Mapping[str, int]) -> Guess:
+        """Named values, codes, or texts that nobody could list."""
+        rows = self._rows_of(counts)
+        listed = sorted(t for t, count in counts.items() if count >= FEWEST_ROWS and t.isprintable())
+        if self.whole and len(counts) <= _MOST_LISTED:
+            if not listed:
+                return {"type": "category", "values": None}
+            rest = {} if len(listed) == len(counts) else {"other": _other(listed)}
+            return {"type": "category", "values": list(listed), **rest}
+        pattern = _pattern(list(counts))
+        if pattern is not None:
+            places = pattern.count("[") + len(re.sub(r"\[.*?\]|\\", "", pattern))
+            return {"type": "text", "pattern": pattern, "levels": list(range(1, min(places, _LEVELS) + 1))}
+        heavy = sum(count for count in counts.values() if count >= _HEAVY * rows)
+        return {"type": "category", "open": True} if 2 * heavy >= rows else {"type": "identifier"}
+
+    def _rows_of(self, counts: Mapping[str, int]) -> int:
+        return sum(counts.values()) if self.whole else self.rows
+
+    def _numbered(self, numbers: Sequence[Decimal]) -> bool:
+        """True if different whole numbers name rows: every other one is there, or the name says so."""
+        return max(numbers) - min(numbers) < 2 * self.rows or names_a_person(self.name)
+
+    def names_persons(self, guess: Guess) -> bool:
+        """True if the column seems to hold the number or name of the person of each row.
+
+        Its values repeat a few times each. Its name says so, or equal values stand together.
+        """
+        if len(self.counts) < _FEWEST_PERSONS or guess["type"] not in (
+            "integer",
+            "identifier",
+            "category",
+            "text",
+        ):
+            return False
+        rows = sum(self.counts.values())
+        mean = rows / len(self.counts)
+        if not _ROWS_A_PERSON[0] <= mean <= _ROWS_A_PERSON[1]:
+            return False
+        if names_a_person(self.name):
+            return True
+        even = max(self.counts.values()) <= _LARGEST_SHARE * mean and len(self.counts) >= _FEWEST_SORTED
+        together = self.repeats >= _TOGETHER * (1 - 1 / mean) * self.rows
+        # A table may be sorted by town, too; numbers of persons have digits.
+        return even and together and all(any(c.isdigit() for c in text) for text in self.counts)
+
+    def max_rows(self) -> int:
+        """The least round bound that keeps most rows."""
+        rows = np.array(list(self.counts.values()))
+        kept = (most for most in _MAX_ROWS if np.minimum(rows, most).sum() >= _ROWS_KEPT * rows.sum())
+        return next(kept, _MAX_ROWS[-1])
+
+
+def _other(listed: Sequence[str]) -> str:
+    """The label of values that aren't listed: a listed one that says so, or a new one."""
+    return next((text for text in listed if text.casefold() == "other"), "other")
 
 
 def _decisive(texts: pa.StringArray) -> list[str]:
@@ -159,7 +252,8 @@ def _decisive(texts: pa.StringArray) -> list[str]:
     numbers = parse_numbers(texts)
     known = ~np.isnan(numbers)
     ends = pc.min_max(texts)
-    found = [ends["min"].as_py(), ends["max"].as_py()]
+    longest = int(np.argmax(pc.utf8_length(texts).to_numpy(zero_copy_only=False)))
+    found = [ends["min"].as_py(), ends["max"].as_py(), texts[longest].as_py()]
     if known.any():
         spots = np.flatnonzero(known)
         found += [texts[int(spots[pick(numbers[spots])])].as_py() for pick in (np.argmin, np.argmax)]
@@ -167,85 +261,14 @@ def _decisive(texts: pa.StringArray) -> list[str]:
     return [*found, *(text for text in islice(odd, len(_MARKERS) + 2) if text not in _MARKERS)]
 
 
-def _is_whole(number: Decimal) -> bool:
-    return number.is_finite() and abs(number) <= _LARGEST and number == number.to_integral_value()
-
-
 def _coded(texts: Sequence[str]) -> bool:
     """True if some texts are codes of digits rather than numbers: 00501."""
     return any(re.fullmatch("0[0-9]+", text) for text in texts)
 
 
-def _integer(numbers: Sequence[Decimal]) -> Guess:
-    low, high = _rounded(min(numbers), max(numbers))
-    return {"type": "integer", "min": int(low), "max": int(high)}
-
-
-def _number(numbers: Sequence[Decimal]) -> Guess:
-    if not all(number.is_finite() and abs(number) <= _LARGEST for number in numbers):
-        return {"type": "number", "min": None, "max": None}
-    low, high = _rounded(min(numbers), max(numbers))
-    places = max(-int(number.as_tuple().exponent) for number in numbers)
-    guess: Guess = {"type": "number", "min": low, "max": high}
-    # With so few values some of the usual bins would be empty: the grammar's default decimals are better.
-    fits = places <= _MOST_DECIMALS and (high - low).scaleb(places) >= _FEWEST_STEPS
-    return {**guess, "decimals": places} if fits else guess
-
-
-def _rounded(low: Decimal, high: Decimal) -> tuple[Decimal, Decimal]:
-    """Bounds outside the range seen: multiples of a tenth of its power of ten, or 0 if near.
-
-    >>> _rounded(Decimal(17), Decimal(91))
-    (Decimal('0'), Decimal('100'))
-    >>> _rounded(Decimal(1820), Decimal(1934))
-    (Decimal('1800'), Decimal('2000'))
-    """
-    span = max(high - low, abs(high) / 100, abs(low) / 100, Decimal("0.000001"))
-    step = Decimal(10) ** floor(log10(span))
-    first = (low / step).to_integral_value("ROUND_FLOOR") * step
-    last = (high / step).to_integral_value("ROUND_CEILING") * step
-    if 0 <= first < 3 * step:
-        first = Decimal(0)
-    if first == last:
-        last += step
-    return _plainly(first), _plainly(last)
-
-
-def _plainly(number: Decimal) -> Decimal:
-    return Decimal(format(number.normalize(), "f"))
-
-
-def _moments(texts: Sequence[str]) -> Guess | None:
-    """The common format of all texts, with whole years as bounds; no format if two fit."""
-    texts = [re.sub(r"(:[0-9]{2})\.[0-9]+$", r"\1", text) for text in texts]
-    array = pa.array(texts, pa.string())
-    able: list[tuple[MomentKind, str]] = []
-    for kind, pattern in _FORMATS:
-        # Each format reads ISO 8601 too, so a text must look like the format itself.
-        if _looks_like(pattern, texts) and not np.isnat(MomentFormat(kind, pattern).read(array)).any():
-            able.append((kind, pattern))
-    if not able:
-        return None
-    (kind, pattern), others = able[0], able[1:]
-    format_: Guess = {} if pattern == ISO[kind] else {"format": pattern}
-    if kind == "time":
-        return {"type": "time", **format_}
-    if others and pattern != ISO[kind]:
-        return {"type": kind, "min": None, "max": None, "format": None}
-    years = MomentFormat(kind, pattern).read(array).astype("M8[Y]")
-    first, last = str(years.min()), str(years.max())
-    return {"type": kind, "min": f"{first}-01-01", "max": f"{last}-12-31", **format_}
-
-
-def _looks_like(pattern: str, texts: Sequence[str]) -> bool:
-    """True if the signs between the codes of a format stand in all texts."""
-    signs = [c for c in re.sub("%.", "", pattern) if not c.isalnum()]
-    return all([c for c in text if not c.isalnum()] == signs for text in texts)
-
-
 def _pattern(texts: Sequence[str]) -> str | None:
     """A pattern of texts of one length that hold digits, capitals and signs at the same positions."""
-    if len(texts[0]) > 20 or any(len(text) != len(texts[0]) for text in texts):
+    if len(texts[0]) > _LONGEST_CODE or any(len(text) != len(texts[0]) for text in texts):
         return None
     found = ""
     for letters in map(set, zip(*texts, strict=True)):

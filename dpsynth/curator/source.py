@@ -28,7 +28,7 @@ from dpsynth.errors import SourceError
 from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
 from dpsynth.files.opening import opened, plainly
-from dpsynth.files.workbook import cell_text, sheet_rows
+from dpsynth.files.workbook import Cell, cell_text, sheet_rows
 
 _BATCH_ROWS = 1 << 18
 _SHEET_ROWS = 1 << 14
@@ -122,13 +122,16 @@ def _parquet_batches(
 
 def _sheet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[dict[str, pa.StringArray]]:
     rows = sheet_rows(path, form.sheet)
-    header = sheet_header(path, next(rows, []))
+    header = sheet_header(path, next(rows, ()))
     missing_columns(path, form, columns, header)
     spots = {name: spot for spot, name in enumerate(header)}
-    # A row without any cell is no row, like an empty line.
-    filled = (row for row in rows if any(cell != "" for cell in row))
-    while batch := list(islice(filled, _SHEET_ROWS)):
-        yield {c: pa.array([cell_text(row[spots[c]]) for row in batch], pa.string()) for c in columns}
+    while batch := list(islice(rows, _SHEET_ROWS)):
+        yield {c: pa.array([_text_at(row, spots[c]) for row in batch], pa.string()) for c in columns}
+
+
+def _text_at(row: Sequence[Cell], spot: int) -> str | None:
+    """The text of a cell; cells behind a row's last one are empty."""
+    return cell_text(row[spot]) if spot < len(row) else None
 
 
 # CSV

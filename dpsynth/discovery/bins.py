@@ -9,6 +9,8 @@ Tree. Bins are narrow where there are many rows, down to single values, and wide
    far from zero lies in too few cells.
 2. Cells with significantly many rows are cut into up to twenty, at round numbers, and all cells are
    counted anew; a few times, while there are cells to cut. The heaviest come first where they are many.
+   Each round number at which a cell is cut is a cell of its own, because prices, incomes and estimates are
+   round: so they are found before their neighbourhood is cut down to single values.
 3. All answers are averaged. Where the ends aren't public they are computed again from the average.
 4. Neighbours without rows are merged, then those whose merging moves the fewest rows the shortest way, until
    there are as few bins as wanted. A spike stays a bin of its own that way, and so does the gap beside it.
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.discovery.bounds import Ends, ends_by
-from dpsynth.discovery.cuts import Cuts, NoisyHistogram, averaged, magnitudes, round_cuts, within
+from dpsynth.discovery.cuts import LARGEST, Cuts, NoisyHistogram, averaged, magnitudes, round_cuts, within
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import NumberSearch
 from dpsynth.plan.questions import Door
@@ -45,9 +47,9 @@ QUESTIONS = 4
 """Largest number of questions of a tree."""
 MOST_BINS = 1000
 """Largest number of bins that are counted at once."""
-SPLIT = 2.0
+SPLIT = 3.0
 """A bin is cut if its rows exceed so many standard deviations of their noise."""
-THIN = 1.0
+THIN = 2.0
 """Two neighbours are merged if their sum is below so many standard deviations of its noise."""
 
 
@@ -95,8 +97,12 @@ def tree_cuts(
         price: the price of all questions together.
     """
     answers = [*earlier]
-    grid = round_cuts(ends[0], ends[1] + 1, COARSE)
-    cuts = np.union1d(earlier[-1].cuts, grid) if earlier else within(*ends, magnitudes(), grid)
+    grid = _with_steps(round_cuts(ends[0], ends[1] + 1, COARSE), ends[1] + 1)
+    cuts = (
+        np.union1d(earlier[-1].cuts, grid)
+        if earlier
+        else within(*ends, _with_steps(magnitudes(), LARGEST), grid)
+    )
     left = price
     for still in range(QUESTIONS, 0, -1):
         widest = np.diff(cuts)[(cuts[:-1] >= ends[0]) & (cuts[:-1] < ends[1] + 1)].max()
@@ -131,10 +137,16 @@ def _finer(counted: NoisyHistogram) -> Cuts:
     """The cuts, and finer ones inside the heaviest bins."""
     cut = (counted.widths > 1) & (counted.rows > SPLIT * np.sqrt(counted.variances))
     heaviest = np.argsort(-counted.rows, kind="stable")
-    capacity = max(0, (MOST_BINS - counted.rows.size) // PARTS)
+    capacity = max(0, (MOST_BINS - counted.rows.size) // (2 * PARTS))
     chosen = heaviest[cut[heaviest]][:capacity].tolist()
-    inside = [round_cuts(int(counted.cuts[i]), int(counted.cuts[i + 1]), PARTS) for i in chosen]
+    ends = [(int(counted.cuts[i]), int(counted.cuts[i + 1])) for i in chosen]
+    inside = [_with_steps(round_cuts(low, end, PARTS), end) for low, end in ends]
     return np.unique(np.concatenate([counted.cuts, *inside]))
+
+
+def _with_steps(cuts: Cuts, end: int) -> Cuts:
+    """Cuts before an end, and one a step behind each, so that the round number at a cut is alone."""
+    return np.union1d(cuts, cuts[cuts + 1 < end] + 1)
 
 
 def _merged(counted: NoisyHistogram, bins: int) -> Cuts:

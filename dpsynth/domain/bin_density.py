@@ -35,8 +35,9 @@ def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
     """The exponent of each bin's density, float64[bins]; 0 is uniform.
 
     In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they differ in sign (the
-    limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at either end, the slope to
-    the one neighbour. Bins of one value have no density and are left out.
+    limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at the far end, the slope to
+    the one neighbour; at the end near zero, see ``_towards_zero``. Bins of one value have no density and are
+    left out.
 
     Args:
         low: first step of each bin, rising.
@@ -52,13 +53,29 @@ def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
     for side in (np.flatnonzero(wide & ~mirrored), np.flatnonzero(wide & mirrored)[::-1]):
         between = [(density[b] - density[a]) / (position[b] - position[a]) for a, b in pairwise(side)]
         if between:
-            before, after = np.array([between[0], *between]), np.array([*between, between[-1]])
+            first_between = _towards_zero(between, position[side])
+            before, after = np.array([first_between, *between]), np.array([*between, between[-1]])
             agree = before * after > 0
             found[side[agree]] = 2 / (1 / before[agree] + 1 / after[agree])
     zero = first == 0
     most = _STEEPEST / np.log(np.where(zero, np.e, end / np.where(zero, 1, first)))
     bounded = np.clip(found, np.where(zero, _FROM_ZERO[0], -most), np.where(zero, _FROM_ZERO[1], most))
     return np.where(np.abs(bounded) < _FLATTEST, 0.0, bounded)
+
+
+def _towards_zero(between: list[float], position: Numbers) -> float:
+    """The slope on the near side of the bin nearest to zero, which has no neighbour there.
+
+    The slopes between the next bins are continued on a straight line, no further than to uniform and no
+    steeper than the first: where counts fall ever faster, as those of incomes do, they peak near the first
+    bin, and its values don't crowd at its near end. A power law has one slope, which is kept.
+    """
+    if len(between) < 2:
+        return between[0]
+    middle = (position[:2] + position[1:3]) / 2
+    change = (between[1] - between[0]) / (middle[1] - middle[0])
+    continued = 2 * (between[0] + change * (position[0] - middle[0])) - between[0]
+    return min(max(continued, 0.0), between[0]) if between[0] > 0 else max(min(continued, 0.0), between[0])
 
 
 def drawn(low: Steps, high: Steps, slope: Numbers, rng: np.random.Generator) -> Steps:

@@ -19,6 +19,7 @@ from dpsynth.domain.codec import INVALID, Codes, drawn_between
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import GRAINS, MomentFormat, MomentKind
+from dpsynth.domain.reading import Readings, clipped
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of a cell, from coarse to fine; a week begins on Monday."""
@@ -127,6 +128,11 @@ class CalendarCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last unit, which take what lies beyond them; none of a whole day's."""
+        return () if self._kind == "time" else (0, len(self.labels) - 1)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False
@@ -164,6 +170,12 @@ class CalendarCodec:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Unit of each moment; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """Readings of moments by the first and the last."""
+        moments = self.form.read(texts)
+        grains = np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64))
+        return clipped(grains, self.first, self.last)
 
     def codes_of(self, moments: Moments) -> Codes:
         """Unit of each moment, INVALID for NaT."""

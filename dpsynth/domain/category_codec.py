@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.cell_values import Intervals, Texts, Truths, exact_texts
-from dpsynth.domain.codec import INVALID, Codes
+from dpsynth.domain.codec import INVALID, Codes, readings_of
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import parse_numbers
+from dpsynth.domain.reading import Readings
 
 _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
            "false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}  # fmt: skip
@@ -62,6 +63,11 @@ class CategoryCodec:
         return True
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The cell of all other values, if there is one."""
+        return () if self.other is None else (self.labels.index(self.other),)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False
@@ -102,6 +108,10 @@ class CategoryCodec:
             present = ~np.asarray(texts.is_null())
             codes = np.where((codes == INVALID) & present, self.labels.index(self.other), codes)
         return np.asarray(codes, dtype=np.int64)
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """OTHER for texts outside the list; a text that is the label of all others is a value."""
+        return readings_of(self.encode(texts), texts, self.labels, self.other)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The category of each code."""
@@ -144,6 +154,11 @@ class BooleanCodec:
     def closed(self) -> bool:
         """True."""
         return True
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """None."""
+        return ()
 
     @property
     def continuous(self) -> bool:
@@ -190,6 +205,10 @@ class BooleanCodec:
         truth = np.array([*spellings.values(), INVALID], dtype=np.int64)
         spelt = found.fill_null(len(spellings)).to_numpy(zero_copy_only=False)
         return np.asarray(truth[spelt], dtype=np.int64)
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """VALUE or NONE."""
+        return readings_of(self.encode(texts), texts, self.labels)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """True where the code is 1."""

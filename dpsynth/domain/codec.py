@@ -10,15 +10,17 @@ a code: that of a cell, or INVALID. Encoding never raises on a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.cell_values import CellValues
 from dpsynth.domain.formula_kinds import Kind
+from dpsynth.domain.reading import Reading, Readings
 
 INVALID = -1
 """Code of a text that is no value of the column: an empty, a malformed or an undeclared one."""
@@ -39,6 +41,24 @@ def drawn_between(
     """
     # The generator refuses empty bounds.
     return rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+
+
+def readings_of(
+    codes: Codes, texts: pa.StringArray, labels: Sequence[str], other: str | None = None
+) -> Readings:
+    """Readings that follow from the codes of texts, where nothing is clipped.
+
+    Args:
+        codes: the code of each text.
+        texts: the texts themselves.
+        labels: the labels of the cells.
+        other: the label of all other values, if they have a cell.
+    """
+    found = np.where(codes == INVALID, Reading.NONE, Reading.VALUE)
+    if other is not None:
+        named = np.asarray(pc.fill_null(pc.equal(texts, other), False))
+        found = np.where((codes == labels.index(other)) & ~named, Reading.OTHER, found)
+    return found.astype(np.int8)
 
 
 class Codec(Protocol):
@@ -67,6 +87,11 @@ class Codec(Protocol):
     @property
     def closed(self) -> bool:
         """True if the labels are the values: each cell holds one declared text."""
+        ...
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """Codes of cells that also take undeclared values: those of ``other``, or bins that clip."""
         ...
 
     @property
@@ -103,6 +128,10 @@ class Codec(Protocol):
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """Code of each stripped text's cell, INVALID where it has none."""
+        ...
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID."""
         ...
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:

@@ -82,6 +82,11 @@ class Column:
         return len(self.codec.labels) if self.missing else self.fallback
 
     @property
+    def catch_all(self) -> frozenset[int]:
+        """Codes of values that also take undeclared values or, where missing has no code, unusable cells."""
+        return frozenset((*self.codec.catch_all, *(() if self.missing else (self.fallback,))))
+
+    @property
     def centres(self) -> NDArray[np.float64] | None:
         """Expected value of each code that is not missing, or None if not numeric."""
         return self.codec.centres

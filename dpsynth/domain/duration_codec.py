@@ -19,6 +19,7 @@ from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import INVALID, Codes, drawn_between
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import parse_numbers
+from dpsynth.domain.reading import Readings, clipped
 
 UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 """Lengths of a cell, in seconds."""
@@ -103,6 +104,11 @@ class DurationCodec:
         return False
 
     @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last cell, which take what lies beyond them."""
+        return (0, len(self.labels) - 1)
+
+    @property
     def continuous(self) -> bool:
         """False."""
         return False
@@ -146,6 +152,10 @@ class DurationCodec:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Cell of each duration; clipped to the first and last."""
         return self.codes_of(read_durations(self.form, texts))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """Readings of durations by the shortest and the longest."""
+        return clipped(read_durations(self.form, texts), self.first, self.last)
 
     def codes_of(self, grains: NDArray[np.float64]) -> Codes:
         """Cell of each number of grains, INVALID for NaN."""

@@ -21,6 +21,9 @@ from dpsynth.domain.moment_fields import MONTHS, Fields, Moments, months_of, who
 
 MomentKind = Literal["date", "datetime", "time"]
 
+HHMM = "hhmm"
+"""A format of times of day without a sign between hours and minutes, as whole numbers: 517 is 05:17."""
+
 GRAINS = ("Y", "M", "D", "h", "m", "s", "us")
 """Units of numpy's datetime64, from coarse to fine."""
 
@@ -46,6 +49,9 @@ _PATTERNS = {
     "%f": "(?P<fraction>[0-9]{1,9})",
 }
 _UNPADDED = {"%-m": "%m", "%-d": "%d", "%-H": "%H", "%-I": "%I"}
+_NUMBER_OF_TIME = r"^0*(?P<digits>[0-9]{1,4})(?:\.0*)?$"
+"""A number in the format ``hhmm``, perhaps written by a program that takes it for a decimal one."""
+_END_OF_DAY = "2400"
 CODES = (*_PATTERNS, *_UNPADDED)
 """The codes that a format may hold; those with a hyphen write no leading zero."""
 
@@ -72,7 +78,7 @@ class MomentFormat:
 
     Attributes:
         kind: "date", "datetime" or "time".
-        pattern: text with codes.
+        pattern: text with codes; or, of times, "hhmm".
 
     Raises:
         ValueError: the pattern can't be used; the message gives the reason, in words that follow its name.
@@ -90,9 +96,13 @@ class MomentFormat:
         """Reject a pattern that doesn't write each moment in exactly one way."""
         _check(self.kind, self._pieces)
 
+    @property
+    def _is_number(self) -> bool:
+        return self.kind == "time" and self.pattern == HHMM
+
     @cached_property
     def _pieces(self) -> list[str]:
-        return _PIECES.findall(self.pattern)
+        return ["%H", "%M"] if self._is_number else _PIECES.findall(self.pattern)
 
     @cached_property
     def grain(self) -> str:
@@ -116,8 +126,10 @@ class MomentFormat:
 
         A text that does not match the pattern may be in ISO 8601 as well, because typed columns of Parquet
         files are. A part finer than the grain is cut off, and an offset from UTC is dropped: the local time
-        counts.
+        counts. In the format ``hhmm``, 2400 is midnight.
         """
+        if self._is_number:
+            texts = _as_four_digits(texts)
         found = pc.extract_regex(texts, self._regex)
         moments = self._of_fields(found)
         unlike = np.asarray(pc.and_(pc.is_valid(texts), pc.is_null(found)))
@@ -125,6 +137,13 @@ class MomentFormat:
             others = pc.extract_regex(texts.filter(pa.array(unlike)), _ISO_PATTERNS[self.kind])
             moments[unlike] = self._of_fields(others)
         return moments
+
+    def fits(self, texts: pa.StringArray) -> bool:
+        """True if each of some stripped texts is a moment in this very format, not only in ISO 8601."""
+        if self._is_number:
+            texts = _as_four_digits(texts)
+        alike = pc.all(pc.match_substring_regex(texts, self._regex), skip_nulls=False, min_count=0).as_py()
+        return bool(alike) and not np.isnat(self._of_fields(pc.extract_regex(texts, self._regex))).any()
 
     def _of_fields(self, found: pa.StructArray) -> Moments:
         texts = {field.name: found.field(i) for i, field in enumerate(found.type)}
@@ -160,7 +179,21 @@ class MomentFormat:
     def write(self, moments: Moments) -> pa.StringArray:
         """Texts of moments, of which none is NaT and all are of years 0 to 9999."""
         fields = Fields(moments)
+        if self._is_number:
+            return pc.cast(pa.array(fields.of("%H") * 100 + fields.of("%M")), pa.string())
         return pc.binary_join_element_wise(*(_written(piece, fields) for piece in self._pieces), "")
+
+
+def _as_four_digits(texts: pa.StringArray) -> pa.StringArray:
+    """Texts with numbers of times as four digits; other texts unchanged.
+
+    >>> _as_four_digits(pa.array(["517", "5.0", "2400", "05:17"])).to_pylist()
+    ['0517', '0005', '0000', '05:17']
+    """
+    digits = pc.extract_regex(texts, _NUMBER_OF_TIME).field(0)
+    found = pc.utf8_lpad(digits, 4, "0")
+    found = pc.if_else(pc.equal(found, _END_OF_DAY), "0000", found)
+    return pc.if_else(pc.fill_null(pc.match_substring_regex(texts, _NUMBER_OF_TIME), False), found, texts)
 
 
 def _check(kind: MomentKind, pieces: list[str]) -> None:
@@ -169,8 +202,6 @@ def _check(kind: MomentKind, pieces: list[str]) -> None:
     for code in codes:
         if code.startswith("%") and code not in _PATTERNS and code != "%%":
             raise ValueError(f"has the code {code}; those known are {', '.join(CODES)}")
-        if not code.startswith("%") and re.search("[0-9]", code):
-            raise ValueError("must not hold digits of its own, only codes that stand for some")
     used = [_GRAIN_OF[c] * 10 + (c == "%p") for c in codes if c in _PATTERNS]
     if len(used) > len(set(used)):
         raise ValueError("says something twice, such as the month by %m and by %b")
@@ -187,6 +218,8 @@ def _check(kind: MomentKind, pieces: list[str]) -> None:
         }
         raise ValueError(needs[kind])
     for piece, code, after in zip(pieces, codes, codes[1:], strict=False):
+        if (code in _DIGITS and after[0].isdigit()) or (code[-1].isdigit() and after in _DIGITS):
+            raise ValueError("must not hold a digit of its own beside a code that stands for digits")
         if {code, after} <= _NAMES or (piece in _UNPADDED and after in _DIGITS):
             raise ValueError(
                 f"must have something between {piece} and {after}, or nobody can tell them apart"

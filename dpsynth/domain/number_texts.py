@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PLAIN_NUMBER = re.compile(_NUMBER)
-# A reader can't distinguish these, and programs write all three between thousands.
+# A reader can't distinguish these, and programs write all of them between thousands.
 _BLANKS = " \u00a0\u202f"
+_APOSTROPHES = "'\u2019"
 
 
 def is_number(text: str) -> bool:
@@ -98,7 +99,8 @@ class NumberFormat:
 
     @cached_property
     def _between(self) -> str:
-        return f"[{_BLANKS}]" if self.thousands == " " else re.escape(self.thousands)
+        alike = {" ": _BLANKS, "'": _APOSTROPHES}.get(self.thousands)
+        return re.escape(self.thousands) if alike is None else f"[{alike}]"
 
     @cached_property
     def _pattern(self) -> str:

@@ -23,6 +23,7 @@ from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import INVALID, Codes, drawn_between
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
+from dpsynth.domain.reading import Readings, clipped
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,11 @@ class NumericCodec:
     def closed(self) -> bool:
         """False."""
         return False
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The first and last bin, which take what lies beyond them."""
+        return (0, len(self.edges) - 2)
 
     @property
     def continuous(self) -> bool:
@@ -157,6 +163,10 @@ class NumericCodec:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Bin of each number; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """Readings of numbers by the first and the last edge."""
+        return clipped(self.form.read(texts), self.edges[0], self.edges[-1])
 
     def codes_of(self, numbers: NDArray[np.float64]) -> Codes:
         """Bin of each number, INVALID for NaN."""

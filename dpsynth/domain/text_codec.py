@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.cell_values import Texts
-from dpsynth.domain.codec import INVALID, Codes
+from dpsynth.domain.codec import INVALID, Codes, readings_of
 from dpsynth.domain.formula_kinds import Kind
+from dpsynth.domain.reading import Readings
 from dpsynth.domain.text_patterns import Alphabets, alphabets, regex_of
 
 
@@ -65,6 +66,11 @@ class TextCodec:
     def closed(self) -> bool:
         """False."""
         return False
+
+    @property
+    def catch_all(self) -> tuple[int, ...]:
+        """The cell of all other texts, if there is one."""
+        return () if self.other is None else (len(self.prefixes),)
 
     @property
     def continuous(self) -> bool:
@@ -121,6 +127,10 @@ class TextCodec:
             return np.where(matches, codes, INVALID)
         other = np.asarray(pc.fill_null(pc.equal(texts, self.other), False)) | (matches & (codes == INVALID))
         return np.where(other, len(self.prefixes), np.where(matches, codes, INVALID))
+
+    def readings(self, texts: pa.StringArray) -> Readings:
+        """OTHER for texts of the pattern without one of the prefixes."""
+        return readings_of(self.encode(texts), texts, self.labels, self.other)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """The prefix, and a uniform draw for each position after it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pyarrow import parquet
 
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import ENCODINGS, WIDE, likely_encoding
+from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
@@ -35,7 +35,7 @@ def header_of(path: Path, form: FileForm) -> list[str]:
     if form.kind == "parquet":
         return list(parquet.read_schema(path).names)
     if form.kind == "xlsx":
-        return sheet_header(path, next(sheet_rows(path, form.sheet), []))
+        return sheet_header(path, next(sheet_rows(path, form.sheet), ()))
     with opened(path, form) as stream:
         return csv_header(path, form, stream)
 
@@ -89,28 +89,54 @@ def _not_text(path: Path, form: FileForm, line: bytes) -> str:
         return f"{broken} {found}"
     if form.encoding in WIDE:
         return f"{broken} Set source.encoding to what it is written in, such as utf-8 or windows-1252."
+    guess = likely_encoding(line)
+    if encoding_named(guess) == form.encoding:
+        return f"{broken} Save the table as a .csv file again."
     return (
-        f"{broken} It looks like {likely_encoding(line)}: set source.encoding to what it is written "
-        "in, or save it again as UTF-8."
+        f"{broken} It looks like {guess}: set source.encoding to what it is written in, or save it again as "
+        "UTF-8."
     )
 
 
 def missing_columns(path: Path, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
     """Refuse a header that lacks a column, or that repeats one.
 
+    Args:
+        path: the file.
+        form: its form.
+        columns: names of the columns that will be read.
+        header: all names.
+
     Raises:
         SourceError: with advice if another separator, encoding or spelling would find the columns.
+    """
+    require_columns(columns, header, str(path), lambda absent: _advice(path, form, absent, header))
+
+
+def require_columns(
+    columns: Sequence[str], header: Sequence[str], table: str, advice: Callable[[list[str]], str]
+) -> None:
+    """Refuse a table that lacks a column, or has two of its name.
+
+    Args:
+        columns: names of the columns that will be read.
+        header: all names of the table.
+        table: its name in messages.
+        advice: the sentence that says what to do about absent columns.
+
+    Raises:
+        SourceError: a column is absent, or there twice.
     """
     counted = Counter(header)
     absent = [c for c in columns if c not in counted]
     if absent:
         names = ", ".join(f"'{c}'" for c in absent[:5]) + (" and others" if len(absent) > 5 else "")
-        raise SourceError(f"{path} has no column {names}. {_advice(path, form, absent, header)}")
+        raise SourceError(f"{table} has no column {names}. {advice(absent)}")
     twice = sorted({c for c in columns if counted[c] > 1})
     if twice:
         raise SourceError(
-            f"{path} has more than one column named '{twice[0]}', so it can't be told which one is meant. Give "
-            "each column of its header a name of its own, or leave this one out of the config."
+            f"{table} has more than one column named '{twice[0]}', so it isn't clear which one is meant. "
+            "Give each column of its header a name of its own, or leave this one out of the config."
         )
 
 
@@ -125,6 +151,11 @@ def _advice(path: Path, form: FileForm, absent: Sequence[str], header: Sequence[
             encoded = replace(form, encoding=encoding)
             if _has_all(_first_line(path, encoded), encoded, absent):
                 return f"Its first line is {encoding} text: set source.encoding: {encoding}."
+    return spelling_advice(absent, header)
+
+
+def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
+    """A sentence about absent columns: another spelling that the header has, or what it must hold."""
     spelt = {_plain(name): name for name in header if _plain(name)}
     for name in absent:
         if (other := spelt.get(_plain(name))) is not None and other.isprintable():

@@ -26,7 +26,8 @@ from dpsynth.files.form import Compression, FileForm
 
 _AT_ONCE = 1 << 20
 _LEFT_BY_MACS = "__MACOSX/"
-_NOT_TABLES = {"csv": "CSV", "parquet": "Parquet", "xlsx": "Excel"}
+_NO_ARCHIVE = (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error, lzma.LZMAError)
+_AS_WHAT = {"csv": "a CSV file", "parquet": "a Parquet file", "xlsx": "an Excel workbook"}
 
 
 @contextmanager
@@ -45,10 +46,8 @@ def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
         yield
     except PermissionError:
         raise SourceError(f"{path} may not be read by this user.") from None
-    except (zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError):
-        raise SourceError(_no_archive(path, form)) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        # Arrow's messages quote cells; the last error is about names of columns.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, *_NO_ARCHIVE):
+        # Arrow's messages quote cells; a UnicodeDecodeError is about names of columns.
         raise SourceError(_no_archive(path, form) if form.compression else _no_table(path, form)) from None
 
 
@@ -60,9 +59,9 @@ def _no_archive(path: Path, form: FileForm) -> str:
 
 
 def _no_table(path: Path, form: FileForm) -> str:
-    name = _NOT_TABLES[form.kind]
-    words = f"{path} can't be read as a {name} file: it is of another format, or broken."
-    return f"{words} {other_format(path)}".rstrip()
+    words = f"{path} can't be read as {_AS_WHAT[form.kind]}: it is of another format, or broken."
+    hint = other_format(path)
+    return words if f"source.format: {form.kind}" in hint else f"{words} {hint}".rstrip()
 
 
 _FIRST_BYTES = (

@@ -1,84 +1,89 @@
-"""Excel workbooks, read by python-calamine, and the texts of their cells.
+"""Excel workbooks, read row by row by openpyxl, and the texts of their cells.
 
 A cell becomes the text that a CSV file would have for it: a number plainly, without grouping, with at most
 the 15 digits that Excel keeps; a date, time or duration by ISO 8601, whatever the cell's format shows; true
-or false; and no text for an empty cell or an error such as #N/A.
+or false; and no text for an empty cell.
 
-Invariant: what a workbook looks like (formats, colours, widths) changes no text, but that a number with the
-format of a date is a date.
+Invariant: a sheet is read as a stream, so stray cells far outside of the table cost no memory. What a
+workbook looks like (formats, colours, widths) changes no text, but that a number with the format of a date
+is a date.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import zipfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from dpsynth.errors import SourceError
 
-Cell = str | bool | int | float | dt.datetime | dt.date | dt.time | dt.timedelta
-"""A cell as python-calamine reads it; the empty text for an empty cell."""
-
-_MOST_BYTES = 4 << 30
-"""Largest size of an unpacked workbook, which is held in memory whole."""
+Cell = str | bool | int | float | dt.datetime | dt.date | dt.time | dt.timedelta | None
+"""A cell as openpyxl reads it."""
 
 _EXACT = 10**15
+_MIDNIGHT = dt.time()
 
 
-def sheet_rows(path: Path, sheet: str | None) -> Iterator[list[Cell]]:
-    """The rows of a sheet from the first one that isn't empty, with all cells of the used area.
+def sheet_rows(path: Path, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
+    """The rows of a sheet that have any cell; cells behind a row's last one are left out.
 
     Args:
         path: the workbook.
         sheet: its name; None for the first one.
 
     Raises:
-        SourceError: python-calamine isn't installed, the file is no workbook, or it has no such sheet.
+        SourceError: openpyxl isn't installed, or the workbook has no such sheet.
+        OSError: the file is no workbook, or broken.
     """
     try:
-        from python_calamine import CalamineError, CalamineWorkbook, WorksheetNotFound
+        from openpyxl import load_workbook
     except ImportError:
         raise SourceError(
             f"{path} is an Excel workbook, which needs a package that isn't installed: "
             'pip install "dpsynth[excel]".'
         ) from None
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > _MOST_BYTES:
-        raise SourceError(f"{path} is too large for a workbook: save the sheet as a .csv file.")
-    try:
-        workbook = CalamineWorkbook.from_path(path)
-        found = workbook.get_sheet_by_index(0) if sheet is None else workbook.get_sheet_by_name(sheet)
-        yield from found.iter_rows()
-    except WorksheetNotFound:
-        raise SourceError(
-            f"{path} has no sheet {'' if sheet is None else repr(sheet)}: set source.sheet to the name of "
-            "one of its sheets."
-        ) from None
-    except (CalamineError, IndexError):
-        raise OSError from None
-    except BaseException as error:
-        # An accident within the library's Rust code is no Exception; its words may quote cells.
-        if type(error).__name__ == "PanicException":
+    # Warnings of the library name cells and their values.
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            sheets = {found.title: found for found in workbook.worksheets}
+            if sheets.keys() & {sheet} or (sheet is None and sheets):
+                found = next(iter(sheets.values())) if sheet is None else sheets[sheet]
+                # Some programs write a size that is not the sheet's.
+                found.reset_dimensions()
+                yield from (row for row in found.iter_rows(values_only=True) if any(map(_is_filled, row)))
+                return
+        except (GeneratorExit, MemoryError):
+            raise
+        except Exception:
+            # Errors of any kind come of broken parts, and quote them.
             raise OSError from None
-        raise
+    raise SourceError(
+        f"{path} has no sheet {'' if sheet is None else repr(sheet)}: set source.sheet to the name of one of "
+        "its sheets."
+    )
+
+
+def _is_filled(cell: Cell) -> bool:
+    return cell is not None and cell != ""
 
 
 def cell_text(cell: Cell) -> str | None:
     """The text of a cell, None for an empty one.
 
-    >>> [cell_text(c) for c in (7.0, 0.1 + 0.2, True, dt.date(2020, 1, 2), dt.timedelta(hours=25), "")]
+    >>> [cell_text(c) for c in (7.0, 0.1 + 0.2, True, dt.datetime(2020, 1, 2), dt.timedelta(hours=25), "")]
     ['7', '0.3', 'true', '2020-01-02', 'PT90000S', None]
     """
-    if isinstance(cell, str):
+    if cell is None or isinstance(cell, str):
         return cell or None
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, int | float):
         return str(int(cell)) if abs(cell) < _EXACT and cell == int(cell) else f"{cell:.15g}"
     if isinstance(cell, dt.datetime):
-        return cell.isoformat(" ")
+        return cell.date().isoformat() if cell.time() == _MIDNIGHT else cell.isoformat(" ")
     if isinstance(cell, dt.timedelta):
         return iso_duration(cell // dt.timedelta(microseconds=1), 6)
     return cell.isoformat()

@@ -50,11 +50,16 @@ class Request:
         outputs: folder under which ``<release>/<release id>`` appears.
         resume: id of a release to finish.
         period: label of the slice to release; left out: the last slice that has ended.
+        rehearsal: True if the table is made up, and the bundle is marked so.
     """
 
-    outputs: Path
+    outputs: Path = Path("outputs")
     resume: str | None = None
     period: str | None = None
+    rehearsal: bool = False
+
+
+DEFAULT_REQUEST = Request()
 
 
 def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun:
@@ -125,6 +130,8 @@ def _new(
     """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
     release_id, holder = f"{now:%Y%m%d}-{secrets.token_hex(4)}", secrets.token_hex(16)
+    if request.rehearsal:
+        release_id = f"rehearsal-{release_id}"
     if ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, occasion, release_id)) is None:
         try:
             accept_source(inputs, occasion)
@@ -132,6 +139,8 @@ def _new(
             raise SourceError(f"{error} {UNCHARGED}") from None
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
+    if request.rehearsal:
+        header["rehearsal"] = True
     with alone_in(folder):
         clear(folder, ledger, tell)
         journal = started_journal(partial_of(folder, release_id), header, holder)
@@ -162,7 +171,8 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     journal.sealed = entry.state == "closed"
     journal.fence = _fence(ledger, name, holder)
     partial = partial_of(folder, name)
-    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder)
+    by_id = request.resume is not None
+    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder, by_id)
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:

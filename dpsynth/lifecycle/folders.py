@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.config import CompiledSpec
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Journal, is_paused
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.lifecycle.progress import Tell
 
@@ -34,6 +34,12 @@ def journal_of(folder: Path, release_id: str) -> Path | None:
     """Path of the journal of a release, complete or under way; None if there is none."""
     journals = (place / JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
     return next((path for path in journals if path.is_file()), None)
+
+
+def waits_for_its_owner(folder: Path, release_id: str) -> bool:
+    """True if an unfinished release is paused, by its journal."""
+    path = journal_of(folder, release_id)
+    return path is not None and is_paused(path)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from math import sqrt
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
@@ -21,6 +20,7 @@ from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
+from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
     Denoised,
@@ -34,15 +34,12 @@ from dpsynth.model import (
     estimated_total,
     posteriors,
     raked,
-    raked_rows,
-    refined_rows,
     refits,
-    sample,
     zeros_within,
 )
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import StatisticTable, compute_statistics
-from dpsynth.rules import grids_of, obeying, zeros_of
+from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
@@ -123,28 +120,23 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
 
 
+def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
+    """The source of the rows of a release."""
+    compiled = inputs.compiled
+    bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
+    return RowSource(
+        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+    )
+
+
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: codes drawn from the model, decoded column by column, every row within the rules.
+    """The synthetic table.
 
     Its number of rows is that of the private table if public, otherwise the estimate.
     """
-    rules, layout, model = inputs.compiled.rules, fitted.layout, fitted.model
     exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
-    same, asked = exact[0] if exact else round(model.total), inputs.spec.sample.rows
-    rows = same if asked == "same" else asked
-    public = inputs.compiled.public_marginals
-    bounds = Bounds(public.columns, fitted.zeros)
-    drawn = raked_rows(model, public, sample(model, rows, rng), rng)
-    whole = refined_rows(model, fitted.wanted, drawn, rng, bounds)
-    if not rules.written:
-        return layout.decode(whole, rng)
-    parts = iter([whole])
-
-    def draw(number: int) -> dict[str, Codes]:
-        """The refined table first; then rows in place of those that violate a rule."""
-        return next(parts, None) or sample(model, number, rng)
-
-    return obeying(rules, layout, rows, draw, model.marginal, rng)
+    same, asked = exact[0] if exact else round(fitted.model.total), inputs.spec.sample.rows
+    return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:

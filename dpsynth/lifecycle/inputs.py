@@ -1,15 +1,20 @@
 """The inputs of a release, compiled before its budget is reserved.
 
-Invariant: inputs are public. The private table is opened only to check that it can be read.
+Invariant: inputs are public, but for a private table in memory, which stays closed in its ``MemoryTable``. A
+file of the private table is opened only to check that it can be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.curator import check_source, names_of, read_batches
+from dpsynth.curator import MemoryTable, check_source, names_of, read_batches
+from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
@@ -18,22 +23,35 @@ from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
 from dpsynth.structure import Strategy, strategy_of
 
+__all__ = [
+    "Inputs",
+    "MemoryTable",
+    "accept_source",
+    "batches_of",
+    "file_of",
+    "inputs_of",
+    "names_to_read",
+    "with_public_table",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a release, all public.
+    """The inputs of a release.
 
     Attributes:
         compiled: the compiled config.
         strategy: the structure strategy that the config names.
         plan: the plan before domain discovery.
         public_table: the public table that serves as evidence; None without one.
+        table: the private table, if it was handed over in memory. All else is public.
     """
 
     compiled: CompiledSpec
     strategy: Strategy
     plan: Plan
     public_table: PublicTable | None = None
+    table: MemoryTable | None = None
 
     @property
     def spec(self) -> Spec:
@@ -46,16 +64,26 @@ class Inputs:
         return None if self.public_table is None else self.public_table.sha256
 
 
-def inputs_of(spec: Spec) -> Inputs:
+def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
     """The compiled config, its strategy and its plan.
 
+    Args:
+        spec: the checked config.
+        table: a private table in memory, in place of the config's file.
+
     Raises:
-        ConfigError: there is no plan, or no model within the bound holds the public marginals.
+        ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
+            table.
     """
+    if table is None and spec.source.in_memory:
+        raise ConfigError(
+            "source is missing: say where the table is, such as source: {path: data/table.csv}, or hand over "
+            "a table in memory: dpsynth.release(frame, spec)."
+        )
     strategy, worked_out = strategy_of(spec.structure.method, spec.structure.cliques or ()), compiled(spec)
     plan = make_plan(worked_out, strategy)
     _check_model_size(worked_out, plan)
-    return Inputs(worked_out, strategy, plan)
+    return Inputs(worked_out, strategy, plan, table=table)
 
 
 def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
@@ -105,8 +133,29 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     Raises:
         ConfigError, SourceError: the table can't be read.
     """
+    if inputs.table is not None:
+        inputs.table.check(names_to_read(inputs, occasion))
+        return
     path, form = file_of(inputs)
     check_source(path, names_to_read(inputs, occasion), form)
+
+
+def batches_of(
+    inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None
+) -> Iterator[dict[str, pa.StringArray]]:
+    """The cells of the private table as text, from memory or from the config's file.
+
+    Args:
+        inputs: the inputs of a release.
+        occasion: its occasion.
+        broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
+    """
+    names = names_to_read(inputs, occasion)
+    if inputs.table is not None:
+        return inputs.table.batches(names)
+    path, form = file_of(inputs)
+    keep_broken = inputs.plan.neighbours.person is None
+    return read_batches(path, names, form, keep_broken=keep_broken, broken=broken)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, read_batches
+from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
@@ -23,7 +23,7 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import Answered, within
 from dpsynth.lifecycle.answers import Answers, Measured
-from dpsynth.lifecycle.inputs import Inputs, file_of, names_to_read
+from dpsynth.lifecycle.inputs import Inputs, batches_of
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
@@ -101,13 +101,7 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    (path, form), plan = file_of(inputs), inputs.plan
-    batches = read_batches(
-        path,
-        names_to_read(inputs, run.occasion),
-        form,
-        keep_broken=plan.neighbours.person is None,
-    )
+    plan, batches = inputs.plan, batches_of(inputs, run.occasion)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())

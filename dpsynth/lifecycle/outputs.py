@@ -15,6 +15,7 @@ import pyarrow as pa
 from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
+from dpsynth.diagnostics import DataWarning
 from dpsynth.lifecycle.generating import FittedModel
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
@@ -34,12 +35,14 @@ class Synthesis:
         table: the synthetic rows.
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
+        warnings: signs in the noisy single columns that something was misread.
     """
 
     fitted: FittedModel
     table: pa.Table
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
+    warnings: tuple[DataWarning, ...] = ()
 
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
@@ -75,6 +78,8 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         constraints=enforcement_of(inputs.compiled.rules, fitted.layout),
         public_marginals=inputs.compiled.public_marginals,
         public_table=None if use is None else replace(use, cliques=selection.public),
+        rehearsal=run.rehearsal,
+        warnings=synthesis.warnings,
     )
 
 

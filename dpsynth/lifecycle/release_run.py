@@ -39,7 +39,15 @@ from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.rounding import float_up
 from dpsynth.curator.journal import Journal
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed, TakenOver
+from dpsynth.errors import (
+    ConfigError,
+    DpsynthError,
+    Interrupted,
+    Paused,
+    SourceError,
+    StepFailed,
+    TakenOver,
+)
 from dpsynth.evidence.reused import Reused
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
@@ -62,6 +70,8 @@ class ReleaseRun:
         ledger: the ledger with its reservation.
         journal: the journal of its questions.
         holder: the name under which the ledger lets this run go on.
+        by_id: true if the run was asked for by the release's id; a run that found the release by itself,
+            because its occasion was begun, decides nothing for its owner.
     """
 
     release_id: str
@@ -71,6 +81,7 @@ class ReleaseRun:
     ledger: Ledger
     journal: Journal
     holder: str
+    by_id: bool = False
 
     @property
     def date(self) -> str:
@@ -94,6 +105,11 @@ class ReleaseRun:
         return None if found is None else str(found)
 
     @property
+    def rehearsal(self) -> bool:
+        """True if the table is made up: ledger and journal are then of no use once the run has ended."""
+        return self.journal.header.get("rehearsal") is True
+
+    @property
     def key(self) -> bytes:
         """The secret that decides which rows of a person are kept."""
         return bytes.fromhex(str(self.journal.header["key"]))
@@ -112,7 +128,7 @@ class ReleaseRun:
         nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
         sealed = self.journal.sealed
         self.journal.close()
-        if error is None or isinstance(error, TakenOver):
+        if error is None or isinstance(error, TakenOver | Paused) or self.rehearsal:
             return
         # A foreseen error says by itself what is to be done: lines that are gone do not come back.
         foreseen = isinstance(error, DpsynthError) and not isinstance(error, Interrupted | StepFailed)

@@ -182,7 +182,8 @@ class BeliefPropagation:
         """The sum of each separator row, with the exponentiated potentials written into the part's beliefs.
 
         The log of a row's last sum is subtracted first. That keeps the sums within range unless the
-        potentials have moved far; only then is each row's peak computed.
+        potentials have moved far; only then is each row's peak computed. (Their sums may have overflowed by
+        then: the caller ignores that, and nothing of them is kept.)
         """
         low, high = self._bounds
         for looked_up in (False, True):
@@ -205,8 +206,7 @@ class BeliefPropagation:
             for begin in range(half.start, half.stop, _BLOCK):
                 block = values[begin : min(begin + _BLOCK, half.stop)]
                 np.maximum(block, self._deepest, out=block)
-                with np.errstate(over="ignore"):
-                    np.exp(block, out=block)
+                np.exp(block, out=block)
                 self._flush(block)
 
         in_halves(values.size, values.size, work)

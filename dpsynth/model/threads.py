@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 _PAYS = 1 << 18
 """Cells from which a second thread saves more than it costs."""
@@ -35,6 +36,8 @@ def _worker() -> ThreadPoolExecutor:
 def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
     """Do work on the range 0..length, its upper half in a second thread if there are enough cells.
 
+    The second thread has the caller's context, to which numpy's handling of floating-point errors belongs.
+
     Args:
         length: length of the range.
         cells: number of cells of the arrays.
@@ -44,7 +47,7 @@ def in_halves(length: int, cells: int, work: Callable[[slice], object]) -> None:
         work(slice(0, length))
         return
     middle = length // 2
-    other = _worker().submit(work, slice(middle, length))
+    other = _worker().submit(copy_context().run, work, slice(middle, length))
     try:
         work(slice(0, middle))
     finally:

@@ -302,6 +302,13 @@ def cautions(publication: Publication) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+REHEARSAL = (
+    "REHEARSAL, no release: the table behind it was made up from the configuration. Nothing here says "
+    "anything about real data, and nothing was charged."
+)
+"""The first line of every page of a rehearsal."""
+
+
 def shared_by_pages(publication: Publication) -> dict[str, object]:
     """The words and facts that the report and the README share, by their names in the templates."""
     return {
@@ -321,4 +328,5 @@ def shared_by_pages(publication: Publication) -> dict[str, object]:
         "merged": merged_columns(publication.columns, publication.compression),
         "constraints_in_words": constraints_in_words(publication),
         "merged_in_words": merged_in_words(publication),
+        "rehearsal": REHEARSAL,
     }

@@ -43,6 +43,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "format": FORMAT,
         "release": publication.release,
         "release_id": publication.release_id,
+        "rehearsal": publication.rehearsal,
         "date": publication.date,
         "period": None if publication.part is None else publication.part.to_json(),
         "guarantee": {
@@ -58,6 +59,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
+        "warnings": [warning.to_json() for warning in publication.warnings],
         "budget_requested": dict(publication.budget),
         "mechanisms": [dict(event) for event in publication.events],
         "structure": {

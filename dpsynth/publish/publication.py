@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Nameless
+from dpsynth.diagnostics import DataWarning
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique
@@ -59,6 +60,8 @@ class Publication:
         public_marginals: the public marginals in the config.
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
+        rehearsal: True if the table was made up from the config.
+        warnings: signs in the noisy single columns that something was misread.
     """
 
     release: str
@@ -87,6 +90,8 @@ class Publication:
     public_table: PublicUse | None = None
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
+    rehearsal: bool = False
+    warnings: tuple[DataWarning, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -5,6 +5,7 @@ from the table are marked, and refused until someone has reviewed them.
 """
 
 from dpsynth.starter.formats import FORMATS, draft_of, guessed
+from dpsynth.starter.memory import draft_in_memory
 from dpsynth.starter.sketch import LOOKED, Draft, Sketch
 from dpsynth.starter.starter import must_be_new, starter_text, write_starter
 from dpsynth.starter.writing import release_name
@@ -14,6 +15,7 @@ __all__ = [
     "LOOKED",
     "Draft",
     "Sketch",
+    "draft_in_memory",
     "draft_of",
     "guessed",
     "must_be_new",

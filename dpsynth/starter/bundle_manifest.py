@@ -30,8 +30,12 @@ def read_manifest(document: Mapping, file: str) -> Draft:
     """A draft with the columns of a release.
 
     Raises:
-        ConfigError: the document is no manifest.
+        ConfigError: the document is no manifest, or that of a rehearsal.
     """
+    if document.get("rehearsal") is True:
+        raise ConfigError(
+            f"{file} is the manifest of a rehearsal: what it found is made up. Use that of a release."
+        )
     listed = document.get("columns")
     if not isinstance(listed, list):
         raise ConfigError(f"{file} has no list of columns: it is no manifest.json of a bundle.")

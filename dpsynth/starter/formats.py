@@ -19,7 +19,7 @@ from dpsynth.starter.documents import read_document
 from dpsynth.starter.fitting import fitted
 from dpsynth.starter.header import FORMATS as TABLES
 from dpsynth.starter.header import read_header
-from dpsynth.starter.sketch import Draft
+from dpsynth.starter.sketch import Draft, Look
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def draft_of(
     return draft
 
 
-def guessed(draft: Draft, guesses: Mapping[str, Mapping[str, object]]) -> Draft:
+def guessed(draft: Draft, look: Look) -> Draft:
     """A draft with its gaps filled by guesses from the private table that the grammar accepts."""
-    if not guesses:
+    if not look.columns:
         return draft
-    filled = draft.with_guesses(guesses)
+    filled = draft.with_guesses(look)
     return replace(filled, columns=tuple(map(fitted, filled.columns)))
 
 

@@ -79,12 +79,10 @@ def read_header(path: Path, kind: str | None = None) -> Header:
     with plainly(path, form, "Relative paths start at the working directory."):
         if form.kind == "parquet":
             names, types = _parquet(path)
-        elif form.kind == "csv":
-            form = _recognised(path, form)
+        else:
+            form = _recognised(path, form) if form.kind == "csv" else form
             names = header_of(path, form)
             _refuse_values(path, names)
-        else:
-            names = header_of(path, form)
     counted = Counter(names)
     usable = tuple(name for name in names if name and counted[name] == 1)
     if not usable:

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Protocol, cast
 
 from dpsynth.config.declaration import Declared
 from dpsynth.config.yaml_reader import Value
 from dpsynth.files import FileForm
 
 LOOKED = (
-    "Some of what stands here was guessed from the private table itself: minimum, maximum, values, formats. "
-    "A guess is a private fact: the largest amount or a rare value may be that of one person, and whatever "
-    "stands in this file is published with every release, where no noise protects it. So ask of each guess "
-    "whether anyone could have known it without the table. If so, keep it. If not, put what a codebook, the "
-    "law or common sense says in its place. Until then keep this file as you keep the table. Numbers were "
-    "rounded outwards, and values that fewer than 10 rows have were not listed; that makes guesses less "
-    "telling, not safe."
+    "What stands here was guessed from the private table itself, so it is a private fact: bounds that were "
+    "tuned to the table, and lists of its values, are published with every release, where no noise protects "
+    "them. Ask of each guess whether anyone could have known it without the table. If so, keep it. If not, "
+    "put what a codebook, the law or common sense says in its place. Until then keep this file as you keep "
+    "the table. Numbers were rounded outwards, and values that fewer than 10 rows have were not listed; that "
+    "makes guesses less telling, not safe."
 )
 """Warning after a look at the private table; printed, and written at the top of the file."""
 
@@ -32,6 +31,35 @@ DESCRIBED = (
     "Bounds and values are those of the description. They are public only if nobody made the description "
     "from the table: tools that infer a schema put the table's own minimum, maximum and values into it."
 )
+
+
+class Unit(Protocol):
+    """A guess whose rows belong together: those with one value of a column, and how many of them are used."""
+
+    @property
+    def column(self) -> str:
+        """The column with the person of each row."""
+        ...
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of one person that are used."""
+        ...
+
+
+class Look(Protocol):
+    """Guesses from the private table, as ``dpsynth.assess.profiling`` makes them."""
+
+    @property
+    def columns(self) -> Mapping[str, Mapping[str, object]]:
+        """Keys of the grammar by column."""
+        ...
+
+    @property
+    def unit(self) -> Unit | None:
+        """The persons, if a column seems to name them."""
+        ...
+
 
 STUB: Declared = {"type": None}
 """Declaration of a column of which only the name is known."""
@@ -75,7 +103,8 @@ class Draft:
             table.
         table: path of the table as the user wrote it; None if no table was named.
         form: the form of the table's file.
-        person: the column with the person of each row, if a description names it.
+        person: the column with the person of each row, if a description names it, or if it was guessed.
+        max_rows: the most rows of one person that are used, if that was guessed.
         looked: True if the private table was profiled.
     """
 
@@ -85,6 +114,7 @@ class Draft:
     table: str | None = None
     form: FileForm = field(default_factory=FileForm)
     person: str | None = None
+    max_rows: int | None = None
     looked: bool = False
 
     def in_order_of(self, header: Sequence[str]) -> Draft:
@@ -105,7 +135,7 @@ class Draft:
     def summary(self) -> tuple[str, ...]:
         """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
-            return (*self.origin, f"All rows of {self.table} were read.", LOOKED)
+            return (*self.origin, f"All rows of {self.table or 'the table'} were read.", LOOKED)
         return (*self.origin, "No row of the table was read.", *([DESCRIBED] if self.described else []))
 
     @property
@@ -113,14 +143,13 @@ class Draft:
         """Names of the columns with gaps."""
         return tuple(sketch.name for sketch in self.columns if sketch.gaps)
 
-    def with_guesses(self, guesses: Mapping[str, Mapping[str, object]]) -> Draft:
-        """The draft with gaps filled by guesses; keys with a value keep it.
-
-        Args:
-            guesses: keys of the grammar by column, guessed from the private table.
-        """
-        found = cast(Mapping[str, Mapping[str, Value]], guesses)
+    def with_guesses(self, look: Look) -> Draft:
+        """The draft with gaps filled by guesses; keys with a value keep it."""
+        found = cast(Mapping[str, Mapping[str, Value]], look.columns)
         columns = tuple(_guessed(sketch, found.get(sketch.name, {})) for sketch in self.columns)
+        unit = look.unit if self.person is None else None
+        if unit is not None:
+            return replace(self, columns=columns, looked=True, person=unit.column, max_rows=unit.max_rows)
         return replace(self, columns=columns, looked=True)
 
 

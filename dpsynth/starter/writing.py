@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import PurePath
 from textwrap import wrap
 from typing import cast
 
-from dpsynth.config.declaration import Declared
+from dpsynth.config.grammar import release_named
 from dpsynth.config.yaml_reader import Value
 from dpsynth.files.form import SEPARATORS, FileForm, named_form
 from dpsynth.starter.documents import shown
@@ -33,6 +34,11 @@ _WHAT_TO_DO = (
     "docs/columns.md."
 )
 
+_AFTER_A_LOOK = (
+    "Go through the list under review, at the end. The kinds of columns are listed in docs/columns.md, what "
+    "is found with a part of the budget in docs/finding.md."
+)
+
 EXAMPLES = {
     "age": {"type": "integer", "min": 0, "max": 110},
     "pay": {"type": "number", "min": 0, "max": 100_000, "edges": "log", "decimals": 2},
@@ -46,11 +52,25 @@ EXAMPLES = {
 """Kinds of columns, for a reader who has to choose one."""
 
 
-_WIDE = 1000
-_WIDE_ADVICE = (
-    "Amounts of money, counts and sizes: with edges: log bins are narrow where values are small. Bins of one "
-    "width would put nearly all of them in the first."
+_KINDS = (
+    ("edges", "tree", "bins are found with a part of the budget: narrow where many rows are"),
+    ("type", "identifier", "left out of the synthetic table: numbers of rows or persons, names, free text"),
+    ("format", "hhmm", "the number 517 is the time 05:17"),
+    ("type", "ordered", "numbers of which there are few: each is listed"),
+    ("other", None, "takes all values that aren't listed; those of fewer than 10 rows weren't"),
+    ("open", True, "values are found with a part of the budget: those of many rows"),
+    ("levels", None, "as many first characters as there are rows for, found with a part of the budget"),
+    ("missing", False, "no cell was empty; take it out where one may be"),
 )
+"""Guesses that a reader may wonder at: key, value or None for any, and what they mean."""
+
+_QUESTIONS = {
+    "fill": "To fill in: what is null.",
+    "bounds": "Bounds. Could anyone name them without the table? Wider is safe, and costs little.",
+    "values": "Lists of values. Those of a codebook are public; what one person alone may have is not.",
+    "kinds": "No bounds and no values. Is each of the right kind?",
+}
+"""Questions to the reader, by the group of columns that they are about."""
 
 
 def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
@@ -64,14 +84,19 @@ def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
     """
     lines = [f"# yaml-language-server: $schema={schema}", "#"]
     origin = [f"Started by `{shown(command, 200)}`.", *draft.summary()]
-    for paragraph in (" ".join(origin), _WHAT_TO_DO):
+    # After a look the summary says what to ask of each guess.
+    for paragraph in (" ".join(origin), _WHAT_TO_DO if not draft.looked else _AFTER_A_LOOK):
         lines += [*_comment(paragraph), "#"]
     lines[-1] = ""
     lines += [f"release: {_scalar(release)}", *_source(draft), "", *_privacy(draft), ""]
     lines += [f"ledger: {{dataset: {_scalar(release_name(draft.table or release))}}}", "", "columns:"]
     lines += _examples() if any("type" in sketch.gaps for sketch in draft.columns) else []
+    lines += _legend(draft)
+    # Where all columns were guessed, the page's head says so once.
+    declared = [sketch for sketch in draft.columns if sketch.declared is not None]
+    marked = not all(sketch.guessed for sketch in declared)
     for sketch in draft.columns:
-        lines += _column(sketch)
+        lines += _column(sketch, marked=marked)
     return "\n".join([*lines, "", *_review(draft)]) + "\n"
 
 
@@ -81,8 +106,7 @@ def release_name(path: str) -> str:
     >>> release_name("data/Visits of 2024.csv")
     'Visits-of-2024'
     """
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePath(path).stem).strip("._-")
-    return stem[:100].rstrip("._-") or "release"
+    return release_named(PurePath(path).stem)
 
 
 def values_of(draft: Draft) -> dict[str, Value]:
@@ -126,8 +150,11 @@ def _privacy(draft: Draft) -> list[str]:
     unit = "row"
     advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
     if draft.person is not None:
-        unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
+        most = "null" if draft.max_rows is None else draft.max_rows
+        unit = f"{{column: {_scalar(draft.person)}, max_rows: {most}}}"
         advice = "the description says that this column names the person of a row"
+        if draft.max_rows is not None:
+            advice = "a guess: its values repeat, as persons' do; unit: row if they are no persons"
     return [
         "privacy:",
         _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
@@ -146,12 +173,26 @@ def _examples() -> list[str]:
     return ["  # Say what each is, as in these examples; columns that nobody needs can be deleted.", *said]
 
 
-def _column(sketch: Sketch) -> list[str]:
-    notes = (*sketch.notes, _WIDE_ADVICE) if _is_wide(sketch.declared) else sketch.notes
-    lines = [line for note in notes for line in _comment(note, "  ")]
+def _legend(draft: Draft) -> list[str]:
+    """What the guesses mean, each explained once."""
+    guessed = [
+        {key: value for key, value in (sketch.declared or {}).items() if key in sketch.guessed}
+        for sketch in draft.columns
+    ]
+    said = [
+        (f"{key}: {'...' if wanted is None else _scalar(wanted)}", words)
+        for key, wanted, words in _KINDS
+        if any(key in keys and wanted in (None, keys[key]) for keys in guessed)
+    ]
+    head = ["  # What some guesses mean:"] if said else []
+    return [*head, *(f"  #   {code:<18}  {words}" for code, words in said)]
+
+
+def _column(sketch: Sketch, *, marked: bool) -> list[str]:
+    lines = [line for note in sketch.notes for line in _comment(note, "  ")]
     if sketch.declared is None:
         return [*_comment(f"{sketch.name}:", "  "), *lines]
-    mark = "to fill in" if sketch.gaps else "a guess" if sketch.guessed else ""
+    mark = "to fill in" if sketch.gaps else "a guess" if sketch.guessed and marked else ""
     name, pairs = _scalar(sketch.name), [(key, _flow(value)) for key, value in sketch.declared.items()]
     short = f"  {name}: {{{', '.join(f'{key}: {text}' for key, text in pairs)}}}"
     if len(_aside(short, mark)) <= _WIDTH:
@@ -162,29 +203,16 @@ def _column(sketch: Sketch) -> list[str]:
     return lines
 
 
-def _is_wide(declared: Declared | None) -> bool:
-    """True if a column's numbers may differ much in size while its bins have one width."""
-    if (
-        declared is None
-        or declared.get("type") not in ("integer", "number")
-        or {"bins", "edges"} & declared.keys()
-    ):
-        return False
-    low, high = declared.get("min"), declared.get("max")
-    if not isinstance(low, int | Decimal) or not isinstance(high, int | Decimal):
-        return False
-    return low >= 0 and high >= _WIDE * max(low, 1)
-
-
-def _marks(sketch: Sketch) -> str:
-    """Tasks that are left for a column, in a few words."""
-    guessed = [key for key in sketch.declared or {} if key in sketch.guessed]
-    tasks = []
+def _group(sketch: Sketch) -> str | None:
+    """The group of a column in the list under review; None for a column that nobody has to review."""
     if sketch.gaps:
-        tasks.append(f"to fill in: {', '.join(sketch.gaps)}")
-    if guessed:
-        tasks.append(f"guessed from the table: {', '.join(guessed)}")
-    return "; ".join(tasks)
+        return "fill"
+    if not sketch.guessed:
+        return None
+    if {"min", "max"} & sketch.guessed:
+        return "bounds"
+    listed = sketch.declared is not None and sketch.declared.get("type") in ("category", "ordered", "text")
+    return "values" if listed else "kinds"
 
 
 def _wrapped(start: str, value: Value, text: str) -> list[str]:
@@ -207,12 +235,23 @@ def _review(draft: Draft) -> list[str]:
         entries.append(("source.path", "to fill in"))
     if draft.described:
         entries.append(("columns", "is every bound and value known without the table?"))
-    entries += [(f"columns.{s.name}", _marks(s)) for s in draft.columns if _marks(s)]
-    return [
-        "# dpsynth refuses to plan or run while anything is listed here.",
-        "review:",
-        *(_aside(f"  - {_scalar(entry)}", words) for entry, words in entries),
-    ]
+    lines = [_aside(f"  {_scalar(entry)},", words) for entry, words in entries]
+    groups = [(group, f"columns.{sketch.name}") for sketch in draft.columns if (group := _group(sketch))]
+    for group, question in _QUESTIONS.items():
+        names = [_flow(name) for of, name in groups if of == group]
+        lines += [f"  # {question}", *_filling("  ", names)] if names else []
+    head = "# dpsynth refuses to plan or run while anything is listed here. Take out what you have checked."
+    return [head, "review: [", *lines, "]"]
+
+
+def _filling(indent: str, items: Sequence[str]) -> list[str]:
+    """Items with a comma behind each, as many on a line as it holds."""
+    lines = [indent]
+    for item in items:
+        if len(lines[-1]) + len(item) + 1 > _WIDTH and lines[-1].strip():
+            lines.append(indent)
+        lines[-1] += f"{item}, "
+    return [line.rstrip() for line in lines]
 
 
 def _flow(value: Value) -> str:

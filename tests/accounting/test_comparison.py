@@ -24,6 +24,7 @@ from tests.accounting.laws import both, laplace, run, two_points
 from tests.examples import examples
 from tests.ledger.releases import OWN_DELTA, all_events, gaussian, mixed, pure, release
 from tests.ledger.releases import laplace as by_rho
+from tests.thinned import thinned
 
 DELTA = Fraction(1, 10**6)
 ROUNDING = 1 - 1e-9
@@ -46,10 +47,9 @@ def too_low(releases, delta=DELTA):
 # 120 mixed releases.
 
 
-@pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 10**6), Fraction(1, 10**7)], ids=float)
-@pytest.mark.parametrize("size", [0.05, 0.2, 1.0, 2.0])
+@pytest.mark.parametrize(("size", "delta"), thinned((0.05, 0.2, 1.0, 2.0), (1e-5, 1e-6, 1e-7), strength=1))
 def test_of_120_mixed_releases_no_accountant_says_less_than_the_truth(size, delta):
-    releases = mixed(120, size)
+    releases, delta = mixed(120, size), Fraction(repr(delta))
     found, truth = epsilons(releases, delta), exact_epsilon(all_events(releases), float(delta))
     assert truth * ROUNDING <= min(found.values())
     assert found["pld"] <= truth * 1.02 < found["rdp"] <= found["zcdp"] * 1.001 < found["gdp"]
@@ -129,8 +129,7 @@ def test_the_reference_values_of_rho_one_twentieth():
 RHO_TEXTBOOK = 0.05 + 2 * sqrt(0.05 * log(10**6))
 
 
-@pytest.mark.parametrize("delta", [1e-5, 1e-7, 1e-9])
-@pytest.mark.parametrize("sigma", [6.0, 30.0, 200.0])
+@pytest.mark.parametrize(("sigma", "delta"), thinned((6.0, 30.0, 200.0), (1e-5, 1e-7, 1e-9), strength=1))
 def test_of_120_gaussian_releases_pld_and_gdp_say_the_closed_form_and_a_thousandth_more(sigma, delta):
     events = [GaussianEvent(sigma, 1), GaussianEvent(2 * sigma, 9)]
     releases = [release(GDP, events)] * 120
@@ -160,8 +159,9 @@ def test_the_exact_law_of_whole_number_noise_is_not_above_what_is_said():
 # Pure releases: the optimal composition.
 
 
-@pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-9])
-@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "4"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), thinned(("0.01", "0.1", "1", "4"), (1e-4, 1e-6, 1e-9), strength=1)
+)
 def test_of_120_pure_releases_nothing_is_below_the_optimal_composition_and_pld_is_close(epsilon, delta):
     scale, delta = float(1 / Fraction(epsilon)), Fraction(delta)
     event = LaplaceEvent(scale, 1)
@@ -277,8 +277,10 @@ def test_choices_among_questions_that_depend_on_earlier_ones_tell_no_more_than_i
             assert delta_at(side, float(rdp_epsilon(known, delta))) <= delta
 
 
-@pytest.mark.parametrize("moves", [(1, 1), (2, 1), (1,) * 6, (3, 4), (5, 1, 1)])
-@pytest.mark.parametrize("scale", [0.8, 3.0, 20.0])
+@pytest.mark.parametrize(
+    ("moves", "scale"),
+    thinned([(1, 1), (2, 1), (1,) * 6, (3, 4), (5, 1, 1)], (0.8, 3.0, 20.0), strength=1),
+)
 def test_cells_that_move_a_little_each_tell_no_more_than_one_that_moves_by_the_sum(moves, scale):
     apart, single = both(*[laplace(scale, move) for move in moves]), laplace(scale, sum(moves))
     for epsilon in np.linspace(0, sum(moves) / scale, 200):

@@ -1,6 +1,8 @@
 """Whatever stands in a configuration, loading ends in a Spec or in one plain ConfigError."""
 
 from decimal import Decimal
+from itertools import product
+from random import Random
 
 import pytest
 from pydantic import ValidationError
@@ -8,6 +10,7 @@ from pydantic import ValidationError
 from dpsynth.config import Spec, compiled, from_mapping
 from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.errors import ConfigError
+from tests.examples import cases
 
 WEIRD = [None, True, -1, 0, 10**18, Decimal("NaN"), Decimal("-Infinity"), Decimal("1e-290"), Decimal("0.5"),
          "", "x", "é\u202e", [], [[]], [None], [1, 2], ["a", "b"],
@@ -120,19 +123,20 @@ def replaced(node, path, value):
 def test_any_value_in_any_place_is_either_accepted_or_a_config_error(whole, fewest):
     from_mapping(whole)
     refusals = 0
-    for path in paths(whole):
-        for value in WEIRD:
-            changed = replaced(whole, path, value)
-            if not isinstance(changed, dict):
-                continue
-            try:
-                spec = from_mapping(changed)
-            except ConfigError as error:
-                assert "is not what is expected here" not in str(error), (path, value)
-                refusals += 1
-            else:
-                assert len(compiled(spec).fingerprint) == len(compiled(spec).whole_fingerprint) == 64
-    assert refusals > fewest
+    every = list(product(paths(whole), WEIRD))
+    some = Random(1).sample(every, cases(len(every), part=5))
+    for path, value in some:
+        changed = replaced(whole, path, value)
+        if not isinstance(changed, dict):
+            continue
+        try:
+            spec = from_mapping(changed)
+        except ConfigError as error:
+            assert "is not what is expected here" not in str(error), (path, value)
+            refusals += 1
+        else:
+            assert len(compiled(spec).fingerprint) == len(compiled(spec).whole_fingerprint) == 64
+    assert refusals > 0.9 * fewest * len(some) / len(every)
 
 
 EVERY_KEY = """\

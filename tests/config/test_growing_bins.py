@@ -8,39 +8,86 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.config.growing_bins import growing_edges
+from dpsynth.config.growing_bins import equal_starts, growing_starts
 from dpsynth.errors import ConfigError
 from tests.examples import examples
 
 
-@given(st.integers(0, 10**6), st.integers(1, 10**15), st.integers(3, 200), st.sampled_from([1, 100, 10**6]))
+@given(st.integers(-(10**15), 10**15), st.integers(1, 10**15), st.integers(5, 200))
 @examples(400)
-def test_edges_rise_from_the_least_value_to_the_largest_and_are_no_more_than_asked_for(low, more, bins, one):
-    edges = growing_edges(low, low + more, bins, one)
-    assert edges[0] == low and edges[-1] == low + more
-    assert all(a < b for a, b in pairwise(edges))
-    assert len(edges) - 1 <= bins
-    assert len(edges) - 1 >= min(bins, more) - 2
+def test_starts_rise_from_the_least_value_to_the_largest_and_are_no_more_than_asked_for(low, more, bins):
+    for starts in (growing_starts(low, low + more, bins), equal_starts(low, low + more, bins)):
+        assert starts[0] == low and starts[-1] == low + more
+        assert all(a < b for a, b in pairwise(starts))
+        assert len(starts) <= max(bins, 3)
+        assert len(starts) >= min(bins, more + 1) - 3 or low < 0 < low + more
 
 
 def test_each_bin_is_as_many_times_as_wide_as_the_one_before():
-    edges = np.array(growing_edges(0, 10**7, 32, one=100)[2:], dtype=float)
-    ratios = edges[1:] / edges[:-1]
-    assert len(edges) == 31 and ratios.min() > 1.4 and ratios.max() < 1.55
+    starts = np.array(growing_starts(0, 10**7, 32)[2:], dtype=float)
+    ratios = starts[1:] / starts[:-1]
+    assert len(starts) == 30 and ratios.min() > 1.4 and ratios.max() < 1.55
+
+
+@given(st.integers(1, 10**9), st.integers(5, 60))
+@examples(100)
+def test_bins_below_zero_mirror_those_above(high, bins):
+    above, below = growing_starts(0, high, bins), growing_starts(-high, 0, bins)
+    ends = [*(start - 1 for start in above[1:]), high]
+    assert below == [-end for end in reversed(ends)]
+
+
+@given(st.integers(1, 10**9), st.integers(1, 10**9), st.integers(5, 60))
+@examples(100)
+def test_zero_is_alone_between_ends_of_both_signs(below, above, bins):
+    starts = growing_starts(-below, above, bins)
+    assert {0, 1, -below, above} <= set(starts)
 
 
 def test_zero_is_alone_and_so_are_the_smallest_whole_numbers(load_column):
     visits = load_column("{type: integer, min: 0, max: 1000, edges: log, bins: 12}")
     assert visits.codec.labels[:3] == ("0", "1", "2 to 3")
     pay = load_column("{type: number, min: 0, max: 100000, edges: log}")
-    assert pay.codec.labels[:3] == ("0.00", "[0.01, 1)", "[1, 1.47)")
-    assert pay.codec.labels[-1].endswith("100000]") and len(pay.codec.labels) == 32
+    assert pay.codec.labels[:3] == ("0.00", "[0.01, 1)", "[1, 1.49)")
+    assert pay.codec.labels[-1] == "100000.00" and len(pay.codec.labels) == 32
     assert pay.encode(pa.array(["0", "0.00", "0.01", "-5", "1e9"])).tolist() == [0, 0, 1, 0, 31]
 
 
-def test_small_numbers_grow_from_a_thousandth_of_the_largest(load_column):
-    share = load_column("{type: number, min: 0, max: 1, decimals: 4, edges: log, bins: 8}")
-    assert share.codec.edges[:3] == (0.0, 0.0001, 0.001)
+@pytest.mark.parametrize(
+    ("declared", "labels"),
+    [
+        ("integer, min: 0, max: 499", ("0", "1 to 15", "482 to 498", "499")),
+        ("integer, min: 0, max: 500", ("0", "1", "419 to 499", "500")),
+        ("integer, min: 1900, max: 2100", ("1900", "1901 to 1905", "2093 to 2099", "2100")),
+        ("integer, min: -1000, max: 2000", ("-1000", "-999 to -620", "1220 to 1999", "2000")),
+        ("number, min: 0, max: 1, decimals: 3", ("0.000", "[0.001, 0.033)", "[0.966, 1)", "1.000")),
+        ("number, min: 0, max: 2500000", ("0", "[1, 25)", "[1680000, 2500000)", "2500000")),
+    ],
+)
+def test_without_bins_the_ends_are_alone_and_wide_ranges_grow(load_column, declared, labels):
+    column = load_column(f"{{type: {declared}}}")
+    found = column.codec.labels
+    assert (*found[:2], *found[-2:]) == labels and len(found) <= 32
+    assert column.encode(pa.array(["-1e9", "1e9"])).tolist() == [0, len(found) - 1]
+
+
+def test_a_lazy_declaration_of_incomes_keeps_the_median(load_column):
+    chance = np.random.default_rng(1)
+    incomes = np.round(np.exp(chance.normal(11.08, 0.55, 20_000)))
+    codec = load_column("{type: number, min: 0, max: 2500000}").codec
+    counts = np.bincount(codec.codes_of(incomes), minlength=len(codec.labels)).astype(float)
+    drawn = np.asarray(codec.with_density(counts, 1.0).decode(codec.codes_of(incomes), chance))
+    assert np.median(drawn) == pytest.approx(np.median(incomes), rel=0.03)
+
+
+def test_a_last_edge_given_twice_makes_a_bin_of_the_largest_value(load_column):
+    percent = load_column("{type: number, bins: [0, 50, 100, 100], decimals: 1}")
+    assert percent.codec.labels == ("[0, 50)", "[50, 100)", "100.0")
+    assert percent.encode(pa.array(["99.9", "100", "250"])).tolist() == [1, 2, 2]
+    whole = load_column("{type: integer, bins: [0, 1, 9, 9]}")
+    assert whole.codec.labels == ("0", "1 to 8", "9")
+    with pytest.raises(ConfigError, match="edges rise"):
+        load_column("{type: integer, bins: [0, 0, 9]}")
 
 
 @pytest.mark.parametrize("declared", ["min: 5, max: 5", "min: 0, max: 1", "min: 0, max: 2", "min: 7, max: 9"])
@@ -53,8 +100,7 @@ def test_few_whole_numbers_have_a_bin_each(load_column, declared):
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        ("type: number, min: -1, max: 5, edges: log", "x.min must be at least 0 with edges: log"),
-        ("type: integer, min: -1, max: 5, edges: log", "x.min must be at least 0 with edges: log"),
+        ("type: number, min: -1, max: 5, bins: 4, edges: log", "x.bins must be at least 5 with edges: log"),
         ("type: number, bounds: private, edges: log", "x.edges must not be log with bounds: private"),
         ("type: number, bins: [0, 1, 9], edges: log", "x.bins must be a number with edges: log"),
         ("type: number, min: 0, max: 90, bins: 2, edges: log", "x.bins must be at least 3 with edges: log"),

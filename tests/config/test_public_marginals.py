@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpsynth.config import compiled
+from dpsynth.config.growing_bins import growing_starts
 from dpsynth.errors import ConfigError
 
 SEX = "public_marginals: [{columns: [sex], counts: {F: 40, M: 60}}]\n"
@@ -138,7 +139,8 @@ def test_rules_and_known_counts_are_not_promised_together(load_with):
 
 
 def test_with_all_columns_known_there_must_be_something_to_choose(load_with):
-    listed = {"age": range(111), "sex": "FM", "income": range(1001), "member": ("true", "false")}
+    incomes = [start / 100 for start in growing_starts(0, 100_000, 32)]
+    listed = {"age": range(111), "sex": "FM", "income": incomes, "member": ("true", "false")}
     known = ", ".join(
         f"{{columns: [{c}], shares: {{{', '.join(f'{v}: 1' for v in values)}}}}}"
         for c, values in listed.items()

@@ -82,11 +82,21 @@ REPLACED = [
     (EPSILON, "epsilon: 1, split: {one_way: 1.5}", 2, "privacy.split.one_way must be a number of at least 0"),
     (EPSILON, "epsilon: 1, split: 0.5", 2, "privacy.split must be a mapping"),
     # source
-    ("{path: data/table.csv}", "{path: data/table.xlsx}", 1, "source.path must end in .csv or .parquet"),
+    (
+        "{path: data/table.csv}",
+        "{path: data/table.xls}",
+        1,
+        "source.path must end in .csv, .tsv, .parquet, .xlsx",
+    ),
     ("{path: data/table.csv}", "{}", 1, "source.path is missing"),
     ("{path: data/table.csv}", "data/table.csv", 1, "source must be a mapping"),
     ("{path: data/table.csv}", "", 1, "source has no value"),
-    ("{path: data/table.csv}", "{path: a.csv, format: excel}", 1, "source.format must be csv or parquet"),
+    (
+        "{path: data/table.csv}",
+        "{path: a.csv, format: excel}",
+        1,
+        "source.format must be csv, parquet or xlsx",
+    ),
     (
         "{path: data/table.csv}",
         "{path: a.csv, separator: x}",
@@ -114,7 +124,7 @@ REPLACED = [
     (AGE, "{type: integer, min: 0, max: 9, bins: 11}", 4, "columns.age.bins must be at most 10"),
     (AGE, "{type: integer, min: 0, max: 9, bins: 0}", 4, "columns.age.bins must be a whole number"),
     (AGE, "{type: integer, min: 0, max: 99999, bins: 10001}", 4, "columns.age.bins must be a whole number"),
-    (AGE, "{type: integer, bins: [0, 10, 10]}", 4, "columns.age.bins[2] must be above the edge before it"),
+    (AGE, "{type: integer, bins: [0, 10, 9]}", 4, "columns.age.bins[2] must be above the edge before it"),
     (AGE, "{type: integer, bins: [0, 1.5, 10]}", 4, "columns.age.bins[1] must be a whole number"),
     (AGE, "{type: integer, bins: [0]}", 4, "columns.age.bins must be a number of bins, or a list"),
     (AGE, "{type: integer, min: 1, bins: [0, 10]}", 4, "columns.age.min must be the first edge of bins, 0"),
@@ -589,9 +599,9 @@ def test_tables_of_too_many_cells_are_refused_where_they_are_asked_for_and_only_
 
 
 def test_a_source_given_on_the_command_line_is_checked_too(load_with):
-    message = message_of(load_with, source="other.xlsx")
-    assert "other.xlsx" in message
-    assert ".csv or .parquet" in message
+    message = message_of(load_with, source="other.xls")
+    assert "other.xls" in message
+    assert ".csv, .tsv, .parquet or .xlsx" in message
 
 
 def test_without_a_file_messages_still_name_the_key():

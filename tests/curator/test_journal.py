@@ -11,6 +11,7 @@ import pytest
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent, to_json
 from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.curator import Journal, Lost
+from dpsynth.curator.journal import is_paused
 from dpsynth.errors import DpsynthError
 
 EVENTS = [GaussianEvent(3.3, 2), LaplaceEvent(0.1, 4), ExponentialEvent(7.7, 1)]
@@ -184,18 +185,38 @@ def test_a_damaged_line_that_is_not_the_last_is_refused_and_changes_nothing(path
 
 
 def test_a_journal_of_another_version_is_refused_as_such_and_stays_as_it_was(path):
-    other = filled(path).read_bytes().replace(b'"format":4', b'"format":1')
+    other = filled(path).read_bytes().replace(b'"format":5', b'"format":1')
     path.write_bytes(other)
     for _ in range(2):
-        with pytest.raises(DpsynthError, match=r"format 1; this one reads 4.* stays charged"):
+        with pytest.raises(DpsynthError, match=r"format 1; this one reads 5.* stays charged"):
             Journal.open(path)
     assert path.read_bytes() == other
 
 
-def test_a_journal_of_the_format_before_texts_is_read_as_ever(path):
-    path.write_bytes(filled(path).read_bytes().replace(b'"format":4', b'"format":2'))
+@pytest.mark.parametrize("older", [2, 3, 4])
+def test_a_journal_of_an_older_format_is_read_as_ever(path, older):
+    path.write_bytes(filled(path).read_bytes().replace(b'"format":5', f'"format":{older}'.encode()))
     for found, answer in zip(replay(Journal.open(path)), ANSWERS, strict=True):
         np.testing.assert_array_equal(found, answer)
+
+
+def test_a_pause_is_on_record_until_the_next_question_is_charged(path):
+    journal = Journal.open(filled(path))
+    assert not journal.paused and not is_paused(path)
+    before = journal.digest
+    journal.pause()
+    assert journal.paused and is_paused(path) and journal.digest == before
+    journal.close()
+    again = Journal.open(path)
+    assert again.paused and not again.at_end
+    replay(again)
+    assert again.at_end
+    again.hold("me")
+    assert is_paused(path)
+    again.answer(QUESTIONS[0], EVENTS[0], lambda: ANSWERS[0])
+    assert not again.paused and not is_paused(path)
+    again.close()
+    assert not Journal.open(path).paused
 
 
 @pytest.mark.parametrize("texts", [(), ("",), ("b", "a", "\u00e9\u2028\U0001f4a5", '"\\', "a" * 1000)])
@@ -265,7 +286,7 @@ def test_a_journal_is_never_started_over_another(path):
 
 def test_the_header_comes_back_as_it_was_written(path):
     header = Journal.open(filled(path)).header
-    assert header == {"kind": "open", "format": 4, "key": "00", "release": "r"}
+    assert header == {"kind": "open", "format": 5, "key": "00", "release": "r"}
 
 
 def test_a_release_that_the_ledger_has_closed_answers_from_its_record_and_draws_nothing_more(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter
 
 from dpsynth.config.columns import ColumnSpec
 from dpsynth.curator import profiling as looking
-from dpsynth.curator.profiling import guesses
+from dpsynth.curator.profiling import Unit, profile
 from dpsynth.starter import Draft, Sketch, guessed
 from dpsynth.starter.writing import values_of
 from tests.examples import examples
@@ -22,10 +23,14 @@ GRAMMAR = TypeAdapter(ColumnSpec)
 
 
 def guess(*cells, times=1, batches=1):
-    texts = pa.array([str(c) if c is not None else None for c in cells for _ in range(times)], pa.string())
+    texts = pa.array([str(c) if c is not None else None for _ in range(times) for c in cells], pa.string())
     size = -(-len(texts) // batches)
     parts = [{"a": texts.slice(i * size, size)} for i in range(batches)]
-    return guesses(parts, ["a"])["a"]
+    found = dict(profile(parts, ["a"]).columns["a"])
+    # The cells here are never blank, unless a test says so.
+    if found.get("missing") is False:
+        del found["missing"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,9 @@ def guess(*cells, times=1, batches=1):
         (["1e400", "2.5"], {"type": "number", "min": None, "max": None}),
         (["Yes", "no"], {"type": "boolean", "values": ["no", "Yes"]}),
         ([0, 1], {"type": "boolean", "values": ["0", "1"]}),
+        (["1.0", "0.0"], {"type": "boolean", "values": ["0.0", "1.0"]}),
+        (["True", "False"], {"type": "boolean", "values": ["False", "True"]}),
+        (["Y", "N"], {"type": "boolean", "values": ["N", "Y"]}),
         (["2020-02-29", "2021-12-01"], {"type": "date", "min": "2020-01-01", "max": "2021-12-31"}),
         (
             ["31.12.2020", "01.02.1999"],
@@ -49,6 +57,49 @@ def guess(*cells, times=1, batches=1):
             {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31", "format": "%Y-%m-%d %H:%M:%S"},
         ),
         (["10:30", "23:59"], {"type": "time", "format": "%H:%M"}),
+        (["1:05 PM", "11:59 AM"], {"type": "time", "format": "%I:%M %p"}),
+        (
+            [f"2013-{month:02}-01T{month:02}:00:00Z" for month in range(1, 13)],
+            {
+                "type": "datetime",
+                "min": "2013-01-01",
+                "max": "2013-12-31",
+                "format": "%Y-%m-%dT%H:00:00Z",
+            },
+        ),
+        (
+            ["Jan-2018", "Mar-2019"],
+            {"type": "date", "min": "2018-01-01", "max": "2019-12-31", "format": "%b-%Y"},
+        ),
+        (
+            ["20240131", "20231201"],
+            {"type": "date", "min": "2023-01-01", "max": "2024-12-31", "format": "%Y%m%d"},
+        ),
+        (
+            ["1.234,56 EUR", "0,50 EUR"],
+            {
+                "type": "number",
+                "min": Decimal(0),
+                "max": Decimal(2000),
+                "decimals": 2,
+                "format": {"thousands": ".", "suffix": " EUR", "decimal": ","},
+            },
+        ),
+        (
+            ["$1,234", "$99", "$5"],
+            {"type": "integer", "min": 0, "max": 2000, "format": {"thousands": ",", "prefix": "$"}},
+        ),
+        (["7%", "93%", "5%"], {"type": "integer", "min": 0, "max": 90 + 10, "format": {"suffix": "%"}}),
+        (
+            ["0,5", "12,75"],
+            {
+                "type": "number",
+                "min": Decimal(0),
+                "max": Decimal(20),
+                "decimals": 2,
+                "format": {"decimal": ","},
+            },
+        ),
         (["b", "a", "c"], {"type": "category", "values": ["a", "b", "c"]}),
         (["", None, "NA"], {"type": None}),
     ],
@@ -66,18 +117,106 @@ def test_usual_marks_of_missing_cells_are_told():
     assert "missing" not in guess(1, 2, "", None, times=10)
 
 
-def test_values_that_few_rows_have_are_not_listed():
+def test_values_that_few_rows_have_are_not_listed_but_counted_as_other():
     often = [value for value in ("a", "b", "c") for _ in range(10)]
-    assert guess(*often, *["rare"] * 9)["values"] == ["a", "b", "c"]
-    assert guess(*often, *["rare"] * 10)["values"] == ["a", "b", "c", "rare"]
-    assert guess(*["a"] * 50, "rare") == {"type": "category", "values": None}
+    assert guess(*often, *["rare"] * 9) == {"type": "category", "values": ["a", "b", "c"], "other": "other"}
+    assert guess(*often, *["rare"] * 10) == {"type": "category", "values": ["a", "b", "c", "rare"]}
+    assert guess(*often, *["Other"] * 10, "rare")["other"] == "Other"
+    assert guess("x", "y", "z") == {"type": "category", "values": None}
 
 
-def test_many_values_are_not_listed_at_all():
-    assert guess(*(f"v{'x' * (i % 7)}{i}" for i in range(101)), times=20) == {
-        "type": "category",
-        "values": None,
+def test_codes_of_which_there_are_up_to_some_hundreds_are_listed():
+    airports = [f"{a}{b}X" for a in "ABCDEFGHIJ" for b in "ABCDEFGHIJ"]
+    assert guess(*airports, times=10)["values"] == airports
+
+
+def test_of_many_values_those_of_many_rows_are_found_by_the_release_and_free_text_is_left_out():
+    rare = [f"v{'x' * (i % 7)}{i}" for i in range(300)]
+    assert guess(*rare, *rare) == {"type": "identifier"}
+    assert guess(*rare, *["often"] * 400) == {"type": "category", "open": True}
+    codes = [f"{a}{b}-{i}" for i in range(10) for a in "ABCDEF" for b in "ABCDEF"]
+    pattern = {"type": "text", "pattern": "[A-Z][A-Z]\\-[0-9]", "levels": [1, 2, 3, 4]}
+    assert guess(*codes, times=2) == pattern
+
+
+def test_a_column_without_an_empty_cell_is_declared_so():
+    def missing(*cells):
+        return profile([{"a": pa.array(cells, pa.string())}], ["a"]).columns["a"].get("missing")
+
+    assert missing("1", "2", "3") is False
+    assert missing("1", "2", None) is None and missing("1", "2", " ") is None
+    assert missing("1", "2", "?") == "?"
+
+
+def test_numbers_of_which_there_are_few_are_listed():
+    points = [0, "3.258096", "3.931826", "4.564348"]
+    assert guess(*points, times=30) == {"type": "ordered", "values": [str(point) for point in points]}
+    assert guess(0, 100, 250, 1000, times=30) == {"type": "ordered", "values": [0, 100, 250, 1000]}
+    # Of those between which there are no gaps, each has a bin, or the tree finds the ones that matter.
+    assert guess(*range(0, 180, 3), times=30)["type"] == "integer"
+    # A rare value would be missing, or would give somebody away.
+    assert guess(*points, *(f"1.{i}" for i in range(100, 140))) | {"decimals": 0} == {
+        "type": "number",
+        "min": 0,
+        "max": 5,
+        "decimals": 0,
     }
+
+
+def test_bins_are_found_by_the_release_where_there_are_rows_for_it():
+    assert "edges" not in guess(*range(900))
+    assert guess(*range(0, 5000, 7), times=2)["edges"] == "tree"
+    assert "edges" not in guess(*range(100), times=20)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "ends"),
+    [
+        ("month", range(1, 13), (1, 12)),
+        ("birth_month", (3, 4), (1, 12)),
+        ("DayOfWeek", range(7), (0, 6)),
+        ("weekday", (1, 7), (1, 7)),
+        ("hour", (5, 23), (0, 23)),
+        ("hour", (5, 24), (0, 30)),
+        ("months", (3, 4), (3, 4)),
+        ("x", range(1, 13), (0, 20)),
+    ],
+)
+def test_a_part_of_the_calendar_has_the_calendars_ends(name, cells, ends):
+    texts = pa.array([str(cell) for cell in cells for _ in range(10)])
+    found = profile([{name: texts}], [name]).columns[name]
+    assert (found["min"], found["max"]) == ends
+
+
+def test_clock_times_without_a_sign_between_hours_and_minutes_are_read_as_times():
+    minutes = [60 * (i % 24) + 7 * i % 60 for i in range(400)]
+    times = [m // 60 * 100 + m % 60 for m in minutes]
+    assert guess(*times, "2400.0") == {"type": "time", "format": "hhmm"}
+    assert guess(*times, 1666)["type"] == "integer"
+    assert guess(*range(0, 2400, 100), times=10)["type"] != "time"
+
+
+def test_persons_are_seen_where_their_rows_stand_together_or_the_name_says_so():
+    def unit(*columns, **names):
+        table = {name: pa.array(list(map(str, cells))) for name, cells in names.items()}
+        return profile([table], list(table)).unit
+
+    visits = [person for person in range(1000, 1200) for _ in range(1 + person % 5)]
+    shuffled = list(np.random.default_rng(0).permutation(visits))
+    assert unit(zper=visits, x=range(len(visits))) == Unit("zper", 5)
+    assert unit(zper=shuffled) is None
+    assert unit(patient_id=shuffled) == Unit("patient_id", 5)
+    assert unit(patient_id=range(500)) is None
+    # Sorted amounts stand together too, but some are far more frequent than others.
+    amounts = sorted([1000] * 3000 + [100 + 7 * (i % 300) for i in range(900)])
+    assert unit(price=amounts) is None
+    days = [f"2020-{1 + i // 28:02}-{1 + i % 28:02}" for i in range(300) for _ in range(9)]
+    assert unit(day=days) is None
+
+
+def test_the_persons_column_is_left_out():
+    visits = pa.array([str(person) for person in range(1000, 1200) for _ in range(4)])
+    assert profile([{"zper": visits}], ["zper"]).columns["zper"] == {"type": "identifier"}
 
 
 def test_cells_that_never_repeat_are_identifiers():
@@ -88,7 +227,8 @@ def test_cells_that_never_repeat_are_identifiers():
 
 def test_codes_of_digits_keep_their_leading_zeros():
     codes = [f"{i:05}" for i in range(0, 90000, 89)]
-    assert guess(*codes, times=2) == {"type": "text", "pattern": "[0-9][0-9][0-9][0-9][0-9]", "keep": 1}
+    pattern = {"type": "text", "pattern": "[0-9][0-9][0-9][0-9][0-9]", "levels": [1, 2, 3, 4, 5]}
+    assert guess(*codes, times=2) == pattern
     assert guess(*(f"{i:03}" for i in range(5)), times=20)["type"] == "category"
 
 
@@ -96,9 +236,9 @@ def test_a_table_of_many_batches_is_guessed_as_a_whole(monkeypatch):
     cells = [*range(5000), "x"]
     whole = guess(*cells, times=2)
     monkeypatch.setattr(looking, "_MOST_KNOWN", 50)
-    assert whole["type"] == guess(*cells, times=2, batches=7)["type"] == "category"
+    assert whole["type"] == guess(*cells, times=2, batches=7)["type"] == "identifier"
     far = guess(*range(5000), 10**6, -(10**6), times=2, batches=7)
-    assert far == {"type": "integer", "min": -(10**6), "max": 10**6}
+    assert far == {"type": "integer", "min": -(10**6), "max": 10**6, "edges": "tree"}
 
 
 @pytest.mark.parametrize("low", [-(10**12), -17, 0, 3, 99, 10**6 + 1])
@@ -112,7 +252,7 @@ def test_bounds_contain_what_was_seen_and_are_not_it(low, span):
 
 def test_what_is_found_in_a_column_does_not_depend_on_the_others():
     batch = {"a": pa.array(["1", "2"]), "b": pa.array(["x", "y"])}
-    assert guesses([batch], ["a"]) == {"a": guesses([batch], ["a", "b"])["a"]}
+    assert profile([batch], ["a"]).columns == {"a": profile([batch], ["a", "b"]).columns["a"]}
 
 
 CELLS = st.lists(
@@ -133,5 +273,6 @@ CELLS = st.lists(
 @examples(300)
 def test_whatever_cells_hold_they_end_in_a_starter_that_loads_once_filled(cells, times):
     stub = Draft((), (Sketch("a", {"type": None}), Sketch("b", {"type": "boolean"})))
-    columns = values_of(guessed(stub, {"a": guess(*cells, times=times)}))
+    texts = pa.array([cell for cell in cells for _ in range(times)], pa.string())
+    columns = values_of(guessed(stub, profile([{"a": texts}], ["a"])))
     assert len(filled(columns).columns) == len(columns)

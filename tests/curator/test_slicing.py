@@ -14,6 +14,7 @@ from dpsynth.curator.loading import in_slice, rows_within
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.slices import Slice, span_of
+from dpsynth.files import FileForm
 
 KEY = b"k" * 32
 COLUMNS = (Column("sex", CategoryCodec(("F", "M"))), Column("drug", CategoryCodec(("a", "b", "c"))))
@@ -123,7 +124,7 @@ def test_each_distinct_day_is_read_once_however_many_times_of_day_there_are(monk
 def test_dates_of_a_parquet_file_are_read_whatever_their_type(tmp_path, cells):
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"sex": ["F", "M", "M"], "visited": cells}), path)
-    (batch,) = read_batches(path, ["sex", "visited"], "parquet", keep_broken=True)
+    (batch,) = read_batches(path, ["sex", "visited"], FileForm("parquet"), keep_broken=True)
     assert rows_within(batch, MARCH)["sex"].to_pylist() == ["F"]
 
 
@@ -131,7 +132,7 @@ def test_broken_rows_are_in_no_slice(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sex,drug,visited\nF,a,2026-03-05\nM\nM,b,2026-03-06,x\nM,c,2026-02-01\n")
     for part, expected in [(MARCH, 1), (SITE, 0), (Slice("visited", "x"), 0), (None, 4)]:
-        batches = read_batches(path, ["sex", "drug", "visited"], "csv", keep_broken=True)
+        batches = read_batches(path, ["sex", "drug", "visited"], FileForm(), keep_broken=True)
         assert load_table(batches, COLUMNS, ROWS, KEY, part).rows == expected
 
 

@@ -9,8 +9,10 @@ import pytest
 from dpsynth.discovery import bounds
 from dpsynth.discovery.bounds import UNKNOWN, deviations, private_bounds
 from tests.discovery.real_columns import COLUMNS, DECIMALS
+from tests.examples import cases
 from tests.fake_curator import FakeCurator, number_search, sought
 
+TABLES = cases(1000, part=3)
 PRICE = Fraction(1, 5000)  # with three questions the noise of each is 87 rows
 
 
@@ -48,7 +50,7 @@ def test_without_noise_the_ends_are_close_around_the_numbers(values, decimals, e
 def test_with_noise_nine_in_ten_rows_are_inside_and_the_range_is_not_far_too_wide(name, edges):
     values = COLUMNS[name](np.random.default_rng(1))
     bulk = np.quantile(values, [0.001, 0.999])
-    for seed in range(20):
+    for seed in range(cases(20)):
         low, high = found(values, edges, DECIMALS.get(name, 0), seed)
         assert ((values >= low) & (values <= high)).mean() > 0.9
         assert max(abs(low), abs(high)) <= 5 * np.abs(bulk).max() + 10
@@ -71,14 +73,16 @@ def test_ends_by_magnitudes_alone_are_caught(monkeypatch):
 
 def share_of_empty_tables_with_ends(noise):
     empty = np.zeros(0)
-    ends = [found(empty, "tree", seed=seed, noise=noise) for seed in range(1000)]
+    ends = [found(empty, "tree", seed=seed, noise=noise) for seed in range(TABLES)]
     return np.mean([e != UNKNOWN for e in ends])
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_noise_alone_makes_ends_in_few_tables(noise):
     # Each end may be made with a chance of FAR_OFF.
-    assert share_of_empty_tables_with_ends(noise) <= 2 * bounds.FAR_OFF + 4 * sqrt(2 * bounds.FAR_OFF / 1000)
+    assert share_of_empty_tables_with_ends(noise) <= 2 * bounds.FAR_OFF + 4 * sqrt(
+        2 * bounds.FAR_OFF / TABLES
+    )
 
 
 def test_a_threshold_that_forgets_how_many_magnitudes_there_are_is_caught(monkeypatch):

@@ -136,7 +136,7 @@ def test_what_is_read(kind, pattern, text, expected):
         ("date", "", "must have %Y"),
         ("date", "%Y-%m-%q", "has the code %q; those known are"),
         ("date", "%Y-%m-%", "has the code %"),
-        ("date", "20%y-%m-%d", "must not hold digits"),
+        ("date", "20%y-%m-%d", "must not hold a digit of its own"),
         ("date", "%Y-%m-%d %b", "says something twice"),
         ("date", "%-m%d%Y", "must have something between %-m and %d"),
         ("date", "%d%b%B%Y", "says something twice"),

@@ -17,8 +17,9 @@ import dpsynth
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.assess.profiling import look_at
 from dpsynth.config import compiled, from_mapping
-from dpsynth.curator import load_table, read_batches, source
+from dpsynth.curator import csv_lines, load_table, read_batches, source
 from dpsynth.errors import ConfigError, DpsynthError, SourceError, StepFailed
+from dpsynth.files import FileForm
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.forecast import forecast
 from dpsynth.starter import draft_of, guessed, starter_text
@@ -32,7 +33,7 @@ SECONDS = 10.0
 
 def narrow() -> None:
     """Read in blocks and batches so small that the inputs have many."""
-    source._BLOCKS = (1 << 14, 1 << 21)  # type: ignore[misc]
+    csv_lines.BLOCK, csv_lines.LONGEST_LINE = 1 << 14, 1 << 21
     source._BATCH_ROWS = 16
 
 
@@ -42,7 +43,7 @@ def read(path: Path, kind: Kind, chance: random.Random) -> None:
     spec = tables.spec(by_person, kind)
     near = Neighbours("add_remove", "person", 3) if by_person else Neighbours("add_remove")
     names = [*(c.name for c in compiled(spec).columns), *(["person"] if by_person else [])]
-    batches = read_batches(path, names, kind, keep_broken=not by_person)
+    batches = read_batches(path, names, FileForm(kind), keep_broken=not by_person)
     found = load_table(batches, compiled(spec).columns, near, b"k" * 32)
     for name, codes in found.codes.items():
         assert len(codes) == found.rows and (codes < found.domain.sizes[name]).all()
@@ -52,7 +53,7 @@ def start(path: Path, kind: Kind, chance: random.Random) -> None:
     """What ``dpsynth init`` does, with and without a look at the table."""
     draft = draft_of(path, form=chance.choice((None, kind)))
     if chance.random() < 0.5:
-        draft = guessed(draft, look_at(draft.table, draft.kind, draft.to_look_at))
+        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at))
     starter_text(draft, "t", "schemas", "dpsynth init")
 
 
@@ -105,10 +106,9 @@ def _used(ledger: Ledger) -> object:
 
 def _begins_well(path: Path, kind: Kind) -> bool:
     """Whether the first rows can be read."""
+    names = ["age", "sex", "stay", "code"]
     try:
-        return (
-            next(read_batches(path, ["age", "sex", "stay", "code"], kind, keep_broken=True), None) is not None
-        )
+        return next(read_batches(path, names, FileForm(kind), keep_broken=True), None) is not None
     except SourceError:
         return False
 

@@ -14,12 +14,13 @@ import pytest
 
 from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
+from dpsynth.errors import SourceError
 from dpsynth.ledger.ledger import Ledger
 from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 
 QUICK = {
-    "read csv": 20, "read parquet": 40, "plan": 30, "init csv": 4, "init parquet": 8, "release csv": 1,
+    "read csv": 8, "read parquet": 15, "plan": 10, "init csv": 1, "init parquet": 2, "release csv": 1,
     "release parquet": 1,
 }  # fmt: skip
 MANY = {
@@ -48,9 +49,9 @@ def fuzzed(counts: dict[str, int], first: int, folder: Path) -> Counter[str]:
     return sum((Counter(o) for found in told["outcomes"].values() for o in found.values()), Counter())
 
 
-def test_some_thousand_malformed_inputs_end_in_a_result_or_in_one_plain_paragraph(tmp_path: Path) -> None:
+def test_some_hundred_malformed_inputs_end_in_a_result_or_in_one_plain_paragraph(tmp_path: Path) -> None:
     outcomes = fuzzed(QUICK, 0, tmp_path)
-    assert min(outcomes["accepted"], outcomes["refused"]) > 250
+    assert min(outcomes["accepted"], outcomes["refused"]) > 100
 
 
 @pytest.mark.slow
@@ -79,9 +80,9 @@ def test_a_reader_that_takes_bytes_for_text_is_caught(
 def test_a_message_that_quotes_a_cell_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def quoting(path: Path, *rest: object) -> object:
         del rest
-        raise source.SourceError(f"can't read {path.read_bytes()[-60:]!r}")
+        raise SourceError(f"can't read {path.read_bytes()[-60:]!r}")
 
-    monkeypatch.setattr(source, "_csv_header", quoting)
+    monkeypatch.setattr(source, "csv_header", quoting)
     with pytest.raises(AssertionError, match="K4N4RY"):
         attempt("read csv", "truncated", 50, tmp_path)
 

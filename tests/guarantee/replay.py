@@ -18,6 +18,7 @@ from typing import TypeVar
 from dpsynth import pipeline
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.measuring import open_door
 from tests.guarantee.observed import ObservedCurator, ObservedUnbounded, Transcript
 
@@ -40,7 +41,7 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     ObservedCurator.transcript = transcript
     door = partial(open_door, curator=ObservedCurator, unbounded=ObservedUnbounded)
     with suppress(_Measured):
-        pipeline.run(spec, outputs=outputs, resume=resume, run_step=_until_measured, door=door)
+        pipeline.run(spec, Request(outputs, resume), run_step=_until_measured, door=door)
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript

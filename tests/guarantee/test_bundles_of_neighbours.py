@@ -17,6 +17,7 @@ import pytest
 from dpsynth import pipeline
 from dpsynth.config import Spec
 from dpsynth.lifecycle import measuring
+from dpsynth.lifecycle.beginning import Request
 from tests.guarantee.wild_tables import (
     RELATIONS,
     SOUGHT,
@@ -52,7 +53,7 @@ EVERY_TYPE: Mapping[str, object] = {
 def bundle(spec: Spec, left: Path, folder: Path, release_id: str) -> dict[str, bytes]:
     """What is published when a release that has asked all its questions is finished."""
     shutil.copytree(left, folder)
-    done = pipeline.run(spec, outputs=folder, resume=release_id)
+    done = pipeline.run(spec, Request(folder, release_id))
     public = done.folder / "public"
     return {p.relative_to(public).as_posix(): p.read_bytes() for p in public.rglob("*") if p.is_file()}
 

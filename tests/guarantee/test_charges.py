@@ -13,6 +13,7 @@ from dpsynth.config import from_mapping
 from dpsynth.curator.journal import Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.beginning import Request
 from tests.guarantee.observed import watched_draws
 from tests.guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
@@ -27,7 +28,7 @@ def draws_and_charges(monkeypatch, tmp_path: Path) -> Sequence[tuple[int, int]]:
         return path
 
     seen = watched_draws(monkeypatch, journal)
-    pipeline.run(spec, outputs=tmp_path / "out")
+    pipeline.run(spec, Request(tmp_path / "out"))
     return seen
 
 
@@ -61,7 +62,7 @@ def test_a_charge_dropped_in_memory_is_caught_by_the_check_against_the_plan(
         lambda _, s, *__: [s.curator.count(s.plan.budget) for _ in range(2)] and (),
     )
     with pytest.raises(DpsynthError):
-        pipeline.run(spec, outputs=tmp_path / "out")
+        pipeline.run(spec, Request(tmp_path / "out"))
     assert not list((tmp_path / "out").rglob("manifest.json"))
 
 
@@ -85,5 +86,5 @@ def test_the_last_step_takes_what_is_left_of_the_budget(tmp_path: Path, method: 
             "structure": {"method": method},
         }
     )
-    release = pipeline.run(spec, outputs=tmp_path / "out")
+    release = pipeline.run(spec, Request(tmp_path / "out"))
     assert 0.999999 * 2 < release.guarantee.epsilon <= 2

@@ -16,6 +16,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.table import Texts
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring
+from tests.examples import cases
 from tests.guarantee.observed import excess
 from tests.guarantee.wild_tables import (
     NOISES,
@@ -27,8 +28,6 @@ from tests.guarantee.wild_tables import (
     privacy_of,
     recorded,
 )
-
-NEIGHBOURS_A_KIND = 10
 
 
 def privacy(relation: str, unit: str, noise: str) -> dict[str, object]:
@@ -43,7 +42,7 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
     rng, rows, spec, record = recorded(tmp_path, privacy(relation, unit, noise), columns=SOUGHT)
     kinds = {asked.question["ask"] for asked in record.asked}
     assert kinds == {"counts", "medians", "values", "marginal", "choose"}
-    for _ in range(NEIGHBOURS_A_KIND):
+    for _ in range(cases(10, least=4)):
         after = on_neighbour(tmp_path, spec, record, neighbour(rows, relation, unit, rng))
         assert excess(record, after) == []
 

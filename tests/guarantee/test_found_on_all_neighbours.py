@@ -29,6 +29,7 @@ from tests.guarantee.exact_noise import cumulative
 from tests.guarantee.losses import LOSS, excess_delta, log_distribution
 from tests.guarantee.small_tables import NEIGHBOURS, Notes
 from tests.guarantee.small_texts import COLUMN, VALUES, curator_on, neighbours_of, tables
+from tests.thinned import thinned
 
 KINDS = [(PURE, "laplace"), (ZCDP, "laplace"), (ZCDP, "gaussian"), (GDP, "gaussian")]
 SLOW = pytest.mark.slow
@@ -109,15 +110,20 @@ def guaranteed(found: Found, measure: str, delta: Fraction) -> float:
     return compose([found.event], measure, delta, found.near).epsilon
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
-@pytest.mark.parametrize(("measure", "kind"), KINDS)
 @pytest.mark.parametrize(
-    "price", [Fraction(1), *(pytest.param(p, marks=SLOW) for p in (Fraction(1, 20), Fraction(6)))]
+    ("near", "how", "price"),
+    thinned(
+        NEIGHBOURS,
+        KINDS,
+        (Fraction(1), Fraction(1, 20), Fraction(6)),
+        by=lambda near, how, price: ((near.relation, how), (near.unit, how), price),
+        strength=1,
+    ),
 )
 def test_no_neighbour_of_any_small_table_loses_more_by_named_values_than_the_charge(
-    monkeypatch, near, measure, kind, price
+    monkeypatch, near, how, price
 ):
-    delta = Fraction(1, 100)
+    delta, (measure, kind) = Fraction(1, 100), how
     found = Found(monkeypatch, near, measure, kind, price, delta)
     assert found.charged <= price and found.event.delta <= delta
     if measure == PURE:
@@ -127,10 +133,10 @@ def test_no_neighbour_of_any_small_table_loses_more_by_named_values_than_the_cha
         assert found.delta_at(epsilon) <= float(total)
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
-@pytest.mark.parametrize(("measure", "kind"), KINDS)
-def test_some_neighbour_loses_nearly_all_of_the_delta(monkeypatch, near, measure, kind):
+@pytest.mark.parametrize(("near", "how"), thinned(NEIGHBOURS, KINDS, strength=1))
+def test_some_neighbour_loses_nearly_all_of_the_delta(monkeypatch, near, how):
     """At an epsilon as large as one likes: a value that nobody else holds is named or not."""
+    measure, kind = how
     found = Found(monkeypatch, near, measure, kind, Fraction(1, 20), Fraction(1, 100))
     assert found.delta_at(50.0) > 0.4 * float(found.event.delta)
 

@@ -29,6 +29,7 @@ from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, PrefixSearch, ValueSearch
 from dpsynth.domain.text_codec import TextCodec
 from dpsynth.errors import DpsynthError
+from tests.examples import cases
 from tests.guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 
 KEY = b"k" * 32
@@ -91,7 +92,7 @@ def neighbours(rows: list[Row], near: Neighbours) -> Iterator[tuple[str, list[Ro
         brought["two of all"] = [("new", *cells) for cells in COMING.values()] * 2
         brought["two values"] = [("new", "1e9", "yes", "Y", "777"), ("new", "-1e9", "yes", "Z", "888")]
         brought["two extremes"] = [("new", "1e9", "yes", "Y", "222"), ("new", "1e9", "yes", "Z", "333")]
-    for leaving in range(0, len(rows), 4):
+    for leaving in range(0, len(rows), len(rows) // cases(6, least=2)):
         unit = (
             {leaving} if near.person is None else {i for i, r in enumerate(rows) if r[0] == rows[leaving][0]}
         )

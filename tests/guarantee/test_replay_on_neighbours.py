@@ -19,6 +19,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import loading
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring as opening
+from tests.examples import cases
 from tests.guarantee.observed import excess, sensitivities
 from tests.guarantee.wild_tables import (
     MAX_ROWS,
@@ -32,7 +33,6 @@ from tests.guarantee.wild_tables import (
 )
 
 KINDS = list(product(RELATIONS, UNITS, NOISES))
-NEIGHBOURS_A_KIND = 38
 
 
 @pytest.mark.parametrize(("relation", "unit", "noise"), KINDS)
@@ -42,7 +42,7 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
     rng, rows, spec, record = recorded(tmp_path, privacy_of(relation, unit, noise))
     assert len(record.asked) == (4 + (relation == "add_remove" or unit == "person")) + 3 + 3
     largest = 0
-    for _ in range(NEIGHBOURS_A_KIND):
+    for _ in range(cases(38, part=3)):
         changed = neighbour(rows, relation, unit, rng)
         after = on_neighbour(tmp_path, spec, record, changed)
         assert excess(record, after) == []

@@ -55,10 +55,11 @@ WILD = [
 
 
 def privacy_of(relation: str, unit: str, noise: str, **more: object) -> dict[str, object]:
-    """The privacy section: a delta where noise is Gaussian."""
+    """The privacy section: a delta where noise is Gaussian; no pause for columns that hold wild cells."""
     delta = {"delta": 1e-6} if noise == "gaussian" else {}
     person = {"unit": {"column": "who", "max_rows": MAX_ROWS}} if unit == "person" else {}
-    return {"epsilon": 2, "neighbours": relation, "noise": noise, **delta, **person, **more}
+    always = {"epsilon": 2, "neighbours": relation, "noise": noise, "on_empty": "go"}
+    return {**always, **delta, **person, **more}
 
 
 def spec_for(

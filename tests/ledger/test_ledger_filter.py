@@ -131,6 +131,9 @@ def monthly(number: int, by: Filter, cap: Amount) -> Reservation:
     )
 
 
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_ten_years_of_months_fit_under_gaussian_dp_where_eleven_fit_in_sequence(database: str) -> None:
     cap = Amount(Fraction(11), Fraction(1, 10**5))
     ledger = Ledger(database)

@@ -27,6 +27,7 @@ from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.ledger.store import _prepare_sqlite
 from dpsynth.ledger.tables import FORMATS
+from tests.examples import cases
 from tests.ledger.forging import chained_anew
 from tests.ledger.reservations import EVENTS, asking, cost, month
 
@@ -106,7 +107,9 @@ def flipped(row: Row) -> Iterator[tuple[str, Row]]:
 def test_every_bit_of_every_field_is_held_by_the_chain(kept: Kept) -> None:
     """The row itself shows it; once in so often the whole chain is read as well."""
     tried: Counter[str] = Counter()
-    for i, row in enumerate(kept.rows):
+    some = kept.rows[:: ROWS // cases(ROWS)]
+    for row in some:
+        i = row.number - 1
         number, before = (0, FIRST) if i == 0 else (i, kept.rows[i - 1].hash)
         assert not list(broken_link(row, number, before))
         for name, changed in flipped(row):
@@ -115,8 +118,8 @@ def test_every_bit_of_every_field_is_held_by_the_chain(kept: Kept) -> None:
             if tried.total() % 499 == 0:
                 rows = [*kept.rows[:i], changed, *kept.rows[i + 1 :]]
                 assert found(rows, kept) and found_with_record(rows)
-    print(f"\n{tried.total():,} changes of {ROWS} rows, all found: {dict(tried)}")
-    assert tried.total() > 8 * sum(len(row.content) for row in kept.rows)
+    print(f"\n{tried.total():,} changes of {len(some)} rows, all found: {dict(tried)}")
+    assert tried.total() > 8 * sum(len(row.content) for row in some)
 
 
 @pytest.mark.parametrize("left_out", ["created", "release_id", "the types"])
@@ -150,7 +153,8 @@ def test_every_row_that_is_removed_is_found(kept: Kept) -> None:
 
 
 def test_every_two_rows_that_are_exchanged_are_found(kept: Kept) -> None:
-    for i, j in combinations(range(ROWS), 2):
+    pairs = list(combinations(range(ROWS), 2))
+    for i, j in Random(4).sample(pairs, cases(len(pairs))):
         one, other = kept.rows[i], kept.rows[j]
         rows = list(kept.rows)
         rows[i], rows[j] = replace(other, number=one.number), replace(one, number=other.number)
@@ -208,7 +212,8 @@ def edited(value: object) -> object:
 def test_what_was_chained_anew_is_found_by_the_head_file(kept: Kept) -> None:
     """The chain alone can't show it: that is what the head file is for."""
     tried = senseless = 0
-    for i, row in enumerate(kept.rows):
+    some = kept.rows[:: ROWS // cases(ROWS, part=4)]
+    for i, row in ((row.number - 1, row) for row in some):
         for changed in plausible(row):
             if changed == row:
                 continue
@@ -222,7 +227,7 @@ def test_what_was_chained_anew_is_found_by_the_head_file(kept: Kept) -> None:
         f"\n{tried} edits with all later hashes anew: all found by the head file; {senseless} of "
         f"{tried // 5} make no sense besides"
     )
-    assert tried > 8 * ROWS and senseless < tried // 5
+    assert tried > 8 * len(some) and senseless < tried // 5
 
 
 def read(stored: bytes) -> tuple[list[Row], object, object, object]:
@@ -257,12 +262,12 @@ def turned(stored: bytes, bit: int) -> bytes:
 
 
 def test_bits_of_the_file_that_turn_are_found_or_change_nothing(kept: Kept) -> None:
-    chance = Random(5)
+    chance, count = Random(5), cases(3000)
     told = Counter(
-        outcome(turned(kept.stored, chance.randrange(8 * len(kept.stored))), kept) for _ in range(3000)
+        outcome(turned(kept.stored, chance.randrange(8 * len(kept.stored))), kept) for _ in range(count)
     )
-    print(f"\n3,000 of {8 * len(kept.stored):,} bits of the file: {dict(told)}")
-    assert min(told["the same rows"], told["found: in the chain"]) > 300
+    print(f"\n{count:,} of {8 * len(kept.stored):,} bits of the file: {dict(told)}")
+    assert min(told["the same rows"], told["found: in the chain"]) > count / 10
 
 
 @pytest.mark.slow
@@ -291,8 +296,8 @@ def test_a_turned_bit_is_refused_by_the_ledger_or_what_it_adds_stands_after_the_
         for bit in iter(lambda: chance.randrange(total), None)
         if outcome(turned(kept.stored, bit), kept) == "the same rows"
     )  # type: ignore[arg-type]
-    header = range(0, 800, 7)
-    bits = [*(chance.randrange(total) for _ in range(60)), *(next(quiet) for _ in range(60)), *header]
+    header, count = range(0, 800, 800 // cases(114)), cases(60)
+    bits = [*(chance.randrange(total) for _ in range(count)), *(next(quiet) for _ in range(count)), *header]
     told: Counter[str] = Counter()
     for bit in bits:
         file.write_bytes(turned(kept.stored, bit))
@@ -315,7 +320,7 @@ def test_a_turned_bit_is_refused_by_the_ledger_or_what_it_adds_stands_after_the_
         assert rows[:ROWS] == kept.rows and len(rows) == ROWS + 2, bit
         told["entered"] += 1
     print(f"\n{dict(told)}")
-    assert told["refused"] > 40 and told["entered"] > 40
+    assert min(told["refused"], told["entered"]) > len(bits) / 6
 
 
 def test_whoever_reads_the_manual_can_recompute_the_chain(kept: Kept) -> None:

@@ -6,7 +6,9 @@ import pytest
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import estimate, refits
+from tests.examples import cases
 
+FITS = cases(150, part=2)
 DOMAIN = Domain({"a": 4, "b": 2})
 TRUTH = np.array([[220, 80], [100, 150], [60, 190], [120, 80]])
 
@@ -31,9 +33,9 @@ def spread(models, clique):
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_refits_spread_as_far_as_fits_to_fresh_noise(noise):
     rng = np.random.default_rng(11)
-    true = [estimate(DOMAIN, noisy(rng, noise)).model for _ in range(150)]
+    true = [estimate(DOMAIN, noisy(rng, noise)).model for _ in range(FITS)]
     measurements = noisy(rng, noise)
-    again = refits(estimate(DOMAIN, measurements), measurements, 150, rng)
+    again = refits(estimate(DOMAIN, measurements), measurements, FITS, rng)
     for clique in [("a",), ("b", "a")]:
         assert spread(again, clique).mean() == pytest.approx(spread(true, clique).mean(), rel=0.15)
     assert np.std([m.total for m in again]) == pytest.approx(np.std([m.total for m in true]), rel=0.25)

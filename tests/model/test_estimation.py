@@ -13,6 +13,7 @@ from dpsynth.model import FitOptions, estimate
 from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.factor import spread, sum_to
 from dpsynth.model.targets import estimated_total, targets
+from tests.examples import cases
 from tests.model.calibrated import marginals
 from tests.model.least_loss import least_loss
 
@@ -44,7 +45,7 @@ def refitted(model):
 
 def test_no_joint_table_explains_the_measurements_better_than_the_model(problems, measure):
     chosen = solvable(problems)
-    assert len(chosen) > 110
+    assert len(chosen) > 0.7 * len(problems)
     for p in chosen:
         ms = measure(p, 300)
         fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9))
@@ -71,7 +72,7 @@ def test_no_joint_table_of_any_size_explains_them_better(problems, measure, rows
     {"prior_rows": 20.0}, {"total": 123.4},
 ])  # fmt: skip
 def test_the_optimum_lies_between_the_objective_and_the_objective_less_the_gap(problems, measure, options):
-    for p in solvable(problems)[:60]:
+    for p in solvable(problems)[: cases(60, part=4)]:
         ms = measure(p, 300)
         fit = estimate(p.domain, ms, **options)
         low, high = least_loss(p.domain, ms, fit.model.total)
@@ -216,7 +217,7 @@ def test_disconnected_parts_are_independent_and_fitted_each_by_itself():
     (300, 1e3), (300, 1e6),
 ])  # fmt: skip
 def test_noise_may_be_tiny_or_huge_for_the_table(problems, rows, scale):
-    for p in solvable(problems)[:40]:
+    for p in solvable(problems)[: cases(40)]:
         rng = p.rng()
         table = rng.multinomial(rows, rng.dirichlet(np.full(p.domain.cells(p.domain.columns), 0.3)))
         table = table.reshape(p.domain.shape(p.domain.columns))
@@ -303,4 +304,4 @@ def test_a_wrong_noise_variance_or_a_lost_measurement_would_be_noticed(problems,
         wrong += faulty.objective != pytest.approx(best, rel=1e-6, abs=1e-6)
         less = estimate(p.domain, ms[1:-2], FitOptions(tolerance=1e-9), total=rows)
         lost += less.objective != pytest.approx(best, rel=1e-6, abs=1e-6)
-    assert tried > 25 and wrong > tried / 2 and lost > tried / 2, (tried, wrong, lost)
+    assert tried > 8 and wrong > tried / 2 and lost > tried / 2, (tried, wrong, lost)

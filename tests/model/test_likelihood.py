@@ -9,6 +9,7 @@ from dpsynth.model.belief_propagation import BeliefPropagation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.model.likelihood import Likelihood
 from dpsynth.model.targets import Target
+from tests.examples import cases
 from tests.model.least_loss import codes
 
 ROWS = 70.0
@@ -57,7 +58,7 @@ def shares(log_weights):
 
 
 def test_the_models_answers_their_variances_and_covariances_are_the_joints():
-    for seed in range(100):
+    for seed in range(cases(100)):
         rng, likelihood, matrix, log_centre = random_problem(seed)
         for scale in (0.3, 30.0):
             tilt, direction = rng.normal(0, scale, len(matrix)), rng.normal(size=len(matrix))
@@ -70,7 +71,7 @@ def test_the_models_answers_their_variances_and_covariances_are_the_joints():
 
 
 def test_the_loss_is_that_of_the_noisy_answers_for_every_models_counts():
-    for seed in range(100):
+    for seed in range(cases(100)):
         rng, likelihood, matrix, _ = random_problem(seed)
         noisy = np.concatenate([t.values for t in likelihood.targets])
         counts = likelihood.model(rng.normal(size=len(matrix)))
@@ -79,7 +80,7 @@ def test_the_loss_is_that_of_the_noisy_answers_for_every_models_counts():
 
 
 def test_effective_multipliers_give_the_same_model():
-    for seed in range(100):
+    for seed in range(cases(100)):
         rng, likelihood, matrix, log_centre = random_problem(seed)
         tilt = rng.normal(size=len(matrix))
         kept = likelihood.effective(tilt)
@@ -89,7 +90,7 @@ def test_effective_multipliers_give_the_same_model():
 
 
 def test_no_multipliers_bound_the_loss_above_its_least_value():
-    for seed in range(40):
+    for seed in range(cases(40)):
         rng, likelihood, matrix, log_centre = random_problem(seed)
         possible = np.isfinite(log_centre)
         noisy = np.concatenate([t.values for t in likelihood.targets])

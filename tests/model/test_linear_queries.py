@@ -8,6 +8,7 @@ import pytest
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import FitOptions, estimate
+from tests.examples import cases
 from tests.model.least_loss import codes, design, least_loss
 
 ROWS = 250.0
@@ -53,7 +54,7 @@ def asked(problem, kind):
 
 @pytest.mark.parametrize("kind", ["prefix sums", "merged bins", "general weights"])
 def test_no_joint_table_explains_answers_to_queries_better(problems, kind):
-    for p in solvable(problems)[:30]:
+    for p in solvable(problems)[: cases(30)]:
         ms = asked(p, kind)
         fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9), total=ROWS)
         low, high = least_loss(p.domain, ms, ROWS)
@@ -63,7 +64,7 @@ def test_no_joint_table_explains_answers_to_queries_better(problems, kind):
 
 
 def test_the_objective_is_that_of_the_models_own_answers(problems):
-    for p in solvable(problems)[:40]:
+    for p in solvable(problems)[: cases(40)]:
         ms = asked(p, "general weights")
         if len({frozenset(m.clique) for m in ms}) < len(ms):
             continue

@@ -9,6 +9,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import FitOptions, estimate
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
+from tests.examples import cases
 from tests.model.least_loss import combined_alone, design, penalised
 
 
@@ -33,7 +34,7 @@ def divergence(p, q):
 
 @pytest.mark.parametrize("prior_rows", [0.5, 10.0, 400.0, 1e5])
 def test_no_joint_distribution_has_a_lower_penalised_loss(problems, measure, prior_rows):
-    for p in solvable(problems, most=60)[:25]:
+    for p in solvable(problems, most=60)[: cases(25)]:
         ms = measure(p, 300)
         rows = estimated_total(ms)
         centre = independent(p.domain, ms, rows)
@@ -49,7 +50,7 @@ def test_no_joint_distribution_has_a_lower_penalised_loss(problems, measure, pri
 
 
 def test_more_rows_of_the_prior_move_the_model_towards_independence(problems, measure):
-    for p in solvable(problems, most=300)[:30]:
+    for p in solvable(problems, most=300)[: cases(30)]:
         ms = measure(p, 300)
         rows = estimated_total(ms)
         centre = independent(p.domain, ms, rows)

@@ -16,6 +16,7 @@ from dpsynth.model.factor import spread
 from dpsynth.model.junction_tree import Edge, JunctionTree, junction_tree
 from dpsynth.model.storage import load, save
 from dpsynth.structure import STRATEGIES, strategy_of
+from tests.examples import cases
 from tests.fake_curator import FakeCurator, problem_of
 from tests.model.rounded_rows import counts, worst_rounding
 
@@ -101,7 +102,7 @@ def test_codes_are_int64_inside_the_domain_for_every_column_in_table_order(field
 
 @pytest.mark.parametrize("method", METHODS)
 def test_counts_of_the_whole_joint_are_unbiased_over_seeds(method):
-    model, rows, runs = chain(), 7, 4000
+    model, rows, runs = chain(), 7, cases(4000, part=4)
     expected = rows * joint_of(model)
     seen = np.array(
         [
@@ -115,7 +116,7 @@ def test_counts_of_the_whole_joint_are_unbiased_over_seeds(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_row_by_itself_follows_the_model(method):
-    model, runs = chain(), 3000
+    model, runs = chain(), cases(3000, part=4)
     for row in (0, 6):
         seen = np.zeros((3, 2, 3))
         for s in range(runs):

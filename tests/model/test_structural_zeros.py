@@ -11,6 +11,7 @@ from dpsynth.model import FitOptions, estimate, refits
 from dpsynth.model.factor import sum_to
 from dpsynth.model.sampling import sample
 from dpsynth.model.targets import estimated_total, one_way_logarithms, targets
+from tests.examples import cases
 from tests.model.least_loss import least_loss, penalised, possible
 
 
@@ -56,13 +57,13 @@ def test_impossible_cells_have_probability_zero_in_every_marginal(problems, meas
         for clique in p.tree.cliques:
             reachable = sum_to(ok, p.domain.columns, clique) > 0
             assert not model.marginal(clique)[~reachable].any(), (p.name, clique)
-    assert shut > 250
+    assert shut > 1.5 * len(problems)
 
 
 @pytest.mark.parametrize("measured_too", [True, False])
 def test_no_possible_table_explains_the_measurements_better(problems, measure, measured_too):
     harder = 0
-    for p in solvable(problems)[:50]:
+    for p in solvable(problems)[: cases(50, part=4)]:
         ms, zeros = measure(p, 300), forbidden(p, measured_too)
         fit = estimate(p.domain, ms, FitOptions(tolerance=1e-9), zeros=zeros)
         low, high = least_loss(p.domain, ms, estimated_total(ms), zeros)
@@ -70,7 +71,7 @@ def test_no_possible_table_explains_the_measurements_better(problems, measure, m
         assert fit.objective == pytest.approx(high, rel=1e-6, abs=1e-6), (p.name, fit.iterations)
         assert fit.objective - fit.gap <= high + 1e-9 * max(1, high), p.name
         harder += high > least_loss(p.domain, ms, estimated_total(ms))[1] + 1
-    assert harder > 15
+    assert harder > 3
 
 
 @pytest.mark.parametrize("method", ["rounding", "independent"])
@@ -83,11 +84,11 @@ def test_no_impossible_row_is_ever_drawn(problems, measure, method):
         drawn += 400
         for clique, closed in zeros.items():
             assert not closed[tuple(table[c] for c in clique)].any(), (p.name, clique)
-    assert drawn > 20_000
+    assert drawn > 100 * len(problems)
 
 
 def test_with_a_prior_the_penalised_loss_over_possible_rows_is_least(problems, measure):
-    for p in solvable(problems, most=40)[:12]:
+    for p in solvable(problems, most=40)[: cases(12)]:
         ms, zeros = measure(p, 300), forbidden(p)
         rows = estimated_total(ms)
         order = {c: i for i, c in enumerate(p.domain.columns)}

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from dpsynth.cli.plan_command import describe
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError
-from dpsynth.lifecycle.forecast import describe, forecast
+from dpsynth.lifecycle.forecast import forecast
 from dpsynth.plan.plan import make_plan
 from dpsynth.structure import STRATEGIES
 
@@ -47,7 +48,7 @@ def test_every_method_has_a_plan_that_spends_the_whole_budget(facts_of, method):
 
 def test_every_fact_of_a_plan_is_printed_for_people(facts_of, capsys):
     facts = facts_of("structure: mst\npublish: {statistics: [{crosstab: [age, sex]}]}\n")
-    describe(facts)
+    describe(facts, detail=True)
     said = capsys.readouterr().out
     for step in facts["steps"]:
         assert step["step"] in said and step["mechanism"] in said and step["sensitivity"] in said
@@ -57,7 +58,7 @@ def test_every_fact_of_a_plan_is_printed_for_people(facts_of, capsys):
         f"Budget: {facts['budget']:.6g} of {facts['accounting']}; structure: mst",
         "age with sex",
         f"at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB",
-        f"Roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB of memory",
+        f"roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB",
         f"million rows {rough['seconds_per_million_rows']:,.0f} s",
     ):
         assert words in said
@@ -65,16 +66,16 @@ def test_every_fact_of_a_plan_is_printed_for_people(facts_of, capsys):
 
 def test_rounds_are_told_where_there_is_more_than_one(facts_of, capsys):
     facts = facts_of("structure: mst\n")
-    describe({**facts, "rounds": 1})
+    describe({**facts, "rounds": 1}, detail=True)
     assert "rounds" not in capsys.readouterr().out
-    describe({**facts, "rounds": 7})
-    assert "structure: mst in 7 rounds." in capsys.readouterr().out
+    describe({**facts, "rounds": 7}, detail=True)
+    assert "structure: mst in 7 rounds;" in capsys.readouterr().out
 
 
 def test_one_sensitivity_is_told_once_for_choices_and_distances_of_a_step(facts_of, capsys):
     facts = facts_of("structure: mst\n")
     structure = next(s for s in facts["steps"] if s["step"] == "structure")
-    describe({**facts, "steps": [*facts["steps"], structure]})
+    describe({**facts, "steps": [*facts["steps"], structure]}, detail=True)
     assert capsys.readouterr().out.count(structure["sensitivity"]) == 1
 
 

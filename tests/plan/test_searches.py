@@ -132,7 +132,11 @@ REFUSED = [
     ("bounds: private", "bounds: private, min: 0", "min has no use with bounds: private"),
     ("bounds: private", "bounds: private, bins: [0, 1]", "bins must be a number with bounds: private"),
     ("bounds: private", "bounds: private, bins: 1", "bins must be at least 2 with bounds: private"),
-    ("bounds: private", "bounds: private, missing: false", "missing must not be false with bounds: private"),
+    (
+        "bounds: private",
+        "bounds: private, missing: false, default: 3",
+        "default has no use with bounds: private",
+    ),
     ("bounds: private", "bounds: public", "bounds must be private"),
     ("edges: quantiles", "edges: octiles", "edges must be equal, log, quantiles or tree (did you mean"),
     (

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.databases import Postgres
-from tests.release import canaries
 from tests.release.keeper import Keeper
 from tests.release.killed import FEW_COLUMNS
-from tests.release.place import BY_PERSON, Ended, Place, furnished
+from tests.release.place import Place, furnished
 
 
 @pytest.fixture
@@ -66,16 +65,14 @@ def small(makers: Callable[[], Place]) -> Place:
 
 
 @pytest.fixture(scope="session")
-def flown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
-    """A table with canaries, and how a release of it through Prefect ended, in a home new to Prefect."""
-    place = furnished(tmp_path_factory.mktemp("flown"))
-    place.table(canaries.table())
-    place.configure(privacy=BY_PERSON)
-    return place, place.run()
-
-
-@pytest.fixture(scope="session")
 def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
     """A process that forks releases."""
     with Keeper(tmp_path_factory.mktemp("keeper")) as kept:
+        yield kept
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+    """A second one, for releases that run at once, or on two machines."""
+    with Keeper(tmp_path_factory.mktemp("other")) as kept:
         yield kept

@@ -32,6 +32,7 @@ STEPS = [
         "read earlier releases",
         "open the table",
         "measure single columns",
+        "heed warnings",
         "merge rare values",
         "choose and measure marginals",
         "compose the guarantee",

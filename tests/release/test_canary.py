@@ -1,8 +1,8 @@
-"""No cell of the private table gets into Prefect's files, the public bundle, logs or terminal.
+"""Releases through Prefect: no cell of the private table gets into any file, log or terminal.
 
 Hazards 25, 33 and 36. Canaries are planted in the table; releases run through Prefect on its
-own server, in one Prefect home: a good one, failing ones, one killed. Every file left behind
-is then searched. Each kind of leak is planted too, and must be found.
+own server, in one Prefect home: a good one, failing ones, one terminated, one killed. Every file
+left behind is then searched. Each kind of leak is planted too, and must be found.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.release.canaries import CANARIES, found_in, left_behind
-from tests.release.place import Ended, Place, environment
+from tests.release import evidence
+from tests.release.canaries import CANARIES, found_in, left_behind, table
+from tests.release.keeper import Keeper
+from tests.release.place import BY_PERSON, Ended, Place, environment, furnished, people, release
 
 FAULTS = (
     "a cast fails",
@@ -50,19 +52,21 @@ def kept(place: Place, ended: Ended, name: str) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def failed(flown: Flown) -> Ended:
-    """Releases that fail, one after another, on errors that quote cells."""
-    place, good = flown
-    kept(place, good, "good")
-    return kept(place, place.call(driver(place, *FAULTS), CANARIES=json.dumps(CANARIES)), "failed")
+def flown(tmp_path_factory: pytest.TempPathFactory) -> Flown:
+    """A table with canaries, and how a release of it through Prefect ended, in a home new to Prefect."""
+    place = furnished(tmp_path_factory.mktemp("flown"))
+    place.table(table())
+    place.configure(privacy=BY_PERSON)
+    return place, place.run()
 
 
 @pytest.fixture(scope="module")
-def killed(flown: Flown) -> str:
-    """A release killed while it fits the model; what it had written to stderr."""
-    place, _ = flown
+def failed(flown: Flown) -> Ended:
+    """Releases that fail, one after another, on errors that quote cells; then one terminated, one killed."""
+    place, good = flown
+    kept(place, good, "good")
     process = subprocess.Popen(
-        driver(place, "a hang"),
+        driver(place, *FAULTS, "a hang", "a hang"),
         cwd=place.folder,
         env=environment(place.home, CANARIES=json.dumps(CANARIES)),
         stdout=subprocess.PIPE,
@@ -70,16 +74,20 @@ def killed(flown: Flown) -> str:
         text=True,
         start_new_session=True,
     )
+    lines = []
     try:
-        assert process.stdout is not None and process.stdout.readline() == "hanging\n"
-        process.send_signal(signal.SIGKILL)
+        assert process.stdout is not None
+        for by in (signal.SIGTERM, signal.SIGKILL):
+            while (line := process.stdout.readline()) != "hanging\n":
+                assert line, lines
+                lines.append(line)
+            process.send_signal(by)
         assert process.wait(timeout=30) == -signal.SIGKILL
     finally:
         # Prefect's server outlives a process that is killed; it is in the session begun here.
         os.killpg(process.pid, signal.SIGKILL)
-    out, err = process.communicate(timeout=30)
-    kept(place, Ended(process.returncode, out, err), "killed")
-    return err
+    rest, err = process.communicate(timeout=30)
+    return kept(place, Ended(process.returncode, "".join([*lines, rest]), err), "failed")
 
 
 def test_the_search_finds_every_canary_in_the_private_table(flown: Flown) -> None:
@@ -94,9 +102,29 @@ def test_a_good_run_succeeds_on_the_table_with_canaries(flown: Flown) -> None:
     assert (place.folder / good.folder / "public" / "manifest.json").is_file()
 
 
+def test_the_command_and_python_and_prefect_hand_over_the_same_files(
+    flown: Flown, keeper: Keeper, place: Place
+) -> None:
+    through_prefect, ended = flown
+    place.table(people(300))
+    place.configure(privacy=BY_PERSON)
+    bundles = [
+        through_prefect.folder / ended.folder,
+        place.folder / keeper.run(place).folder,
+        release(place).folder,
+    ]
+    files = [evidence.there(bundle) for bundle in bundles]
+    assert files[0] == files[1] == files[2]
+    schemas = [evidence.assert_whole(bundle)["columns"] for bundle in bundles]
+    assert schemas[0] == schemas[1] == schemas[2]
+    said = [re.sub(r"[\d,]+ synthetic|\d{8}-\w{8}", "", run.out) for run in (ended, keeper.run(place))]
+    assert said[0] == said[1]
+
+
 def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(failed: Ended) -> None:
     """Hazard 25."""
     codes = dict(line.split(" -> ") for line in failed.out.splitlines() if " -> " in line)
+    assert codes.pop("a hang") == "5"
     assert codes.keys() == set(FAULTS)
     assert all(code in ("1", "5") for code in codes.values()), codes
     kinds = ("ArrowInvalid", "ValueError", "KeyError", "ledger has gone away", "UnicodeDecodeError",
@@ -111,17 +139,26 @@ def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(failed
     assert "Traceback" in lines[len(kinds)] and len(kinds) == len(FAULTS) - 1
 
 
-def test_no_canary_is_left_behind_by_good_failing_and_killed_runs(
-    flown: Flown, failed: Ended, killed: str
-) -> None:
+def test_no_canary_is_left_behind_by_good_failing_and_killed_runs(flown: Flown, failed: Ended) -> None:
     """Hazard 33: Prefect's files, logs, the bundles, the journals, the ledger, the terminal."""
     place, _ = flown
     files = [p for p in left_behind(place.home) if not is_detail(p)]
     names = {p.relative_to(place.home).as_posix() for p in files}
-    assert {"prefect/prefect.db", "good.out", "good.err", "failed.out", "failed.err", "killed.err"} <= names
+    assert {"prefect/prefect.db", "good.out", "good.err", "failed.out", "failed.err"} <= names
     assert len([n for n in names if n.endswith("private/journal.jsonl")]) >= 3
     assert any("/public/" in n for n in names)
     assert found_in(files) == {}
+
+
+def test_a_release_that_was_terminated_says_how_to_finish_it(flown: Flown, failed: Ended) -> None:
+    """Prefect has a handler of its own for SIGTERM; the release can be finished without Prefect."""
+    place, _ = flown
+    told = re.findall(r"^Error: Release \S+ was interrupted\. .*--resume (\S+)$", failed.err, re.MULTILINE)
+    name = told[-1]
+    done = place.run("--plain", "--resume", name)
+    assert done.code == 0 and done.folder.name == name
+    evidence.assert_whole(place.folder / done.folder)
+    assert place.ledger.state(name) == "closed"
 
 
 def is_detail(path: Path) -> bool:
@@ -146,7 +183,7 @@ def test_prefect_recorded_the_steps_that_failed(flown: Flown, failed: Ended) -> 
 
 
 @pytest.fixture(scope="module")
-def leaky(flown: Flown, failed: Ended, killed: str, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def leaky(flown: Flown, failed: Ended, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A copy of the place in which every kind of leak was then planted, each of another canary."""
     place, _ = flown
     home = tmp_path_factory.mktemp("leaky") / "home"

@@ -67,7 +67,7 @@ def test_the_table_of_means_reckons_with_what_is_drawn_in_the_synthetic_table(
 ) -> None:
     release = made(tmp_path, within=way)
     values = release.table.column("spent").to_numpy()
-    (mean,) = release.statistics["mean of spent"].table.to_pylist()
+    (mean,) = release.tables["mean of spent"].table.to_pylist()
     # The synthetic table is drawn from the model, the mean is of the answers: noise and draws lie between.
     assert abs(values.mean() - mean["estimate"]) < 4 * mean["standard_error"] + 5 * values.std() / ROWS**0.5
     assert abs(amounts().mean() - mean["estimate"]) < 4 * mean["standard_error"] + mean["grouping_error"]

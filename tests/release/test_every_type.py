@@ -182,13 +182,13 @@ def test_python_gets_typed_columns(plain: Release) -> None:
 
 
 def test_statistics_name_the_places_in_order(plain: Release) -> None:
-    assert plain.statistics["grade"].table["grade"].to_pylist() == ["low", "mid", "high", "(missing)"]
-    assert plain.statistics["pay"].table["pay"].to_pylist()[-3:] == [
+    assert plain.tables["grade"].table["grade"].to_pylist() == ["low", "mid", "high", "(missing)"]
+    assert plain.tables["pay"].table["pay"].to_pylist()[-3:] == [
         "(missing)", "(missing: refused)", "(missing: unknown)",
     ]  # fmt: skip
-    waited = plain.statistics["waited by grade"].table.to_pydict()
+    waited = plain.tables["waited by grade"].table.to_pydict()
     assert all(0 <= estimate <= 36_000 for estimate in waited["estimate"][:3])
-    assert not {"id", "secret", "total", "score"} & set(plain.statistics)
+    assert not {"id", "secret", "total", "score"} & set(plain.tables)
 
 
 def public_facts(release: Release) -> bytes:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from tests.release import evidence
-from tests.release.canaries import CANARIES
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch, finished, passed
-from tests.release.place import Ended, Place, environment
+from tests.release.place import Place
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -53,12 +48,14 @@ def interrupted(
     assert told
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("by", "every", "reserving"), [(signal.SIGINT, 30, 4), (signal.SIGTERM, 60, 10)], ids=["INT", "TERM"]
+)
 def test_an_interrupted_release_says_how_to_finish_it(
-    keeper: Keeper, makers: MakePlace, by: signal.Signals
+    keeper: Keeper, makers: MakePlace, by: signal.Signals, every: int, reserving: int
 ) -> None:
     """Exit code 5, one line, and the id to resume; while reserving, and at a few places more."""
-    interrupted(keeper, makers, by, every=25, reserving=3)
+    interrupted(keeper, makers, by, every, reserving)
 
 
 @pytest.mark.slow
@@ -69,26 +66,3 @@ def test_a_release_interrupted_at_any_place_says_how_to_finish_it(
 ) -> None:
     """As above, at every place."""
     interrupted(keeper, makers, by, every=1)
-
-
-def test_a_flow_that_is_terminated_says_how_to_finish_it(flown: tuple[Place, Ended]) -> None:
-    """Prefect has a handler of its own for SIGTERM; the release can be finished without Prefect."""
-    place, _ = flown
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.release.flown", "a hang"],
-        cwd=place.folder,
-        env=environment(place.home, CANARIES=json.dumps(CANARIES)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "hanging\n"
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert out == "a hang -> 5\n"
-    named = re.fullmatch(r"Error: Release \S+ was interrupted\. .*--resume (\S+)", err.splitlines()[-1])
-    assert named is not None, err
-    done = place.run("--plain", "--resume", named[1])
-    assert done.code == 0 and done.folder.name == named[1]
-    evidence.assert_whole(place.folder / done.folder)
-    assert place.ledger.state(named[1]) == "closed"

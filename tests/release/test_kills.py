@@ -84,8 +84,8 @@ def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, ever
 def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at every seventh of a hundred places."""
-    swept(keeper, makers, None, every=7)
+    """Hazards 16, 28, 30, 39: SIGKILL at every tenth of a hundred places."""
+    swept(keeper, makers, None, every=10)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
@@ -93,7 +93,7 @@ def test_a_release_killed_at_some_entries_in_postgresql_is_finished_by_one_resum
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """As above, where the ledger has a part in it."""
-    swept(keeper, makers, LEDGER, every=5)
+    swept(keeper, makers, LEDGER, every=7)
 
 
 @pytest.mark.slow
@@ -138,23 +138,22 @@ def test_a_draw_before_its_charge_is_caught(keeper: Keeper, makers: MakePlace) -
 
 
 def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
-    keeper: Keeper, small: Place, tmp_path: Path
+    keeper: Keeper, other: Keeper, small: Place, tmp_path: Path
 ) -> None:
     """Hazard 29, within one release: the second of two processes is turned away and changes nothing."""
     watch = Watch(small)
     assert keeper.run(small, stop=("begin fit the model", 1)).code == DIED
     (name,) = watch.begun
-    with Keeper(tmp_path) as other:
-        other.begin(small, "--resume", name, stop=("begin compute statistics", 1), by=signal.SIGSTOP)
-        journal = small.folder / "outputs" / "people" / f".{name}.partial" / "private" / "journal.jsonl"
-        other.reached()
-        before = journal.read_bytes()
-        refused = small.run("--plain", "--resume", name)
-        assert refused.code == 1 and refused.err.count("\n") == 1 and not refused.out
-        assert "is being run already" in refused.err and str(name) in refused.err
-        assert journal.read_bytes() == before
-        other.send(signal.SIGKILL)
-        assert other.end().code == DIED
+    other.begin(small, "--resume", name, stop=("begin compute statistics", 1), by=signal.SIGSTOP)
+    journal = small.folder / "outputs" / "people" / f".{name}.partial" / "private" / "journal.jsonl"
+    other.reached()
+    before = journal.read_bytes()
+    refused = keeper.run(Place(small.folder, tmp_path), "--resume", name)
+    assert refused.code == 1 and refused.err.count("\n") == 1 and not refused.out
+    assert "is being run already" in refused.err and str(name) in refused.err
+    assert journal.read_bytes() == before
+    other.send(signal.SIGKILL)
+    assert other.end().code == DIED
     finished(keeper, small, watch, deaths=2)
 
 

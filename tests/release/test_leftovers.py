@@ -49,15 +49,14 @@ def test_what_a_run_left_that_had_reserved_nothing_is_removed_and_told(
 
 
 def test_what_another_run_is_about_to_reserve_is_left_alone(
-    keeper: Keeper, small: Place, tmp_path: Path
+    keeper: Keeper, other: Keeper, small: Place, tmp_path: Path
 ) -> None:
-    with Keeper(tmp_path) as other:
-        other.begin(small, pauses=[("begin ledger entry", 1)])
-        other.reached()
-        done = keeper.run(Place(small.folder, tmp_path))
-        assert done.code == 0 and not done.err, done
-        other.go_on()
-        first = other.end()
+    other.begin(small, pauses=[("begin ledger entry", 1)])
+    other.reached()
+    done = keeper.run(Place(small.folder, tmp_path))
+    assert done.code == 0 and not done.err, done
+    other.go_on()
+    first = other.end()
     assert first.code == 0 and first.folder != done.folder, first
     for folder in (first.folder, done.folder):
         evidence.assert_whole(small.folder / folder)
@@ -105,17 +104,16 @@ def test_the_journal_of_another_release_is_not_taken_for_its_own(
 
 
 def test_a_month_that_another_process_is_releasing_is_not_released_beside_it(
-    keeper: Keeper, makers: Callable[[], Place], tmp_path: Path
+    keeper: Keeper, other: Keeper, makers: Callable[[], Place], tmp_path: Path
 ) -> None:
     place = makers()
     place.configure(**{**FEW_COLUMNS, "period": {"column": "notes", "every": "month"}})
-    with Keeper(tmp_path) as other:
-        other.begin(place, "--period", "2025-01", pauses=[("begin fit the model", 1)])
-        other.reached()
-        beside = keeper.run(Place(place.folder, tmp_path), "--period", "2025-01")
-        assert beside.code == 1 and "is being run already" in beside.err and not beside.out, beside
-        other.go_on()
-        done = other.end()
+    other.begin(place, "--period", "2025-01", pauses=[("begin fit the model", 1)])
+    other.reached()
+    beside = keeper.run(Place(place.folder, tmp_path), "--period", "2025-01")
+    assert beside.code == 1 and "is being run already" in beside.err and not beside.out, beside
+    other.go_on()
+    done = other.end()
     assert done.code == 0, done
     after = keeper.run(place, "--period", "2025-01")
     assert after.code == 0 and after.folder == done.folder

@@ -100,8 +100,8 @@ def test_rows_and_statistics_are_of_values_and_rare_ones_keep_their_share(skewed
     frequent = ages.isin([30, 31, 40, 50]).mean()
     assert abs(frequent - 0.8) < 0.05 and ages.nunique() > 20
     assert tuple(done.synthetic.columns) == ("age", "sex", "income", "city", "smoker")
-    assert done.statistics["age"].table.num_rows == 90
-    assert all(s.measured for s in done.statistics.values())
+    assert done.tables["age"].table.num_rows == 90
+    assert all(s.measured for s in done.tables.values())
 
 
 @pytest.mark.parametrize("structure", [{"merge_rare": 0}, {"method": "independent"}])

@@ -17,6 +17,7 @@ from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.beginning import Request
 from dpsynth.starter.examples import write_example
 from tests.release.place import people
 
@@ -115,12 +116,12 @@ def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
 def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
     spec = spec_of(tmp_path, {"max_rows": "private"})
     with pytest.raises(Interrupted):
-        pipeline.run(spec, outputs=tmp_path / "out", run_step=killed_before(step))
+        pipeline.run(spec, Request(tmp_path / "out"), run_step=killed_before(step))
     (partial,) = (tmp_path / "out" / "small").glob(".*.partial")
     journal = partial / "private" / "journal.jsonl"
     before = journal.read_text()
     release_id = partial.name.removeprefix(".").removesuffix(".partial")
-    release = pipeline.run(spec, outputs=tmp_path / "out", resume=release_id)
+    release = pipeline.run(spec, Request(tmp_path / "out", release_id))
     after = (release.folder / "private" / "journal.jsonl").read_text()
     assert after.startswith(before)
     charged = [json.loads(line) for line in after.splitlines() if '"charge"' in line]

@@ -15,7 +15,7 @@ import yaml
 from dpsynth import load
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.starter.examples import write_example
-from tests.release.place import PACKAGES, environment
+from tests.release.place import PACKAGES, Place, environment
 from tests.release.served import Api, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +87,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         process.wait(60)
 
 
+@pytest.mark.slow
 def test_the_commands_that_it_names_release_a_month(team: Team) -> None:
     for command in ("work-pool create --type process releases", "deploy --all --no-prompt"):
         assert team.start("prefect", *command.split()).wait(60) == 0, command
@@ -98,6 +99,7 @@ def test_the_commands_that_it_names_release_a_month(team: Team) -> None:
     worker.wait(60)
 
 
+@pytest.mark.slow
 def test_serve_runs_on_the_server_that_is_configured(team: Team) -> None:
     served = team.start("dpsynth", "serve", "configs/randhie-monthly.yaml")
 
@@ -113,9 +115,9 @@ def test_serve_runs_on_the_server_that_is_configured(team: Team) -> None:
     assert served.wait(60) == 0 and team.api.up
 
 
-def test_a_server_that_cannot_be_reached_is_a_plain_error(team: Team) -> None:
-    settings = {**team.settings, "PREFECT_API_URL": f"http://127.0.0.1:{free_port()}/api"}
-    command = [sys.executable, "-m", "dpsynth", "serve", "configs/randhie-monthly.yaml"]
-    done = subprocess.run(command, cwd=team.work, env=settings, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert done.stderr.startswith("Error: Prefect's server at http") and done.stderr.count("\n") == 1
+def test_a_server_that_cannot_be_reached_is_a_plain_error(place: Place) -> None:
+    place.configure(schedule={"cron": "0 3 1 1 *", "timezone": "Europe/Paris"})
+    command = [sys.executable, "-m", "dpsynth", "serve", "config.yaml"]
+    done = place.call(command, PREFECT_API_URL=f"http://127.0.0.1:{free_port()}/api")
+    assert done.code == 1
+    assert done.err.startswith("Error: Prefect's server at http") and done.err.count("\n") == 1

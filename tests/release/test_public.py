@@ -49,7 +49,7 @@ def test_the_bundle_says_what_was_used(public: Place) -> None:
     readme = (made.folder / "public" / "README.md").read_text()
     assert "2,000 rows that are not the private table's" in readme and "a public table" in readme
     assert "public table" in (made.folder / "public" / "report.html").read_text()
-    bases = {t.table["basis"][0].as_py() for t in made.statistics.values()}
+    bases = {t.table["basis"][0].as_py() for t in made.tables.values()}
     assert bases <= {"measured", "model with a public table"}
 
 
@@ -174,5 +174,5 @@ def test_earlier_releases_and_a_public_table_go_together(public: Place) -> None:
     told = manifest(second)
     assert [r["release_id"] for r in told["earlier_releases"]["releases"]] == [first.release_id]
     assert told["public_table"]["rows"] == 2000
-    bases = {t.table["basis"][0].as_py() for t in second.statistics.values()}
+    bases = {t.table["basis"][0].as_py() for t in second.tables.values()}
     assert bases <= {"measured", "model with earlier periods and a public table"}

@@ -47,7 +47,7 @@ def test_counts_come_out_exactly_and_are_not_asked(place: Place, method: str) ->
         schema = pq.read_schema(made.folder / "public" / "measurements.parquet")
         paid = [m["columns"] for m in json.loads(schema.metadata[b"dpsynth.measurements"])]
         assert paid == [[], *asked], "the total is exact"
-    table = made.statistics["sex and city"].table
+    table = made.tables["sex and city"].table
     assert set(table["basis"].to_pylist()) == {"public"}
     assert set(table["standard_error"].to_pylist()) == {0.0}
     told = {(r["sex"], r["city"].replace("(missing)", "?")): r["estimate"] for r in table.to_pylist()}
@@ -64,7 +64,7 @@ def test_shares_leave_the_number_of_rows_to_be_asked(place: Place) -> None:
     assert Counter(made.table["sex"].to_pylist()) == {v: 2 * n for v, n in SEX.items()}
     asked = [m["columns"] for m in manifest(made)["mechanisms"]]
     assert [] in asked and ["sex"] not in asked
-    table = made.statistics["sex"].table.to_pylist()
+    table = made.tables["sex"].table.to_pylist()
     assert all(r["share_standard_error"] == 0 for r in table)
     assert all(r["standard_error"] > 0 for r in table if r["share"] > 0)
 

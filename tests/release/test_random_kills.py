@@ -104,13 +104,13 @@ def seeded_kills(
 @pytest.mark.parametrize(("kind", "method"), [("sqlite", "mst"), ("sqlite", "auto"), ("postgresql", "mst")])
 def test_kills_at_random_instants(keeper: Keeper, makers: MakePlace, method: str) -> None:
     """Hazards 16, 28, 30, 39: seeded delays from the first step to the end, resumed until done."""
-    seeded_kills(keeper, makers, 20_260, 8, method)
+    seeded_kills(keeper, makers, 20_260, 4, method)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_kills_of_releases_that_find_their_places(keeper: Keeper, makers: MakePlace) -> None:
     """Answers that are texts, and all that follows from them, are the same after a kill."""
-    seeded_kills(keeper, makers, 7, 8, columns=SOUGHT)
+    seeded_kills(keeper, makers, 7, 5, columns=SOUGHT)
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_killed_months_are_finished_by_running_the_same_command_again(
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """No id is given: the release of the month is found, finished, and later shown again for nothing."""
-    killed_months(keeper, makers, months=3, kills=2)
+    killed_months(keeper, makers, months=2, kills=2)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_intervals_of_measured_counts_hold_the_real_count_about_95_times_in_100(
     assert abs(len(release.synthetic) - len(rows)) < 1000
     held = []
     for column in ("workclass", "education", "occupation", "relationship", "race", "sex", "native-country"):
-        table = release.statistics[column].table.to_pylist()
+        table = release.tables[column].table.to_pylist()
         for cell in table:
             marker = "?" if cell[column] == "(missing)" else cell[column]
             real = sum(row[column] == marker for row in rows)

@@ -59,7 +59,7 @@ def built_on(release: Release) -> list[object]:
 
 
 def errors(release: Release, title: str) -> np.ndarray:
-    return np.array(release.statistics[title].table["standard_error"].to_numpy())
+    return np.array(release.tables[title].table["standard_error"].to_numpy())
 
 
 def test_a_second_release_of_a_period_is_as_precise_as_both_and_costs_itself_alone(monthly: Place) -> None:
@@ -108,7 +108,7 @@ def test_tables_that_were_measured_owe_nothing_to_earlier_periods(monthly: Place
     domain = domain_of(columns)
     direct = LeastSquares(domain, Expansion(domain, own.compression, own.singles).direct(own.answers))
     for title, clique in (("age", ("age",)), ("sex and city", ("sex", "city"))):
-        table = last.statistics[title].table
+        table = last.tables[title].table
         assert np.allclose(table["estimate"].to_numpy(), direct.marginal(clique).ravel())
         assert set(table["basis"].to_pylist()) == {"measured"}
     told = manifest(last)["earlier_releases"]["releases"]

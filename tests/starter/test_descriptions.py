@@ -171,7 +171,7 @@ def test_what_cannot_be_used_is_one_plain_error(started, document, words):
 
 def test_the_format_can_be_stated_and_is_held_to(started):
     assert list(taken_over(started(described.MBI_DOMAIN, form="mbi"))) == list(described.MBI_DECLARED)
-    with pytest.raises(ConfigError, match="--format must be csv, parquet, dpsynth, table-schema, sdv"):
+    with pytest.raises(ConfigError, match="--format must be csv, parquet, xlsx, dpsynth, table-schema, sdv"):
         started(described.MBI_DOMAIN, form="nbi")
     with pytest.raises(ConfigError, match="'fields' must be a list"):
         started(described.MBI_DOMAIN, form="table-schema")

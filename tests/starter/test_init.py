@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.assess import profiling as guessing
 from dpsynth.cli import app
-from dpsynth.curator.profiling import FEWEST_ROWS
+from dpsynth.curator.number_guesses import FEWEST_ROWS
 from dpsynth.errors import StepFailed
 from dpsynth.starter import FORMATS, Draft, draft_of
 from dpsynth.starter.sketch import DESCRIBED, LOOKED
@@ -85,14 +85,12 @@ def test_a_look_says_what_it_means_and_guesses_are_for_the_owners_eyes(dpsynth, 
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--look")
     assert "All rows of visits.csv were read." in done.stderr
-    assert (
-        "A guess is a private fact" in done.stderr and "keep this file as you keep the table" in done.stderr
-    )
+    assert "so it is a private fact" in done.stderr and "keep this file as you keep the table" in done.stderr
     path = tmp_path / "visits.yaml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert taken_over(path.read_text()) == {
-        "age": {"type": "integer", "min": 0, "max": 80},
-        "city": {"type": "category", "values": ["Bergen", "Molde", "Oslo"]},
+        "age": {"type": "integer", "min": 0, "max": 80, "missing": False},
+        "city": {"type": "category", "values": ["Bergen", "Molde", "Oslo"], "missing": False},
         "name": {"type": "identifier"},
     }
 
@@ -135,7 +133,7 @@ def test_a_failure_while_looking_withholds_what_it_quotes(tmp_path, monkeypatch)
         raise ValueError(CANARY)
 
     path = table(tmp_path, people())
-    monkeypatch.setattr(guessing, "guesses", quoting)
+    monkeypatch.setattr(guessing, "profile", quoting)
     with pytest.raises(StepFailed) as raised:
         guessing.look_at(str(path), "csv", ["age"])
     assert CANARY not in str(raised.value)
@@ -147,13 +145,13 @@ def test_only_columns_with_gaps_are_looked_at(tmp_path):
     (tmp_path / "d.json").write_text('{"age": 90, "name": 3}')
     draft = draft_of(tmp_path / "d.json", table=path)
     assert draft.to_look_at == ("city",)
-    assert guessing.look_at(draft.table, draft.kind, draft.to_look_at).keys() == {"city"}
+    assert guessing.look_at(draft.table, draft.form, draft.to_look_at).columns.keys() == {"city"}
 
 
 def test_a_look_at_no_table_is_refused(dpsynth, tmp_path):
     (tmp_path / "d.json").write_text(described.HOTEL_METADATA)
     assert "--look needs the table" in dpsynth("init", "d.json", "--look", code=2).stderr
-    assert "There is no table visits.csv" in dpsynth("init", "visits.csv", code=4).stderr
+    assert "There is no file visits.csv" in dpsynth("init", "visits.csv", code=4).stderr
     assert not list(tmp_path.glob("*.yaml"))
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpsynth.config import from_mapping
 from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.curator.profiling import Profile, Unit
 from dpsynth.errors import ConfigError
 from dpsynth.starter import Draft, Sketch, guessed, starter_text, writing
 from dpsynth.starter.fitting import fitted
@@ -72,13 +73,15 @@ def test_every_gap_and_every_guess_is_listed_and_nothing_else():
     )
     whole = guessed(
         draft(*sketches, described=False),
-        {
-            "known": {"type": "integer", "min": 3, "max": 4},
-            "gap": {"type": "integer", "min": 1, "max": 70},
-            "stub": {"type": "category", "values": ["a", "b"], "missing": "?"},
-            "gone": {"type": "boolean"},
-            "kept": {"type": "category", "values": ["a", "b"]},
-        },
+        Profile(
+            {
+                "known": {"type": "integer", "min": 3, "max": 4},
+                "gap": {"type": "integer", "min": 1, "max": 70},
+                "stub": {"type": "category", "values": ["a", "b"], "missing": "?"},
+                "gone": {"type": "boolean"},
+                "kept": {"type": "category", "values": ["a", "b"]},
+            }
+        ),
     )
     text = starter_text(whole, "t", "schemas", "dpsynth init")
     assert taken_over(text) == {
@@ -87,14 +90,16 @@ def test_every_gap_and_every_guess_is_listed_and_nothing_else():
         "stub": {"type": "category", "values": ["a", "b"], "missing": "?"},
         "kept": {"type": "integer", "min": None, "max": 9},
     }
-    assert to_review(text) == ["privacy", "columns.gap", "columns.stub", "columns.kept"]
-    assert "columns.gap                           # guessed from the table: max" in text
+    assert to_review(text) == ["privacy", "columns.kept", "columns.gap", "columns.stub"]
+    groups = text[text.index("review:") :].splitlines()[2:-1]
+    assert groups[::2] == [f"  # {writing._QUESTIONS[group]}" for group in ("fill", "bounds", "values")]
+    assert groups[1::2] == ["  columns.kept,", "  columns.gap,", "  columns.stub,"]
     assert "gap: {type: integer, min: 0, max: 70}   # a guess" in text
 
 
 def test_a_guess_that_contradicts_the_description_is_not_taken():
     known = Sketch("age", {"type": "integer", "min": None, "max": 50})
-    found = guessed(draft(known), {"age": {"type": "integer", "min": 60, "max": 90}}).columns[0]
+    found = guessed(draft(known), Profile({"age": {"type": "integer", "min": 60, "max": 90}})).columns[0]
     assert found.declared == {"type": "integer", "min": None, "max": 50}
     assert "min must not be above max" in found.notes[0]
 
@@ -160,20 +165,25 @@ def test_numbers_are_written_as_they_are_read():
         assert read == number
 
 
-@pytest.mark.parametrize(
-    ("declared", "advised"),
-    [
-        ({"type": "number", "min": 0, "max": 1_000_000}, True),
-        ({"type": "integer", "min": 1, "max": 1000}, True),
-        ({"type": "integer", "min": 1, "max": 999}, False),
-        ({"type": "integer", "min": 1900, "max": 2100}, False),
-        ({"type": "number", "min": -1, "max": 1_000_000}, False),
-        ({"type": "number", "min": 0, "max": 1_000_000, "edges": "log"}, False),
-        ({"type": "number", "min": 0, "max": 1_000_000, "bins": [0, 10, 1_000_000]}, False),
-        ({"type": "number", "min": 0, "max": None}, False),
-        ({"type": "duration", "min": 0, "max": 100_000, "format": "minutes"}, False),
-    ],
-)
-def test_who_declares_a_wide_range_is_led_to_bins_that_grow(declared, advised):
-    text = "\n".join(writing._column(Sketch("x", declared)))
-    assert ("edges: log" in text.partition("x:")[0]) == advised
+def test_each_kind_of_guess_is_explained_once_and_marked_only_beside_what_is_known():
+    guesses = {
+        "a": {"type": "integer", "min": 0, "max": 9000, "edges": "tree", "missing": False},
+        "b": {"type": "integer", "min": 0, "max": 500, "edges": "tree"},
+        "c": {"type": "time", "format": "hhmm"},
+    }
+    stubs = tuple(Sketch(name, {"type": None}) for name in guesses)
+    whole = guessed(draft(*stubs, described=False), Profile(guesses))
+    head, _, columns = starter_text(whole, "t", "schemas", "dpsynth init").partition("  a: ")
+    legend = head.partition("columns:")[2]
+    assert legend.count("edges: tree") == 1 and "hhmm" in legend and "identifier" not in legend
+    assert "# a guess" not in columns
+
+
+def test_persons_that_were_guessed_become_the_unit():
+    stub = Sketch("id", {"type": None})
+    look = Profile({"id": {"type": "identifier"}}, Unit("id", 5))
+    text = starter_text(guessed(draft(stub, described=False), look), "t", "schemas", "dpsynth init")
+    privacy = parse_yaml(text, "t").values["privacy"]
+    assert isinstance(privacy, dict) and privacy["unit"] == {"column": "id", "max_rows": 5}
+    described = guessed(draft(stub, person="patient"), look)
+    assert (described.person, described.max_rows) == ("patient", None)

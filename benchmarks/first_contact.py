@@ -1,0 +1,325 @@
+"""The first release of tables as their owners bring them: `init --look`, every guess accepted, ε = 1.
+
+    DPSYNTH_DATA=FOLDER python benchmarks/first_contact.py [--tables flights nlswork loans adult randhie]
+        [--epsilon 1] [--unit row] [--rows N] [--summary]
+
+FOLDER holds the raw tables `flights.csv.gz`, `nlswork.csv.gz`, `loans.csv.gz` and `adult.csv`; RAND comes
+with the package statsmodels. For each table `dpsynth init --look` writes a configuration. Columns with a gap
+(null) and the review list are taken out of it, nothing else is changed, and it is released with `--plain`.
+--unit row replaces the unit that was guessed; --rows takes that many rows of the table at random.
+
+The synthetic table is compared with the real one on a grid that no configuration knows: the values of a
+column with few of them, otherwise 12 intervals of about as many rows each, and a place for blanks. Numbers:
+the mean, the median and the 90th percentile. "Top" is the share of the value that most rows have. "Invented"
+are the shares of cells that are blank where the column has no blank cell, of texts that no real cell holds,
+and of numbers that can't be: fractions in a column of whole numbers, 16:66 o'clock, the 13th month.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from coded_tables import measured
+
+from dpsynth.config.yaml_reader import parse_yaml
+
+TABLES = ("flights", "nlswork", "loans", "adult", "randhie")
+_BINS = 12
+_MARKERS = frozenset(("", "?", "NA"))
+_OTHER = "other"
+_LISTED = 200
+
+
+def path_of(table: str) -> Path:
+    """Where a raw table lies."""
+    if table == "randhie":
+        package = find_spec("statsmodels")
+        assert package is not None and package.origin is not None
+        return Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv"
+    folder = Path(os.environ["DPSYNTH_DATA"])
+    return folder / ("adult.csv" if table == "adult" else f"{table}.csv.gz")
+
+
+def brought(table: str, work: Path, rows: int | None) -> Path:
+    """A plain CSV file of a raw table, or of some of its rows, in a folder."""
+    source, target = path_of(table), work / f"{table}.csv"
+    with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as old:
+        if rows is None:
+            with target.open("wb") as new:
+                shutil.copyfileobj(old, new)
+            return target
+        head, *lines = old.read().splitlines(keepends=True)
+    kept = sorted(random.Random(1).sample(range(len(lines)), min(rows, len(lines))))
+    target.write_bytes(head + b"".join(lines[i] for i in kept))
+    return target
+
+
+def accepted(config: Path, epsilon: float, unit: str | None) -> dict[str, object]:
+    """The values of a configuration with every guess accepted, and columns with a gap left out."""
+    values = dict(parse_yaml(config.read_text(encoding="utf-8"), str(config)).values)
+    values.pop("review", None)
+    privacy, columns = values["privacy"], values["columns"]
+    assert isinstance(privacy, dict) and isinstance(columns, dict)
+    values["privacy"] = privacy | {"epsilon": epsilon} | ({"unit": unit} if unit else {})
+    values["columns"] = {
+        name: declared
+        for name, declared in columns.items()
+        if isinstance(declared, dict) and None not in declared.values()
+    }
+    ledger = f"sqlite:///{config.parent / 'ledger.db'}"
+    values["ledger"] = {"url": ledger, "dataset": "first", "cap": {"epsilon": 1e6, "delta": 0.1}}
+    return values
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One column of a synthetic table, beside the real one.
+
+    Attributes:
+        name: of the column.
+        numbers: mean, median and 90th percentile, each of the real and of the synthetic column; empty for
+            texts.
+        distance: total variation on the grid.
+        top: the value that most rows have, with its share of the real and of the synthetic cells.
+        invented: shares of invented blanks, texts and impossible numbers, in per cent.
+    """
+
+    name: str
+    numbers: tuple[tuple[float, float], ...]
+    distance: float
+    top: tuple[str, float, float]
+    invented: Mapping[str, float]
+
+    @property
+    def median_off(self) -> float | None:
+        """How far off the median is, relative to the real one; of a median of 0, to the real 90 %."""
+        if not self.numbers:
+            return None
+        (_, _), (real, synthetic), (high, _) = self.numbers
+        scale = abs(real) or abs(high) or 1.0
+        return abs(synthetic - real) / scale
+
+
+def _numbers(texts: pd.Series) -> pd.Series:
+    return pd.to_numeric(texts.where(~texts.isin(_MARKERS)), errors="coerce")
+
+
+def _is_numeric(texts: pd.Series) -> bool:
+    known = ~texts.isin(_MARKERS)
+    return bool(known.any()) and bool(_numbers(texts)[known].notna().mean() > 0.99)
+
+
+def compared(name: str, real: pd.Series, synthetic: pd.Series) -> Compared:
+    """One column of texts, beside the synthetic one."""
+    numeric = _is_numeric(real)
+    numbers: tuple[tuple[float, float], ...] = ()
+    if numeric:
+        before, after = _numbers(real), _numbers(synthetic)
+        numbers = tuple(
+            (float(of(before)), float(of(after)))
+            for of in (pd.Series.mean, pd.Series.median, lambda c: c.quantile(0.9))
+        )
+        codes, cells = _number_codes(before, after)
+    else:
+        codes, cells = _text_codes(real, synthetic)
+    shares = [np.bincount(found, minlength=cells) / max(len(found), 1) for found in codes]
+    plain = [_plain(texts) if numeric else texts for texts in (real, synthetic)]
+    most = plain[0][~real.isin(_MARKERS)].mode()
+    value = str(most.iloc[0]) if len(most) else ""
+    top = (value, *(float((texts == value).mean()) for texts in plain))
+    return Compared(
+        name,
+        numbers,
+        float(np.abs(shares[0] - shares[1]).sum() / 2),
+        (top[0], top[1], top[2]),
+        _invented(name, real, synthetic, numeric=numeric),
+    )
+
+
+def _number_codes(real: pd.Series, synthetic: pd.Series) -> tuple[list[np.ndarray], int]:
+    known = real.dropna()
+    values = np.unique(known)
+    if len(values) > 2 * _BINS:
+        # A value between two cuts that many rows have gets a place of its own.
+        cuts = np.unique(known.quantile(np.linspace(0, 1, _BINS + 1)[1:-1]))
+        cells = len(cuts) + 2
+        return [
+            np.where(c.isna(), cells - 1, np.searchsorted(cuts, c, side="left")) for c in (real, synthetic)
+        ], cells
+    cells = len(values) + 2
+    found = []
+    for column in (real, synthetic):
+        at = np.searchsorted(values, column)
+        there = values[np.minimum(at, len(values) - 1)] == column
+        found.append(np.where(column.isna(), cells - 1, np.where(there, at, len(values))))
+    return found, cells
+
+
+def _text_codes(real: pd.Series, synthetic: pd.Series) -> tuple[list[np.ndarray], int]:
+    """Codes of texts; moments are numbers."""
+    moments = [_moments(column) for column in (real, synthetic)]
+    if real.nunique() > 2 * _BINS and moments[0][~real.isin(_MARKERS)].notna().all():
+        return _number_codes(*moments)
+    known = {value: i for i, value in enumerate(sorted(real.unique()))}
+    columns = (real, synthetic)
+    codes = [column.map(known).fillna(len(known)).to_numpy(np.int64) for column in columns]
+    return codes, len(known) + 1
+
+
+def _moments(texts: pd.Series) -> pd.Series:
+    """Moments as seconds."""
+    found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    return found.map(lambda moment: moment.timestamp() if moment is not pd.NaT else np.nan).astype(float)
+
+
+def _plain(texts: pd.Series) -> pd.Series:
+    """One text for the same number, however it was written."""
+    numbers = _numbers(texts)
+    return numbers.map("{:.10g}".format).where(numbers.notna(), "")
+
+
+def _clock(numbers: pd.Series) -> pd.Series:
+    return (numbers % 100 < 60) & (numbers >= 0) & (numbers <= 2400)
+
+
+_POSSIBLE: Mapping[str, Callable[[pd.Series], pd.Series]] = {
+    **dict.fromkeys(("dep_time", "sched_dep_time", "arr_time", "sched_arr_time"), _clock),
+    "month": lambda n: n.between(1, 12),
+    "day": lambda n: n.between(1, 31),
+    "hour": lambda n: n.between(0, 23),
+    "minute": lambda n: n.between(0, 59),
+}
+
+
+def _invented(name: str, real: pd.Series, synthetic: pd.Series, *, numeric: bool) -> dict[str, float]:
+    found = {}
+    blank = synthetic.isin(_MARKERS)
+    if not real.isin(_MARKERS).any():
+        found["blanks"] = float(blank.mean())
+    if not numeric:
+        known = {*real.unique(), *_MARKERS, _OTHER}
+        if real.nunique() <= _LISTED:
+            found["texts"] = float((~synthetic.isin(known)).mean())
+    else:
+        numbers = _numbers(synthetic)
+        whole = bool((_numbers(real).dropna() % 1 == 0).all())
+        wrong = (numbers % 1 != 0) & numbers.notna() if whole else numbers.isna() & ~blank
+        if name in _POSSIBLE:
+            wrong |= numbers.notna() & ~_POSSIBLE[name](numbers)
+        found["numbers"] = float(wrong.mean())
+    return {kind: 100 * share for kind, share in found.items() if share > 0}
+
+
+def read_texts(path: Path) -> pd.DataFrame:
+    """A CSV file as stripped texts."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return table.apply(lambda column: column.str.strip())
+
+
+def _shown(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 10_000 else f"{number:.4g}"
+
+
+def report(columns: Sequence[Compared]) -> list[str]:
+    """One line a column."""
+    lines = []
+    for column in columns:
+        said = " · ".join(f"{_shown(real)} → {_shown(synthetic)}" for real, synthetic in column.numbers)
+        value, before, after = column.top
+        top = f"{value[:20]} {before:.1%} → {after:.1%}"
+        made = ", ".join(f"{kind} {share:.1f} %" for kind, share in column.invented.items())
+        marks = "!" * ((column.distance > 0.1) + ((column.median_off or 0) > 0.1))
+        lines.append(f"{column.name} | {said} | {column.distance:.3f} | {top} | {made} | {marks}")
+    return lines
+
+
+def summary(table: str, rows: int, left_out: Sequence[str], columns: Sequence[Compared]) -> str:
+    """One line a table."""
+    medians = [c.median_off for c in columns if c.median_off is not None]
+    far = [c for c in columns if c.distance > 0.1]
+    worst = max(columns, key=lambda c: c.distance)
+    made = [c for c in columns if any(share >= 0.05 for share in c.invented.values())]
+    return (
+        f"{table}: {rows:,} rows; medians within 10 %: {sum(m <= 0.1 for m in medians)} of {len(medians)}; "
+        f"TV above 0.1: {len(far)} of {len(columns)} (mean {np.mean([c.distance for c in columns]):.3f}, "
+        f"worst {worst.name} {worst.distance:.3f}); columns with invented cells: {len(made)}; "
+        f"left out: {', '.join(left_out) or 'none'}"
+    )
+
+
+@dataclass(frozen=True)
+class First:
+    """A first release: the columns compared, and what was left out."""
+
+    rows: int
+    left_out: tuple[str, ...]
+    columns: tuple[Compared, ...]
+    config: Mapping[str, object]
+    seconds: float
+
+
+Changed = Callable[[dict[str, object]], dict[str, object]]
+
+
+def first_release(
+    table: Path, epsilon: float = 1.0, unit: str | None = None, changed: Changed = lambda values: values
+) -> First:
+    """Look at a table, accept every guess, release it, and compare.
+
+    Args:
+        table: a CSV file in a folder to work in.
+        epsilon: the budget.
+        unit: replaces the unit that was guessed.
+        changed: changes the configuration that is released.
+    """
+    work = table.parent
+    config = work / f"{table.stem}.yaml"
+    measured([sys.executable, "-m", "dpsynth", "init", str(table), "--look", "--out", str(config)])
+    values = changed(accepted(config, epsilon, unit))
+    config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
+    command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain", "--out", str(work / "out")]
+    bundle, seconds, _ = measured(command)
+    synthetic = read_texts(Path(bundle) / "public" / "synthetic.csv")
+    real = read_texts(table)
+    columns = tuple(compared(name, real[name], synthetic[name]) for name in real if name in synthetic)
+    left_out = tuple(name for name in real if name not in synthetic)
+    return First(len(real), left_out, columns, values, seconds)
+
+
+def main() -> None:
+    """Print a table for each table, and a summary."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--unit")
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--summary", action="store_true")
+    chosen = parser.parse_args()
+    lines = []
+    for name in chosen.tables:
+        with tempfile.TemporaryDirectory() as work:
+            first = first_release(brought(name, Path(work), chosen.rows), chosen.epsilon, chosen.unit)
+        lines.append(f"{summary(name, first.rows, first.left_out, first.columns)}; {first.seconds:.0f} s")
+        if not chosen.summary:
+            print(f"\n{name}\n\ncolumn | mean · median · 90 % | TV | top | invented | off")
+            print("---|---|--:|---|---|---")
+            print("\n".join(report(first.columns)), flush=True)
+    print("\n" + "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

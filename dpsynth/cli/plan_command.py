@@ -1,0 +1,296 @@
+"""``dpsynth plan``: what a release would protect, cost and tell, before any data is read.
+
+Invariant: plain sentences come first; shares, scales and losses in the field's measures only with --detail.
+All of it follows from the config and the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpsynth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Facts = Mapping[str, Any]
+"""A forecast, as plain JSON values."""
+
+_WIDTH = 100
+"""Smallest width of the table of steps, in columns of text."""
+_NAMED = 4
+_UNPRINTED = 1000
+
+
+def plan(
+    config: Annotated[Path, typer.Argument(help="The release's YAML file.")],
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rows of the table, public or assumed: errors are told in per cent."),
+    ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(help="With --rows: per cent that noise may move in a column, for the ε that it needs."),
+    ] = None,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show shares, mechanisms, noise scales and losses too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
+) -> None:
+    """Say what a release would protect, cost and tell; reads no data."""
+    from dpsynth.config import load
+    from dpsynth.lifecycle.forecast import SHARE, forecast
+
+    if error is not None and rows is None:
+        raise ConfigError("--error has no use without --rows: it is a share of the rows.")
+    if error is not None and not 0 < error < 100:
+        raise ConfigError("--error must lie between 0 and 100: a share of the rows in per cent.")
+    spec = load(config, source=source)
+    facts = forecast(spec, rows, SHARE if error is None else error / 100)
+    if as_json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        describe(facts, detail=detail)
+
+
+def describe(facts: Facts, *, detail: bool = False) -> None:
+    """Print a forecast for people."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    for line in _in_words(facts):
+        console.print(Text(line))
+    if detail:
+        _print_detail(facts, console)
+    for note in facts["notes"]:
+        console.print(Text(f"Note: {note}"))
+    more = [] if detail else ["--detail: the budget step by step"]
+    if facts["expected_errors"]["rows"] is None:
+        more.insert(0, "--rows N: errors in per cent of a table of N rows")
+    hint = f" More with {'; '.join(more)}." if more else ""
+    console.print(f"No data was read.{hint}")
+
+
+def _in_words(facts: Facts) -> Iterator[str]:
+    from dpsynth.presentation.figures import guess_percent
+
+    yield f"{facts['release']}: {facts['columns']} columns of dataset {facts['dataset']}"
+    unit, exchanged = facts["unit"], facts["neighbours"] == "replace_one"
+    short = unit.split(":")[0]
+    question = (
+        f"which of two versions of {short} the table holds" if exchanged else f"if {short} is in the table"
+    )
+    delta = f", δ = {facts['delta']:g}" if facts["delta"] else ""
+    yield (
+        f"Protected: {unit}. Whoever guesses {question} is right half of the time by tossing a coin, and at "
+        f"most {guess_percent(facts['epsilon'], facts['delta'])} % of the time after reading all of the "
+        f"release: that is ε = {facts['epsilon']:g}{delta} ({facts['neighbours']})."
+    )
+    yield from _questions(facts)
+    yield from _errors(facts)
+    yield from _ledger(facts["ledger"])
+    rough = facts["rough_forecast"]
+    yield (
+        f"Time and memory: roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB, and for each "
+        f"million rows {rough['seconds_per_million_rows']:,.0f} s and "
+        f"{rough['megabytes_per_million_rows']:,.0f} MB more."
+    )
+
+
+def _questions(facts: Facts) -> Iterator[str]:
+    """The questions, the pairs that are measured whatever is chosen, and the rules."""
+    by_step = {step["step"]: step["questions"] for step in facts["steps"]}
+    asked = []
+    searched = sum(number for step, number in by_step.items() if step.startswith("domain: "))
+    if searched:
+        asked.append(f"{searched} search{'es' * (searched != 1)} for what is not declared")
+    if "one_way" in by_step:
+        asked.append(f"the counts of {len(facts['expected_errors']['columns'])} single columns")
+    if "marginals" in by_step:
+        number = by_step["marginals"]
+        chosen = ", chosen privately" if "structure" in by_step else ""
+        asked.append(
+            f"at most {number} table{'s' * (number != 1)} of columns together{chosen} (structure "
+            f"{facts['structure']})"
+        )
+    rows = "public" if facts["rows_public"] else "private, so it is noisy too"
+    yield f"Asked: {_listed(asked)}. The number of rows is {rows}."
+    if facts["wanted_pairs"]:
+        pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
+        why = "constraints and the statistics" if facts["constraints"] else "statistics"
+        yield f"Measured for the {why} asked for: {pairs}."
+    if facts["constraints"]:
+        yield "Every synthetic row obeys:"
+        yield from (f"  {way['rule']}: {way['kept']}." for way in facts["constraints"])
+
+
+def _errors(facts: Facts) -> Iterator[str]:
+    """The errors to expect, in rows, and in per cent if the number of rows is given."""
+    errors = facts["expected_errors"]
+    columns, rows = errors["columns"], errors["rows"]
+    together = next((step for step in facts["steps"] if step["step"] == "marginals"), None)
+    pair = (
+        "" if together is None else f", and a count of columns together by {together['expected_error']:,.0f}"
+    )
+    if columns:
+        smallest = _span([column["smallest"] for column in columns], rows)
+        yield (
+            f"Errors: a count of a single column is off by {_span([c['error'] for c in columns], rows)} on "
+            f"average{pair}. A group smaller than {smallest}, by column, can't be told from nothing."
+        )
+    if rows is not None:
+        yield from _errors_in_per_cent(facts, rows)
+
+
+def _errors_in_per_cent(facts: Facts, rows: int) -> Iterator[str]:
+    errors = facts["expected_errors"]
+    columns, pairs = _worst_first(errors["columns"]), _worst_first(errors["pairs"])
+    if columns:
+        worst = columns[0]
+        yield (
+            f"Of {rows:,} rows noise moves {_percent(columns[-1]['share_moved'])} to "
+            f"{_percent(worst['share_moved'])} between the values of a column (most in {_named(worst)}), and "
+            f"{_percent(columns[len(columns) // 2]['share_moved'])} in the median column."
+        )
+    if pairs:
+        yield _pairs(pairs, errors["pairs_measured_at_most"])
+    fewer, epsilon = errors["columns_that_would_do"], errors["epsilon_that_would_do"]
+    if fewer is not None:
+        yield (
+            f"{len(columns)} columns on {rows:,} rows are too many: declare fewer columns (about {fewer} "
+            "would do at this ε), or fewer bins and values."
+        )
+    if columns:
+        found = epsilon["epsilon"]
+        limit = _percent(epsilon["share_moved"])
+        yield (
+            f"ε = {found:g} would do for at most {limit} in every column."
+            if found is not None
+            else f"No ε would do for at most {limit} in every column."
+        )
+
+
+def _pairs(pairs: Sequence[Facts], measured: int) -> str:
+    from dpsynth.plan.expected_errors import STRONG, WEAK
+
+    moved = [pair["share_moved"] for pair in pairs]
+    weak = sum(share <= WEAK for share in moved)
+    hidden = sum(share > STRONG for share in moved)
+    words = (
+        f"Of {len(pairs):,} pairs of columns at most {measured:,} are measured. A relation between two "
+        "columns shows if it moves more rows than noise does, and surely if twice as many: in "
+        f"{weak:,} pairs {_percent(WEAK)} of the rows will do, so weak relations show; in "
+        f"{len(pairs) - weak - hidden:,} only strong ones show"
+    )
+    if not hidden:
+        return f"{words}; in none noise hides all."
+    named = ", ".join(
+        f"{_named(pair)} ({_percent(pair['share_moved'])})" for pair in pairs[: min(hidden, _NAMED)]
+    )
+    return (
+        f"{words}; in {hidden:,} noise moves more than {_percent(STRONG)} and hides nearly all: {named}"
+        f"{', ...' if hidden > _NAMED else ''}."
+    )
+
+
+def _worst_first(errors: Sequence[Facts]) -> list[Facts]:
+    return sorted(errors, key=lambda error: -error["share_moved"])
+
+
+def _named(errors: Facts) -> str:
+    return " with ".join(errors["columns"])
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, of two digits.
+
+    >>> _percent(0.000123), _percent(0.0345), _percent(0.5)
+    ('0.012 %', '3.5 %', '50 %')
+    """
+    digits = f"{100 * share:.2g}"
+    return f"{float(digits):g} %"
+
+
+def _span(numbers: Sequence[float], rows: int | None) -> str:
+    """The least and the largest number of rows, with their shares of all rows if the number is given."""
+    low, high = min(numbers), max(numbers)
+    ends = (low,) if f"{low:,.0f}" == f"{high:,.0f}" else (low, high)
+    span = " to ".join(f"{end:,.0f}" for end in ends)
+    shares = "" if rows is None else f" ({' to '.join(_percent(min(end / rows, 1.0)) for end in ends)})"
+    return f"{span} rows{shares}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _ledger(ledger: Facts) -> Iterator[str]:
+    from dpsynth.accounting.measures import measure_of_accountant
+
+    before, after = ledger["before"], ledger["after"]
+    cap = ledger["cap"]
+    at = f" at δ = {cap['delta']}" if measure_of_accountant(ledger["filter"]).needs_delta else ""
+    yield (
+        f"Ledger: the cap is ε = {cap['epsilon']}, δ = {cap['delta']}. Releases come to "
+        f"ε = {before['epsilon']}{at} before this one, {before['share']:.0%} of the cap, and to "
+        f"ε = {after['epsilon']} after it, {after['share']:.0%}."
+    )
+    if not ledger["allowed"]:
+        yield "The ledger would refuse this release."
+    elif ledger["parallel"]:
+        yield "Each period counts for itself: releases of other periods don't add to it."
+    else:
+        more = f"{ledger['more_after']:,}" if ledger["more_after"] else "no"
+        until = (
+            f"; the first to be refused is due on {ledger['first_refused']}"
+            if ledger["first_refused"]
+            else ""
+        )
+        yield f"After it, {more} more release{'s' * (ledger['more_after'] != 1)} like it fit{until}."
+
+
+def _print_detail(facts: Facts, console: Console) -> None:
+    """Print the budget by step, in the measure of the plan."""
+    from rich.table import Table
+    from rich.text import Text
+
+    # Without a terminal rich takes 80 columns, and would cut the cells of the table.
+    console.width = max(console.width, _WIDTH)
+    rounds = facts["rounds"]
+    console.print(
+        f"\nBudget: {facts['budget']:.6g} of {facts['accounting']}; structure: {facts['structure']}"
+        f"{f' in {rounds} rounds' if rounds > 1 else ''}; the ledger's filter: {facts['ledger']['filter']}."
+    )
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("step", "share", "answers", "mechanism", "noise scale", "expected error"):
+        table.add_column(name, justify="left" if name in {"step", "mechanism"} else "right", no_wrap=True)
+    for step in facts["steps"]:
+        error = step["expected_error"]
+        table.add_row(
+            step["step"],
+            f"{step['share']:.0%}",
+            str(step["questions"]),
+            step["mechanism"],
+            _range([step["scale"], *step["scale_of"].values()]),
+            "" if error is None else f"±{error:.3g}",
+        )
+    console.print(table)
+    console.print("Scales and errors are in rows, of a cell or a distance on average. Sensitivities:")
+    for line in dict.fromkeys(f"  {step['step']}: {step['sensitivity']}." for step in facts["steps"]):
+        console.print(Text(line))
+    console.print(
+        f"Model: at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB.\n"
+    )
+
+
+def _range(scales: Sequence[float]) -> str:
+    low, high = min(scales), max(scales)
+    return f"{low:.4g}" if low == high else f"{low:.3g} to {high:.3g}"

@@ -1,0 +1,139 @@
+"""Errors to expect of a release, by column and by pair of columns, and the epsilon that an error needs.
+
+Where noise has mean size e in each of c counts, it moves c e / 2 rows between them: a share c e / (2 N) of N
+rows, the expected total variation distance by noise alone. A relation between two columns moves rows too,
+against columns without any; if it moves fewer than noise does, it can't be told from noise. What a release
+publishes is fitted to all of its answers, so it is rather better than that.
+
+Invariant: public. The number of rows is one that the caller states or assumes; no table is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+from math import sqrt
+
+from dpsynth.config.compiled import CompiledSpec
+from dpsynth.config.grammar import Spec
+from dpsynth.domain.measurement import mean_absolute_error, noise_variance
+from dpsynth.errors import ConfigError
+from dpsynth.plan.plan import Plan
+
+SEEN = 2.0
+"""Standard errors above which a count is told from nothing."""
+
+WEAK, STRONG = 0.05, 0.2
+"""Shares of the rows that a weak relation and a strong one move at least."""
+
+_POWERS = range(-4, 4)
+"""Powers of ten between which an epsilon is sought."""
+
+
+@dataclass(frozen=True)
+class CountErrors:
+    """Errors of the counts of some columns.
+
+    Attributes:
+        columns: one column, or two that are measured together.
+        cells: number of counts; of two columns at most, as values with few rows are merged.
+        error: expected absolute error of a count, in rows.
+        smallest: the smallest group that is told from nothing, in rows.
+    """
+
+    columns: tuple[str, ...]
+    cells: int
+    error: float
+    smallest: float
+
+    def moved(self, rows: int) -> float:
+        """The share of so many rows that noise moves between the counts, at most 1."""
+        return min(1.0, self.cells * self.error / (2 * rows))
+
+
+def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
+    """The errors of every column that is measured alone, in the order of the table.
+
+    Args:
+        plan: the plan.
+        sizes: number of cells of each column.
+    """
+    step = next((s for s in plan.steps if s.step == "one_way"), None)
+    scales = {} if step is None else step.scale_of
+    return tuple(_errors((c,), cells, plan, scales[c]) for c, cells in sizes.items() if c in scales)
+
+
+def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:
+    """The errors of every pair of columns, were it measured at an average share; empty if none is.
+
+    Values that have too few rows are merged before, so a column has at most as many as can have enough.
+    """
+    last = plan.steps[-1]
+    if last.step != "marginals":
+        return ()
+    whole = {column for pair in plan.wanted for column in pair}
+    sizes = {
+        name: size if name in whole else _groups(size, rows, plan.merged_below)
+        for name, size in compiled.domain.sizes.items()
+    }
+    return tuple(
+        _errors((a, b), sizes[a] * sizes[b], plan, last.scale)
+        for a, b in combinations(sizes, 2)
+        if compiled.public_marginals.shares((a, b)) is None
+    )
+
+
+def _errors(columns: tuple[str, ...], cells: int, plan: Plan, scale: float) -> CountErrors:
+    error = mean_absolute_error(plan.noise, scale)
+    return CountErrors(columns, cells, error, SEEN * sqrt(noise_variance(plan.noise, scale)))
+
+
+def _groups(size: int, rows: int, fewest: float) -> int:
+    """Most values of a column that are not merged, if those with fewer rows are."""
+    return size if fewest <= 0 else max(1, min(size, int(rows / fewest)))
+
+
+def enough_columns(columns: tuple[CountErrors, ...], rows: int) -> int | None:
+    """The number of columns that a budget would do for; None if the given columns are not too many.
+
+    They are too many if noise moves more than ``WEAK`` of the rows in the median column. The error of a
+    count grows about as the square root of the number of columns.
+    """
+    if not columns:
+        return None
+    middle = sorted(column.moved(rows) for column in columns)[len(columns) // 2]
+    return None if middle <= WEAK else max(1, int(len(columns) * (WEAK / middle) ** 2))
+
+
+def enough_epsilon(
+    spec: Spec, rows: int, share: float, errors_of: Callable[[Spec], tuple[CountErrors, ...]]
+) -> Decimal | None:
+    """The least epsilon of two digits at which noise moves at most a share of the rows in every column.
+
+    Args:
+        spec: the config, of which all else stays.
+        rows: the number of rows.
+        share: the share, above 0.
+        errors_of: the errors of the columns of a config.
+
+    Returns:
+        The epsilon, or None if none below 10 000 will do.
+    """
+
+    def will_do(epsilon: Decimal) -> bool:
+        privacy = spec.privacy.model_copy(update={"epsilon": epsilon})
+        try:
+            errors = errors_of(spec.model_copy(update={"privacy": privacy}))
+        except ConfigError:
+            # Nothing is left to spend.
+            return False
+        return all(column.moved(rows) <= share for column in errors)
+
+    rising = [Decimal(digits).scaleb(power - 1) for power in _POWERS for digits in range(10, 100)]
+    low, high = 0, len(rising)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if will_do(rising[middle]) else (middle + 1, high)
+    return rising[low] if low < len(rising) else None

@@ -1,0 +1,148 @@
+"""``dpsynth check`` prints for its owner, below a warning, and leaves no trace anywhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.release import canaries
+from tests.release.canaries import CANARIES, found_in, left_behind
+from tests.release.place import BY_PERSON, Ended, Place, furnished, people
+
+LOADED = (
+    "import sys; sys.argv[0] = 'dpsynth'\n"
+    "from dpsynth.cli.app import main\n"
+    "try:\n    main()\n"
+    "finally:\n    print(sorted(m for m in sys.modules if m.split('.')[0] in ('prefect', 'flows')), "
+    "file=sys.stderr)\n"
+)
+
+
+def check(place: Place, *arguments: str) -> Ended:
+    """``dpsynth check config.yaml``; its standard error says which modules of Prefect were loaded."""
+    return place.call([sys.executable, "-c", LOADED, "check", "config.yaml", *arguments])
+
+
+def everything(place: Place) -> dict[Path, bytes]:
+    """All files of the place and the home of its processes, but compiled modules."""
+    return {p: p.read_bytes() for p in place.home.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, dict[Path, bytes], Ended]:
+    """A table with canaries, all files before the check, and how the check ended."""
+    place = furnished(tmp_path_factory.mktemp("checked"))
+    place.table(canaries.table())
+    place.configure(privacy=BY_PERSON)
+    before = everything(place)
+    return place, before, check(place)
+
+
+def test_a_check_writes_no_file_and_never_loads_prefect(checked) -> None:
+    """Hazard 33: neither a ledger nor a journal, nor Prefect's database."""
+    place, before, ended = checked
+    assert ended.code == 0 and ended.err == "[]\n", ended
+    assert everything(place) == before
+    assert found_in(left_behind(place.home)) == {}
+
+
+def test_canaries_are_shown_to_the_owner_and_would_be_found_in_a_file(checked, tmp_path: Path) -> None:
+    """The planted fault: an output that is kept."""
+    _, _, ended = checked
+    kept = tmp_path / "kept.txt"
+    kept.write_text(ended.out)
+    assert {"unknown category", "malformed number", "text in an integer column"} <= found_in([kept]).keys()
+
+
+def test_the_first_line_says_that_it_is_private_and_all_lines_fit(checked) -> None:
+    _, _, ended = checked
+    first, *lines = ended.out.splitlines()
+    assert first.startswith("PRIVATE: exact counts and cells of people.csv") and "Don't share" in first
+    assert all(len(line) <= 80 for line in lines if not line.startswith("      "))
+    assert "are not private" in " ".join(lines[-5:])
+
+
+def test_numbers_of_cells_and_persons_are_in_the_json(
+    checked, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _, _ = checked
+    monkeypatch.chdir(place.folder)
+    found = json.loads(called(monkeypatch, capsys, "check", "config.yaml", "--json").out)
+    assert next(iter(found)) == "private"
+    assert found["rows"] == len(canaries.table()) == found["columns"][0]["cells"]
+    for column in found["columns"]:
+        parts = ("read", "below_min", "above_max", "other", "missing", "unread")
+        assert column["cells"] == sum(column[part] for part in parts)
+    assert found["persons"]["number"] == len({row[0] for row in canaries.table()})
+    assert {finding["about"] for finding in found["findings"]} >= {"age", "city", "privacy.unit"}
+
+
+@pytest.mark.parametrize("cell", ["1", "", "x" * 9999, "\x1b[2J\x07", "'; drop", "\u202e9", "[red]9[/red]"])
+def test_a_check_ends_alike_whatever_a_cell_holds_and_sends_no_sign_to_the_terminal(
+    tmp_path: Path, cell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hazard 25: an exit code is logged by whatever calls the command."""
+    place = furnished(tmp_path)
+    rows = people(60)
+    place.table([(row[0], cell, *row[2:]) for row in rows])
+    monkeypatch.chdir(place.folder)
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert (said.code, said.err) == (0, "")
+    assert all(sign.isprintable() or sign == "\n" for sign in said.out)
+
+
+def called(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
+    """The command run in this process."""
+    from dpsynth.cli.app import main
+
+    monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr()
+    return Ended(int(str(stopped.value.code)), said.out, said.err)
+
+
+def test_a_table_that_can_not_be_read_ends_as_a_release_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = furnished(tmp_path)
+    monkeypatch.chdir(place.folder)
+    table = place.folder / "people.csv"
+    table.write_bytes(table.read_bytes().replace(b",", b";"))
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert said.code == 4 and said.err.startswith("Error: people.csv has no column")
+    assert said.out == "" and "set source.separator: ';'" in said.err
+    table.unlink()
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert (said.code, said.out) == (4, "") and "There is no file people.csv" in said.err
+
+
+def test_a_good_table_needs_no_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = furnished(tmp_path)
+    monkeypatch.chdir(place.folder)
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert said.code == 0 and "Nothing to change" in said.out
+    assert set(CANARIES) and "What to look at" not in said.out
+
+
+def test_an_unforeseen_error_withholds_what_it_quotes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = furnished(tmp_path)
+    monkeypatch.chdir(place.folder)
+
+    def fail(*_: object) -> None:
+        raise ValueError("cell p1 of people.csv")
+
+    monkeypatch.setattr("dpsynth.assess.checking.ColumnTally.add", fail)
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == (
+        "Error: Step 'check the table' failed: ValueError; details withheld; --debug writes them to a "
+        "private file.\n"
+    )

@@ -1,0 +1,161 @@
+"""Warnings follow from noisy answers alone: a neighbour with the same answers gets the same bytes.
+
+A release of a misread table is recorded up to its pause. On a neighbour, with the recorded answers, the
+command pauses with the same words, exit code and journal. Then it goes on to the same warnings in its bundle.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dpsynth.cli import app
+from dpsynth.lifecycle import pausing
+from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, neighbour, write
+from tests.thinned import thinned
+
+COLUMNS: Mapping[str, object] = {
+    "age": {"type": "integer", "min": 0, "max": 110000, "bins": 4, "missing": False},
+    "pay": {"type": "number", "min": 0, "max": 100, "bins": 4, "decimals": 1},
+    "city": {"type": "category", "values": ["a", "b", "c"]},
+    "well": {"type": "boolean", "values": ["no", "yes"]},
+    "note": {"type": "category", "open": True, "most": 3},
+}
+"""Ages are bounded in days, and cities are spelt otherwise: a column in one bin, and one that is empty."""
+SMALL = 3
+"""Rows of a table below its noise."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run has said and done.
+
+    Attributes:
+        code: its exit code.
+        out, err: what it wrote.
+        journal: the lines of its journal, without the names of runs.
+        warnings: those of its manifest; None where it has published nothing.
+    """
+
+    code: int
+    out: str
+    err: str
+    journal: list[str]
+    warnings: object
+
+
+class Runs:
+    """The command, in this process, on tables and ledgers of one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        privacy: Mapping[str, object],
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+        self._privacy = {"epsilon": 30, "delta": 1e-6, **privacy}
+        monkeypatch.chdir(folder)
+
+    def run(self, rows: list[list[str]], outputs: Path, *arguments: str) -> Said:
+        """Release a table, with a ledger of its own unless there is one beside the outputs."""
+        config = {
+            "release": "replay",
+            "source": {"path": str(write(self.folder / "x.csv", rows))},
+            "privacy": self._privacy,
+            "ledger": {"url": f"sqlite:///{outputs}.db", "cap": {"epsilon": 1000, "delta": 1e-3}},
+            "columns": COLUMNS,
+            "structure": {"method": "mst"},
+        }
+        Path("config.yaml").write_text(json.dumps(config))
+        self._capsys.readouterr()
+        arguments = ("run", "config.yaml", "--plain", "--out", str(outputs), *arguments)
+        self._monkeypatch.setattr(sys, "argv", ["dpsynth", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            app.main()
+        said = self._capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        (path,) = outputs.glob("replay/*/private/journal.jsonl")
+        manifest = path.parents[1] / "public" / "manifest.json"
+        return Said(
+            stopped.value.code,
+            said.out.replace(str(outputs), "OUT"),
+            said.err,
+            [line for line in path.read_text().splitlines() if '"held"' not in line],
+            json.loads(manifest.read_text())["warnings"] if manifest.exists() else None,
+        )
+
+    def recorded(self, rows: list[list[str]]) -> tuple[Path, str]:
+        """A release that paused, as if it had been killed just before, and its id."""
+        outputs = self.folder / "out"
+        assert self.run(rows, outputs).code == 5
+        (path,) = outputs.glob("replay/*/private/journal.jsonl")
+        path.write_text(path.read_text().replace('{"kind":"paused"}\n', ""))
+        return outputs, path.parents[1].name[1:].removesuffix(".partial")
+
+    def replayed(self, rows: list[list[str]], record: tuple[Path, str], name: str) -> list[Said]:
+        """The pause and what follows, on a table that answers from the record."""
+        outputs = self.folder / name
+        shutil.copytree(record[0], outputs)
+        first = self.run(rows, outputs, "--resume", record[1])
+        # What comes after the pause is drawn anew, and has nothing to do with warnings.
+        then = self.run(rows, outputs, "--resume", record[1])
+        return [first, Said(then.code, "", then.err, then.journal[: len(first.journal)], then.warnings)]
+
+
+def tables(small: bool) -> tuple[random.Random, list[list[str]]]:
+    rng = random.Random(f"warnings {small}")
+    rows = base_table(rng)
+    return rng, rows[:SMALL] if small else rows
+
+
+CASES = thinned((False, True), RELATIONS, UNITS, strength=1)
+
+
+@pytest.mark.parametrize(("small", "relation", "unit"), CASES)
+def test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    small: bool,
+    relation: str,
+    unit: str,
+) -> None:
+    person = {"unit": {"column": "who", "max_rows": 3}} if unit == "person" else {}
+    runs = Runs(tmp_path, {"neighbours": relation, **person}, monkeypatch, capsys)
+    rng, rows = tables(small)
+    record = runs.recorded(rows)
+    before = runs.replayed(rows, record, "same")
+    assert [said.code for said in before] == [5, 0] and before[0].err.count("\n") >= 2
+    assert before[1].warnings
+    for i in range(2):
+        changed = neighbour(rows, relation, unit, rng)
+        assert runs.replayed(changed, record, f"other{i}") == before
+
+
+def test_warnings_by_exact_counts_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The planted fault: the table's own counts in place of the noisy ones."""
+    sound = pausing.heed_warnings
+
+    def nosy(inputs, stage, run, answers, tell):
+        exact = [
+            type(m)(m.clique, stage.curator._counts.of(m.clique), m.noise, m.scale) for m in answers.first
+        ]
+        return sound(inputs, stage, run, type(answers)(tuple(exact), (), (), answers.evidence, None), tell)
+
+    monkeypatch.setattr("dpsynth.pipeline.heed_warnings", nosy)
+    runs = Runs(tmp_path, {}, monkeypatch, capsys)
+    _, rows = tables(small=False)
+    record = runs.recorded(rows)
+    before = runs.replayed(rows, record, "same")
+    assert runs.replayed(rows[1:], record, "other") != before

@@ -1,0 +1,319 @@
+"""A release whose single columns say that something was misread waits for its owner's decision.
+
+It is asked for by its id, or ended; no schedule and no second run of its period goes on with it, and no kill
+makes it forget that it waits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import dpsynth
+from dpsynth.config import compiled
+from dpsynth.errors import ConfigError, Paused
+from tests.release import evidence
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, Watch
+from tests.release.place import Ended, Place, people, release
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+MakePlace = Callable[[], Place]
+EMPTY = re.compile(r"Column sex: about (9\d|100) % of its cells are missing \(noise allows \d+ to 100 %\)")
+SINGLES = 4
+"""Questions before the pause: the number of rows, and three columns."""
+
+
+STOP: Mapping[str, object] = {"on_empty": None}
+"""What tests.release.place changes of the usual privacy section, taken back."""
+
+
+def misread(place: Place, **changes: object) -> Place:
+    """Write sex as words where F and M are declared."""
+    words = {"F": "Female", "M": "Male"}
+    place.table([(*row[:2], words[row[2]], *row[3:]) for row in people(1500)])
+    place.configure(
+        columns={"age": None, "city": None},
+        publish={"statistics": [{"mean": "income"}]},
+        **{"privacy": STOP, **changes},
+    )
+    return place
+
+
+@pytest.fixture
+def unread(place: Place) -> Place:
+    """A place whose column sex reads nothing."""
+    return misread(place)
+
+
+def journal_of(place: Place) -> list[evidence.Record]:
+    (path,) = (place.folder / "outputs").glob("people/*/private/journal.jsonl")
+    return evidence.records(path)
+
+
+def paused(ended: Ended) -> str:
+    """The id of a release that is paused as it should be."""
+    assert (ended.code, ended.out) == (5, "")
+    *notes, last = ended.err.splitlines()
+    assert notes and all(line.startswith(("Note: Column ", "Note: The table ")) for line in notes)
+    found = re.fullmatch(
+        r"Error: Release (\S+) is paused after its single columns, because of .+: see the warnings\. "
+        r"To go on as it is: dpsynth run CONFIG --resume \1\. .+ dpsynth run CONFIG --abandon \1\. .+",
+        last,
+    )
+    assert found is not None, last
+    return found[1]
+
+
+def test_a_column_that_reads_nothing_pauses_the_release_before_the_rest_is_spent(
+    keeper: Keeper, unread: Place
+) -> None:
+    ended = keeper.run(unread)
+    release_id = paused(ended)
+    assert EMPTY.search(ended.err)
+    assert "Its declared values are 'F', 'M'." in ended.err
+    found = journal_of(unread)
+    assert len(evidence.charges(found)) == SINGLES and found[-1] == {"kind": "paused"}
+    assert unread.ledger.state(release_id) == "reserved"
+    assert not list((unread.folder / "outputs").glob("people/*/public"))
+
+
+def test_a_paused_release_that_is_resumed_goes_on_and_keeps_its_planned_guarantee(
+    keeper: Keeper, unread: Place
+) -> None:
+    watch = Watch(unread)
+    release_id = paused(keeper.run(unread))
+    watch.look()
+    done = keeper.run(unread, "--resume", release_id)
+    assert done.code == 0 and done.folder.name == release_id
+    assert done.err.startswith("Note: Column sex: ") and EMPTY.search(done.err)
+    # Each question was charged and drawn once, and the whole budget is spent.
+    watch.ended(done.folder, deaths=0)
+    public = unread.folder / done.folder / "public"
+    manifest = json.loads((public / "manifest.json").read_text())
+    assert 0.99 < manifest["guarantee"]["epsilon"] <= 1
+    (warning,) = manifest["warnings"]
+    assert (warning["kind"], warning["column"], warning["serious"]) == ("empty_column", "sex", True)
+    for page in ("README.md", "report.html"):
+        assert EMPTY.search((public / page).read_text())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def test_a_paused_release_that_is_abandoned_is_charged_with_what_it_asked(
+    keeper: Keeper, places: MakePlace
+) -> None:
+    place = misread(places())
+    release_id = paused(keeper.run(place))
+    ended = keeper.run(place, "--abandon", release_id)
+    assert ended.code == 0 and f"Release {release_id} is abandoned." in ended.out
+    entry = place.ledger.release(release_id)
+    assert entry is not None and entry.state == "abandoned"
+    asked = sum(map(evidence.Protection().half_mu_squared, evidence.charges(journal_of(place))), Fraction(0))
+    assert entry.cost.half_mu_squared is not None and entry.reserved.half_mu_squared is not None
+    assert asked <= entry.cost.half_mu_squared <= asked * (1 + Fraction(1, 10**9))
+    assert entry.cost.half_mu_squared < entry.reserved.half_mu_squared / 2
+    refused = keeper.run(place, "--resume", release_id)
+    assert refused.code != 0 and "abandoned" in refused.err
+    columns = {"age": None, "city": None, "sex": {"values": ["Female", "Male"]}}
+    place.configure(privacy=STOP, columns=columns, publish=None)
+    assert keeper.run(place).code == 0
+
+
+def test_a_second_run_of_a_period_does_not_go_on_with_what_waits(keeper: Keeper, place: Place) -> None:
+    """A schedule would run it in just this way."""
+    misread(place, period={"column": "city", "every": "value"})
+    run = ("--period", "Aa")
+    release_id = paused(keeper.run(place, *run))
+    for _ in range(2):
+        again = keeper.run(place, *run)
+        reserved, begun, rest = again.err.split("\n", 2)
+        assert "has been reserved since" in reserved and "was begun on" in begun
+        assert paused(Ended(again.code, again.out, rest)) == release_id
+        found = journal_of(place)
+        assert len(evidence.charges(found)) == SINGLES
+        assert sum(record["kind"] == "paused" for record in found) == 1
+    done = keeper.run(place, "--resume", release_id)
+    assert done.code == 0 and done.folder.name == release_id
+
+
+KILLS = [
+    pytest.param(("begin heed warnings", 1), False, marks=pytest.mark.slow),
+    (("begin sync paused", 1), True),
+    pytest.param(("end sync paused", 1), True, marks=pytest.mark.slow),
+]
+"""Where a run is killed, and whether the pause is on record by then."""
+
+
+@pytest.mark.parametrize(("stop", "on_record"), KILLS)
+def test_a_kill_about_the_pause_neither_forgets_it_nor_draws_twice(
+    keeper: Keeper, unread: Place, stop: Stop, on_record: bool
+) -> None:
+    watch = Watch(unread)
+    ended = keeper.run(unread, stop=stop)
+    assert ended.code == DIED
+    # Nobody goes on with a warning that was not shown.
+    assert ("Note: Column sex" in ended.err) == on_record
+    watch.look()
+    (release_id,) = watch.begun
+    if not on_record:
+        assert paused(keeper.run(unread, "--resume", release_id)) == release_id
+    done = keeper.run(unread, "--resume", release_id)
+    assert done.code == 0
+    watch.ended(done.folder, deaths=0)
+
+
+def test_what_goes_on_by_decision_is_finished_after_a_kill_and_not_paused_again(
+    keeper: Keeper, place: Place
+) -> None:
+    misread(place, period={"column": "city", "every": "value"})
+    run = ("--period", "Aa")
+    release_id = paused(keeper.run(place, *run))
+    # Killed before the first question that comes after the pause, nothing says yet that it was decided.
+    assert keeper.run(place, "--resume", release_id, stop=("begin merge rare values", 1)).code == DIED
+    assert keeper.run(place, *run).code == 5
+    assert keeper.run(place, "--resume", release_id, stop=("end sync charge", 1)).code == DIED
+    assert len(evidence.charges(journal_of(place))) == SINGLES + 1
+    done = keeper.run(place, *run)
+    assert done.code == 0 and done.folder.name == release_id
+
+
+def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> None:
+    misread(place, privacy={})
+    done = keeper.run(place)
+    assert done.code == 0 and EMPTY.search(done.err)
+    manifest = json.loads((place.folder / done.folder / "public" / "manifest.json").read_text())
+    assert [w["column"] for w in manifest["warnings"]] == ["sex"]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int) -> None:
+    place.table(people(rows))
+    place.configure(privacy=STOP)
+    ended = keeper.run(place)
+    release_id = paused(ended)
+    assert "it can't be told from an empty one" in ended.err and "because of the table" in ended.err
+    assert keeper.run(place, "--resume", release_id).code == 0
+
+
+def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place: Place) -> None:
+    place.table(people(1500))
+    place.configure(privacy=STOP)
+    done = keeper.run(place)
+    assert (done.code, done.err) == (0, "")
+    public = place.folder / done.folder / "public"
+    assert json.loads((public / "manifest.json").read_text())["warnings"] == []
+    assert "Warnings" not in (public / "README.md").read_text() + (public / "report.html").read_text()
+
+
+def test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_works(unread: Place) -> None:
+    for advice in ("resume", "abandon"):
+        with pytest.raises(Paused, match=EMPTY) as stopped:
+            release(unread)
+        said, release_id = str(stopped.value), stopped.value.release_id
+        assert stopped.value.exit_code == 5
+        assert f"resume='{release_id}'" in said and "CONFIG --resume" not in said
+        if advice == "resume":
+            done = release(unread, resume=release_id)
+            assert [w.column for w in done.warnings] == ["sex"] and done.release_id == release_id
+            continue
+        found = re.search(r"dpsynth\.abandon\(.*\)", said)
+        assert found is not None and release_id in found[0]
+        command = [*unread.command()[:1], "-c", f"import dpsynth; {found[0]}"]
+        assert unread.call(command).code == 0
+        entry = unread.ledger.release(release_id)
+        assert entry is not None and entry.state == "abandoned"
+        assert entry.cost.amount.epsilon < entry.reserved.amount.epsilon
+
+
+def test_the_answer_to_warnings_may_be_changed_for_a_release_under_way(unread: Place) -> None:
+    with pytest.raises(Paused) as stopped:
+        release(unread)
+    release_id = stopped.value.release_id
+    spec = dpsynth.load(unread.folder / "config.yaml")
+    path = unread.folder / "config.yaml"
+    path.write_text(path.read_text().replace('"privacy": {', '"privacy": {"on_empty": "go",'))
+    other = dpsynth.load(path)
+    assert other.privacy.on_empty == "go"
+    assert compiled(spec).fingerprint == compiled(other).fingerprint
+    assert compiled(spec).whole_fingerprint == compiled(other).whole_fingerprint
+    assert release(unread, resume=release_id).release_id == release_id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--abandon", "x", "--resume", "x"), "give one of them"),
+        (("--abandon", "20300101-00000000"), "has no release"),
+        (("--abandon", "THIS", "--out", "elsewhere"), "no journal of release"),
+    ],
+)
+def test_an_abandonment_that_can_not_be_meant_changes_nothing(
+    keeper: Keeper, unread: Place, arguments: tuple[str, ...], said: str
+) -> None:
+    release_id = paused(keeper.run(unread))
+    rows = unread.ledger.rows()
+    ended = keeper.run(unread, *(release_id if a == "THIS" else a for a in arguments))
+    assert ended.code == 2 and said in ended.err and ended.err.count("\n") == 1
+    assert unread.ledger.rows() == rows
+
+
+def test_a_finished_release_is_not_abandoned(keeper: Keeper, place: Place) -> None:
+    done = keeper.run(place)
+    ended = keeper.run(place, "--abandon", done.folder.name)
+    assert ended.code == 2 and "has ended" in ended.err
+    assert place.ledger.state(done.folder.name) == "closed"
+
+
+def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
+    unread: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import schedule
+
+    monthly = {
+        "period": {"column": "notes", "every": "month"},
+        "schedule": {"cron": "0 3 1 * *", "timezone": "UTC"},
+    }
+    misread(unread, **monthly, ledger={"url": unread.url})
+    table = (unread.folder / "people.csv").read_text()
+    (unread.folder / "people.csv").write_text(re.sub(r"note \d+", "2026-09-10", table))
+    monkeypatch.chdir(unread.folder)
+    config = Path("config.yaml")
+    spec = dpsynth.load(config)
+    with pytest.raises(Paused):
+        dpsynth.release(spec, period="2026-09")
+    (one,) = schedule._checked([config])
+    finished: list[str] = []
+    monkeypatch.setattr(schedule, "_finish", lambda one, release_id, outputs: finished.append(release_id))
+    said: list[str] = []
+    schedule._take_up(one, Path("outputs"), said.append)
+    assert not finished and "paused by its warnings, and waits for your decision" in said[0]
+    # One that was cut short elsewhere is finished.
+    (journal,) = unread.folder.glob("outputs/people/.*/private/journal.jsonl")
+    journal.write_bytes(journal.read_bytes().replace(b'{"kind":"paused"}\n', b""))
+    schedule._take_up(one, Path("outputs"), said.append)
+    assert len(finished) == 1
+
+
+def test_prefect_is_told_of_the_warnings_as_of_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import ending
+
+    monkeypatch.setattr(ending, "emit_event", lambda *_, **__: None)
+    error = Paused("r1", ["Column sex: about 100 % of its cells are missing."], "sex", "Go on, or end it.")
+    state = ending.failed("people", "people", "r1", error)
+    assert (state.name, state.type.value) == ("Interrupted", "FAILED")
+    assert state.message == f"{error} (Exit code 5.)"
+    assert "about 100 %" in state.message and "r1 is paused" in state.message
+
+
+def test_a_paused_release_is_not_abandoned_twice(keeper: Keeper, unread: Place) -> None:
+    release_id = paused(keeper.run(unread))
+    assert keeper.run(unread, "--abandon", release_id).code == 0
+    again = keeper.run(unread, "--abandon", release_id)
+    assert again.code == ConfigError.exit_code and "has ended" in again.err
