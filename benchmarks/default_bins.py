@@ -3,10 +3,10 @@
     DPSYNTH_DATA=FOLDER python benchmarks/default_bins.py [--rows 20000]
 
 The columns of numbers of the five raw tables of `first_contact.py` that have more than 128 values between
-their bounds. Bounds are what `dpsynth init --look` rounds them to, and ten times that. Each column is counted
-in bins, with noise of 0.2 % of its rows in each, and drawn again from these counts. Total variation is that of
-`first_contact.py`. One line for each way to cut bins: mean total variation, columns with a median more than a
-tenth off, and columns with a total variation above 0.1.
+their bounds. Bounds are what `dpsynth init --look` rounds them to, and ten times that. Each column is
+counted in bins, with noise of 0.2 % of its rows in each, and drawn again from these counts. Total variation
+is that of `first_contact.py`. One line for each way to cut bins: mean total variation, columns with a median
+more than a tenth off, and columns with a total variation above 0.1.
 """
 
 from __future__ import annotations
