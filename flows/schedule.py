@@ -35,13 +35,15 @@ from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
 from dpsynth.config import Schedule, Spec, load
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.errors import ConfigError
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.folders import waits_for_its_owner
 from dpsynth.plan.occasion import next_ticks, occasion_of
+from dpsynth.plan.reservation import table_of
 from flows.local_server import running
 from flows.release import release
+from flows.server_in_use import check_usable, configured_server
 
 Say = Callable[[str], None]
 
@@ -126,38 +128,26 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
 
 
 def _releases(spec: Spec) -> Sequence[ReleaseEntry]:
-    account = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    ledger = Ledger(spec.ledger.url, spec.ledger.head)
+    account = ledger.balance(ledger.dataset_of(table_of(spec)))
     return [] if account is None else [r for r in account.releases if r.release == spec.release]
 
 
 @contextmanager
 def _server(served: Sequence[Served], say: Say) -> Iterator[None]:
     """Prefect's server: the one that is configured, else one that ends with this process."""
-    address = PREFECT_API_URL.value()
+    address = configured_server()
     if address is not None:
-        _check_usable(address)
+        check_usable(address, "leave PREFECT_API_URL out, and this command starts a server of its own")
         say(f"Runs are kept by Prefect's server at {address}, which PREFECT_API_URL names.")
         yield
         return
     with running(PREFECT_SERVER_API_PORT.value()) as own:
-        say(f"Runs are shown at {own.page}; sign in with {own.sign_in if own.made_up else 'your password'}.")
+        where = "your password" if own.password_file is None else f"what stands in {own.password_file}"
+        say(f"Runs are shown at {own.page}; sign in with {where}.")
         with temporary_settings({PREFECT_API_URL: f"{own.page}/api", PREFECT_API_AUTH_STRING: own.sign_in}):
             _run_again_what_was_cut_short([one.spec.release for one in served])
             yield
-
-
-def _check_usable(address: str) -> None:
-    try:
-        with get_client(sync_client=True) as client:
-            client.hello()
-    except Exception as error:
-        # The first line of Prefect's long message names the error.
-        why = str(error).split(chr(10), maxsplit=1)[0] or type(error).__name__
-        raise DpsynthError(
-            f"Prefect's server at {address}, which PREFECT_API_URL names, can't be used: {why}. Start it; or "
-            "correct PREFECT_API_URL and PREFECT_API_AUTH_STRING; or leave PREFECT_API_URL out, and this "
-            "command starts a server of its own."
-        ) from None
 
 
 def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
@@ -206,6 +196,7 @@ async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
 def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
     """A deployment with one run at a time: a run that falls due during another is cancelled."""
     spec = one.spec
+    dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
     made = release.to_deployment(
         spec.release,
         schedule=Cron(one.schedule.cron, timezone=one.schedule.timezone),
@@ -213,7 +204,7 @@ def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(
             limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
         ),
-        tags=["dpsynth", f"dataset {spec.ledger.dataset}"],
+        tags=["dpsynth", f"dataset {dataset}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
     assert isinstance(made, RunnerDeployment)

@@ -79,7 +79,8 @@ LEAST_CELLS = 100_000
 PRIOR, LEAST_PRIOR = 1 / 5, 1 / 25
 """Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
 columns. The division is because shrinkage weakens every link between columns that are distant in the tree.
-The larger one holds if all cliques are too small to be denoised, the smaller one if none is."""
+The larger one holds if all cliques are so small that their answers aren't denoised, the smaller one if none
+is."""
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
 """Share of the single columns, and its increase if all of them have many places."""
 CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
