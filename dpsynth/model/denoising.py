@@ -20,7 +20,6 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
@@ -149,6 +148,8 @@ def _spread(of: Array, before: float, scale: Array, excess: Array, variance: flo
 
 def _median(kinds: Array, mean: Array, error: Array) -> Array:
     """The median of each cell's posterior, a mixture of 0 and of normals cut off below 0."""
+    from scipy.special import ndtr
+
     deviation = np.maximum(error, 1e-12)
 
     def below(level: Array) -> Array:
