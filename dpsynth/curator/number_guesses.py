@@ -126,13 +126,14 @@ def is_whole(number: Decimal) -> bool:
 
 
 def number_guess(
-    name: str, counts: Mapping[str, int], numbers: Sequence[Decimal], form: NumberFormat
+    name: str, rows: int, counts: Mapping[str, int], numbers: Sequence[Decimal], form: NumberFormat
 ) -> Guess:
     """A column of numbers.
 
     Args:
         name: of the column.
-        counts: rows of each text.
+        rows: of the column.
+        counts: rows of each text, or of those that were kept.
         numbers: the number that each of these texts is.
         form: the notation of the texts.
     """
@@ -149,7 +150,7 @@ def number_guess(
     points = [] if notation else _points(counts, numbers)
     if points:
         return {"type": "ordered", "values": points}
-    tree: Guess = {"edges": "tree"} if sum(counts.values()) >= FEWEST_FOR_TREE else {}
+    tree: Guess = {"edges": "tree"} if rows >= FEWEST_FOR_TREE else {}
     if whole:
         return {"type": "integer", "min": int(low), "max": int(high), **tree, **notation}
     places = _places(numbers, high - low)

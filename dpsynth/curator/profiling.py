@@ -179,7 +179,7 @@ class _Tally:
             if different and all(map(is_whole, numbers)) and self._numbered(numbers):
                 return {"type": "identifier"}
             moments = clock_or_day_guess(numbers)
-            return moments or number_guess(self.name, counts, numbers, form)
+            return moments or number_guess(self.name, self._rows_of(counts), counts, numbers, form)
         moments = moment_guess(texts)
         if moments is not None:
             return moments

@@ -74,16 +74,16 @@ _QUESTIONS = {
 """Questions to the reader, by the group of columns that they are about."""
 
 
-def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
+def config_text(draft: Draft, release: str, schema: str | None, command: str) -> str:
     """The configuration.
 
     Args:
         draft: the sketches of the columns.
         release: name of the release; the dataset is named after the table, if there is one.
-        schema: path of the JSON Schema from the configuration's folder, for editors.
+        schema: path of the JSON Schema from the configuration's folder, for editors; or None.
         command: the command that the user ran, for the first comment.
     """
-    lines = [f"# yaml-language-server: $schema={schema}", "#"]
+    lines = [] if schema is None else [f"# yaml-language-server: $schema={schema}", "#"]
     origin = [f"Started by `{shown(command, 200)}`.", *draft.summary()]
     # After a look the summary says what to ask of each guess.
     for paragraph in (" ".join(origin), _WHAT_TO_DO if not draft.looked else _AFTER_A_LOOK):
