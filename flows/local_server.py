@@ -21,6 +21,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 from dpsynth.errors import DpsynthError
 
@@ -37,12 +38,12 @@ class Server:
     Attributes:
         page: the address of its pages.
         sign_in: name and password, with a colon between.
-        made_up: True if name and password were made up for this server.
+        password_file: a file with both, if they were made up for this server; only its owner can read it.
     """
 
     page: str
     sign_in: str
-    made_up: bool
+    password_file: Path | None
 
 
 @contextmanager
@@ -76,10 +77,15 @@ def running(port: int) -> Iterator[Server]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
+    password_file = None if chosen else _home() / f"dpsynth-serve-{port}.password"
     try:
         _wait_until_it_answers(process, page)
-        yield Server(page, sign_in, not chosen)
+        if password_file is not None:
+            _write_for_its_owner(password_file, sign_in)
+        yield Server(page, sign_in, password_file)
     finally:
+        if password_file is not None:
+            password_file.unlink(missing_ok=True)
         assert process.stdin is not None
         process.stdin.close()
         try:
@@ -87,6 +93,21 @@ def running(port: int) -> Iterator[Server]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _home() -> Path:
+    """Prefect's own folder; imported here, since the server's process needs no client."""
+    from prefect.settings import PREFECT_HOME
+
+    return PREFECT_HOME.value()
+
+
+def _write_for_its_owner(path: Path, text: str) -> None:
+    """Write a new file of mode 0600; a file of that name that a killed server left is replaced."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{text}\n")
 
 
 def _check_free(port: int) -> None:

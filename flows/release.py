@@ -28,9 +28,12 @@ from prefect.states import Failed
 
 from dpsynth.config import load
 from dpsynth.errors import DpsynthError
+from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
+from dpsynth.plan.occasion import occasion_of
+from dpsynth.plan.reservation import table_of
 from flows.ending import completed, failed
 
 T = TypeVar("T")
@@ -81,7 +84,30 @@ def as_task(name: str, action: Callable[[], T]) -> T:
     return outcome[0]
 
 
-@flow(name="dpsynth-release", persist_result=False, retries=0, log_prints=False, validate_parameters=False)
+def _run_name() -> str:
+    """Name of the run in Prefect, such as "visits 2026-11": the release, and its period, id or day.
+
+    The name of the config's file, where that can't be used: the run itself says why.
+    """
+    given = flow_run.parameters
+    config, resume, period = (given.get(key) for key in ("config", "resume", "period"))
+    try:
+        start = max(flow_run.scheduled_start_time, datetime.now(UTC))
+        spec = load(str(config), source=given.get("source"))
+        label = resume or occasion_of(spec, start, period).label
+        return f"{spec.release} {label or start.date()}"
+    except Exception:
+        return str(config)
+
+
+@flow(
+    name="dpsynth-release",
+    flow_run_name=_run_name,
+    persist_result=False,
+    retries=0,
+    log_prints=False,
+    validate_parameters=False,
+)
 def release(
     config: str,
     source: str | None = None,
@@ -101,23 +127,25 @@ def release(
         resume: id of an interrupted release.
         period: label of the slice to release, where the config has periods.
     """
-    dataset, title, release_id = None, config, resume
+    dataset: str | None = None
+    title, release_id = config, resume
 
     def step(name: str, action: Callable[[], T]) -> T:
-        nonlocal release_id
+        nonlocal dataset, release_id
         outcome = as_task(name, action)
         if isinstance(outcome, ReleaseRun):
-            release_id = outcome.release_id
+            dataset, release_id = outcome.dataset, outcome.release_id
         return outcome
 
     try:
         spec = load(config, source=source)
-        dataset, title = spec.ledger.dataset, spec.release
+        title = spec.release
+        dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
         done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)
     except Exception as error:
         return failed(dataset, title, release_id, error)
-    completed(dataset, title, done)
+    completed(str(dataset), title, done)
     return str(done.folder)
 
 

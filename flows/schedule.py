@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,72 +33,39 @@ from prefect.settings import (
 from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
-from dpsynth.config import Schedule, Spec, load
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.config import Spec
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.folders import waits_for_its_owner
 from dpsynth.plan.occasion import next_ticks, occasion_of
+from dpsynth.plan.reservation import table_of
 from flows.local_server import running
 from flows.release import release
+from flows.served import Served
+from flows.server_in_use import check_usable, configured_server
 
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Served:
-    """A config with a schedule.
-
-    Attributes:
-        config: the absolute path of its file.
-        spec: the checked config.
-        schedule: its schedule.
-    """
-
-    config: Path
-    spec: Spec
-    schedule: Schedule
-
-
-def serve_all(configs: Sequence[Path], outputs: Path, say: Say) -> None:
+def serve_all(served: Sequence[Served], outputs: Path, say: Say) -> None:
     """Release at the times of some configs, until stopped.
 
     Runs are kept by the server that PREFECT_API_URL names, else by one of its own.
 
     Args:
-        configs: files, each with a key ``schedule``.
+        served: the configs.
         outputs: folder for bundles.
         say: takes public sentences about the configs served and the releases found.
 
     Raises:
-        ConfigError: a config or its ledger can't be used, or has no schedule.
+        ConfigError: a ledger can't be used.
         DpsynthError: Prefect's server can't be reached or started.
     """
-    served = _checked(configs)
     with _server(served, say):
         for one in served:
             _take_up(one, outputs, say)
         asyncio.run(_serve([_deployment(one, outputs) for one in served]))
     say("Stopped.")
-
-
-def _checked(configs: Sequence[Path]) -> list[Served]:
-    """The configs, each under a name of its own."""
-    served: dict[str, Served] = {}
-    for config in configs:
-        spec = load(config)
-        if spec.schedule is None:
-            raise ConfigError(
-                f"{config} has no key schedule, so there is no time to release at. Give it one, such as "
-                "schedule: {cron: '0 3 1 * *', timezone: Europe/Paris}."
-            )
-        if spec.release in served:
-            raise ConfigError(
-                f"{served[spec.release].config} and {config} have the same name in the key release, "
-                f"'{spec.release}'. Give them two names."
-            )
-        served[spec.release] = Served(config.resolve(), spec, spec.schedule)
-    return list(served.values())
 
 
 def _take_up(one: Served, outputs: Path, say: Say) -> None:
@@ -126,38 +92,26 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
 
 
 def _releases(spec: Spec) -> Sequence[ReleaseEntry]:
-    account = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    ledger = Ledger(spec.ledger.url, spec.ledger.head)
+    account = ledger.balance(ledger.dataset_of(table_of(spec)))
     return [] if account is None else [r for r in account.releases if r.release == spec.release]
 
 
 @contextmanager
 def _server(served: Sequence[Served], say: Say) -> Iterator[None]:
     """Prefect's server: the one that is configured, else one that ends with this process."""
-    address = PREFECT_API_URL.value()
+    address = configured_server()
     if address is not None:
-        _check_usable(address)
+        check_usable(address, "leave PREFECT_API_URL out, and this command starts a server of its own")
         say(f"Runs are kept by Prefect's server at {address}, which PREFECT_API_URL names.")
         yield
         return
     with running(PREFECT_SERVER_API_PORT.value()) as own:
-        say(f"Runs are shown at {own.page}; sign in with {own.sign_in if own.made_up else 'your password'}.")
+        where = "your password" if own.password_file is None else f"what stands in {own.password_file}"
+        say(f"Runs are shown at {own.page}; sign in with {where}.")
         with temporary_settings({PREFECT_API_URL: f"{own.page}/api", PREFECT_API_AUTH_STRING: own.sign_in}):
             _run_again_what_was_cut_short([one.spec.release for one in served])
             yield
-
-
-def _check_usable(address: str) -> None:
-    try:
-        with get_client(sync_client=True) as client:
-            client.hello()
-    except Exception as error:
-        # The first line of Prefect's long message names the error.
-        why = str(error).split(chr(10), maxsplit=1)[0] or type(error).__name__
-        raise DpsynthError(
-            f"Prefect's server at {address}, which PREFECT_API_URL names, can't be used: {why}. Start it; or "
-            "correct PREFECT_API_URL and PREFECT_API_AUTH_STRING; or leave PREFECT_API_URL out, and this "
-            "command starts a server of its own."
-        ) from None
 
 
 def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
@@ -206,6 +160,7 @@ async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
 def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
     """A deployment with one run at a time: a run that falls due during another is cancelled."""
     spec = one.spec
+    dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
     made = release.to_deployment(
         spec.release,
         schedule=Cron(one.schedule.cron, timezone=one.schedule.timezone),
@@ -213,7 +168,7 @@ def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(
             limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
         ),
-        tags=["dpsynth", f"dataset {spec.ledger.dataset}"],
+        tags=["dpsynth", f"dataset {dataset}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
     assert isinstance(made, RunnerDeployment)

@@ -39,6 +39,8 @@ class Months:
     cap: tuple[str, str] = ("4", "1e-6")
     approximate_delta: str = "0"
     parallel: bool = False
+    source: str = ""
+    other_people: str = ""
     today: date = date(2026, 1, 1)
     seen: list[tuple[date, Balance]] = field(default_factory=list)
 
@@ -72,6 +74,8 @@ class Months:
                 part=Slice("visited", label, *span),
                 parallel=self.parallel,
                 holder="first",
+                source=self.source,
+                other_people=self.other_people,
             )
         )
         self.seen.append((self.today, self.account))

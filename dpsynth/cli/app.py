@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -20,6 +21,7 @@ from dpsynth import __version__
 from dpsynth.cli import ledger_commands, rehearsal
 from dpsynth.cli.check_command import check
 from dpsynth.cli.plan_command import plan
+from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
@@ -35,10 +37,6 @@ app.command()(check)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]
-Debug = Annotated[
-    bool,
-    typer.Option("--debug", help="Show tracebacks; those that may quote private data go to a private file."),
-]
 
 
 def _version(asked: bool) -> None:
@@ -47,19 +45,42 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _debug(asked: bool) -> None:
+    if asked:
+        os.environ["DPSYNTH_DEBUG"] = "1"
+
+
 @app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug",
+            callback=_debug,
+            help="Show tracebacks; those that may quote private data go to a private file. It may also stand "
+            "after any command.",
+        ),
+    ] = False,
 ) -> None:
-    del version
+    del version, debug
 
 
 @app.command()
 def run(  # noqa: PLR0913 (options of a command)
     config: Config,
-    plain: Annotated[bool, typer.Option("--plain", help="Run without Prefect.")] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Run without Prefect, even if it is set up.")
+    ] = False,
+    prefect: Annotated[
+        bool,
+        typer.Option(
+            "--prefect",
+            help="Run as a Prefect flow; the default where Prefect has a server (PREFECT_API_URL).",
+        ),
+    ] = False,
     source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
     resume: Annotated[
@@ -79,11 +100,18 @@ def run(  # noqa: PLR0913 (options of a command)
     rows: Annotated[
         int | None, typer.Option(min=1, help="With --rehearse: made-up rows. Left out: 10 000.")
     ] = None,
-    debug: Debug = False,
 ) -> None:
     """Run a release; the last line printed is the bundle's folder."""
-    if debug:
-        os.environ["DPSYNTH_DEBUG"] = "1"
+    from dpsynth.cli.release_command import (
+        Wanted,
+        let_arrow_start_without_pandas,
+        run_flow,
+        run_plainly,
+        through_prefect,
+    )
+
+    if plain and prefect:
+        raise ConfigError("--plain and --prefect contradict each other. Give one of them, or none.")
     if abandon is not None:
         if resume is not None:
             raise ConfigError("--resume goes on with a release and --abandon ends it: give one of them.")
@@ -91,52 +119,13 @@ def run(  # noqa: PLR0913 (options of a command)
         return
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
-        _let_arrow_start_without_pandas()
+        let_arrow_start_without_pandas()
         rehearsal.run(config, out, rows, period, resume)
         return
     if rows is not None:
         raise ConfigError("--rows has no use without --rehearse: a release has the rows that its table has.")
-    if plain:
-        _let_arrow_start_without_pandas()
-        from dpsynth.config import load
-        from dpsynth.lifecycle.beginning import Request
-        from dpsynth.pipeline import run as run_plainly
-
-        spec = load(config, source=source)
-        for warning in spec.warnings():
-            _note(warning)
-        _announce(run_plainly(spec, Request(out, resume, period), tell=_note).folder)
-        return
-    _run_flow(config, source, out, resume, period, debug)
-
-
-def _note(sentence: str) -> None:
-    print(f"Note: {sentence}", file=sys.stderr)
-
-
-def _run_flow(
-    config: Path, source: str | None, out: Path, resume: str | None, period: str | None, debug: bool
-) -> None:
-    """Run the Prefect flow, its log kept off the terminal unless asked for."""
-    from dpsynth.config import load
-
-    for warning in load(config, source=source).warnings():
-        _note(warning)
-    if not debug:
-        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
-        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
-    if sys.stderr.isatty():
-        print("Starting Prefect ...", file=sys.stderr)
-    from flows.release import release, telling
-
-    with telling(_note):
-        state = release(
-            config=str(config), source=source, out=str(out), resume=resume, period=period, return_state=True
-        )
-    result = state.result(raise_on_failure=False)
-    if isinstance(result, BaseException):
-        raise result
-    _announce(Path(str(result)))
+    wanted = Wanted(config, source, out, resume, period)
+    _announce(run_flow(wanted) if prefect or (not plain and through_prefect()) else run_plainly(wanted))
 
 
 def _announce(bundle: Path) -> None:
@@ -159,9 +148,13 @@ def serve(
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
 ) -> None:
     """Release at the times of each config's schedule, through Prefect, until stopped."""
+    from flows.served import checked
+
+    # Before Prefect is loaded, which takes seconds.
+    served = checked(configs)
     from flows.schedule import serve_all
 
-    serve_all(configs, out, lambda sentence: print(sentence, flush=True))
+    serve_all(served, out, lambda sentence: print(sentence, flush=True))
 
 
 @app.command()
@@ -198,10 +191,9 @@ def init(
     print(" ".join(draft.summary()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:
-        print(starter_text(draft, name, "schemas", command), end="")
+        print_yaml(starter_text(draft, name, None, command))
         return
-    for path in write_starter(draft, target, command):
-        print(path)
+    print(write_starter(draft, target, command))
     print(f"Now go through the list under review at the end of {target}.", file=sys.stderr)
 
 
@@ -219,28 +211,12 @@ def example(
         print(path)
 
 
-class _NoPandas:
-    """An import finder that hides pandas."""
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of configs, by which editors complete and check keys."""
+    from dpsynth.config.json_schema import schema_text
 
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas and leave all other modules to the next finders."""
-        del path, target
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-def _let_arrow_start_without_pandas() -> None:
-    """Make the first Arrow array while pandas is hidden.
-
-    Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
-    it looks once, and pandas works as ever afterwards (apache/arrow issue 34994).
-    """
-    import pyarrow as pa
-
-    sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
-    pa.array([0])
-    sys.meta_path.pop(0)
+    print(schema_text(), end="")
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
@@ -252,11 +228,20 @@ _TYPERS_INTERRUPT = 130
 """Exit code that typer returns for a KeyboardInterrupt."""
 
 
+def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
+    """The arguments with --debug before the command, which every command takes."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    before = [argument for argument in arguments[:end] if argument != "--debug"]
+    return [*["--debug"] * (len(before) < end), *before, *arguments[end:]]
+
+
 def main() -> None:
     """Entry point of the ``dpsynth`` command."""
-    debug = "--debug" in sys.argv
+    say_what_the_terminal_can()
+    arguments = _with_debug_in_front(sys.argv[1:])
+    debug = arguments[:1] == ["--debug"]
     try:
-        code = app(standalone_mode=False) or 0
+        code = app(arguments, prog_name="dpsynth", standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:
@@ -272,7 +257,11 @@ def main() -> None:
         code = stop.exit_code
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
-            print(f"Error: {error.format_message()}", file=sys.stderr)
+            # Without a command, the help has been printed, and nothing is left to be said.
+            if words := error.format_message():
+                command = getattr(getattr(error, "ctx", None), "command_path", "dpsynth")
+                end = "" if words.endswith(("?", ".")) else "."
+                print(f"Error: {words}{end} See: {command} --help", file=sys.stderr)
             code = int(error.exit_code)
         elif debug:
             raise

@@ -6,13 +6,14 @@ tells nothing about cells.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dpsynth.cli.printing import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ def _warning(path: str) -> str:
 
 
 def _json(facts: Mapping[str, object], path: str) -> str:
-    return json.dumps({"private": _warning(path), **facts}, indent=2, ensure_ascii=False)
+    return json_text({"private": _warning(path), **facts})
 
 
 def _facts(result: Check, spec: Spec) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError, DpsynthError
 
 if TYPE_CHECKING:
@@ -47,8 +48,16 @@ class _Place:
 
     url: str
     head: str | Path | None
-    dataset: str | None
+    named: str | None
     spec: Spec | None
+
+    def dataset(self, book: Ledger) -> str | None:
+        """The dataset that is meant: the one named, else that of the config's table; None without both."""
+        if self.named is not None or self.spec is None:
+            return self.named
+        from dpsynth.plan.reservation import table_of
+
+        return book.dataset_of(table_of(self.spec))
 
     def open(self) -> Ledger:
         from dpsynth.ledger.ledger import Ledger
@@ -66,7 +75,7 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
     return _Place(
         url=ledger or (section.url if section else "sqlite:///ledger.db"),
         head=head or (section.head if section else None),
-        dataset=dataset or (section.dataset if section else None),
+        named=dataset,
         spec=spec,
     )
 
@@ -74,25 +83,31 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
 @app.command()
 def show(
     dataset: Dataset = None,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show each release, and what all of them guarantee together.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ledger: Url = None,
     head: Head = None,
     config: Config = None,
 ) -> None:
-    """Show what each release cost, what all of them guarantee together, and how long the cap lasts."""
+    """Show what was spent on each dataset, and how long its cap lasts; of a dataset named, each release."""
     found = _views(_place(ledger, head, config, dataset))
     if as_json:
         from dpsynth.ledger.facts import facts
 
-        print(json.dumps([facts(view) for view in found], indent=2, ensure_ascii=False))
+        print(json_text([facts(view) for view in found]))
         return
-    from dpsynth.ledger.terminal import console, print_account
+    from dpsynth.ledger.terminal import console, print_account, print_summary
 
     out = console()
+    printed = print_account if detail or dataset is not None else print_summary
     for number, view in enumerate(found):
         if number:
             out.print()
-        print_account(out, view)
+        printed(out, view)
+    if printed is print_summary and out.is_terminal:
+        out.print("\nMore with dpsynth ledger show DATASET, or --detail.", style="dim")
 
 
 @app.command()
@@ -272,15 +287,19 @@ def _views(place: _Place) -> list[AccountView]:
     accounts = book.balances()
     if not accounts:
         raise _nothing(book)
-    if place.dataset is not None:
-        accounts = (_balance(book, place.dataset),)
-    today = datetime.now(UTC).date()
-    return [account_view(account, today, _ticks(place.spec, account)) for account in accounts]
+    chosen = place.dataset(book)
+    if chosen is not None:
+        accounts = (_balance(book, chosen),)
+    today, of_config = datetime.now(UTC).date(), replace(place, named=None).dataset(book)
+    return [
+        account_view(account, today, _ticks(place.spec, account) if account.dataset == of_config else None)
+        for account in accounts
+    ]
 
 
 def _ticks(spec: Spec | None, account: Balance) -> Ticks | None:
-    """Dates of a config's next releases; None for another dataset, or without schedule and period."""
-    if spec is None or spec.ledger.dataset != account.dataset:
+    """Dates of a config's next releases; None without a config, or without schedule and period."""
+    if spec is None:
         return None
     from dpsynth.plan.occasion import next_releases
 

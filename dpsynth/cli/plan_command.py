@@ -6,7 +6,6 @@ All of it follows from the config and the ledger.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plan(
     spec = load(config, source=source)
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
     if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json_text(facts))
     else:
         describe(facts, detail=detail)
 

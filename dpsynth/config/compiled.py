@@ -79,7 +79,8 @@ class CompiledSpec:
         spec = self.spec
         columns = [column.recorded for column in self.columns]
         return {
-            "dataset": spec.ledger.dataset,
+            # As it always was: before the ledger knew sources, the name of the release stood for the table.
+            "dataset": spec.ledger.dataset or spec.release,
             "privacy": spec.privacy.model_dump(exclude={"on_empty"}),
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,

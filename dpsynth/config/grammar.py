@@ -149,18 +149,14 @@ class Spec(Section):
                 raise refused(EMPTY, key)
         ledger = values.get("ledger", {})
         if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
-            # No file has given the release its name.
-            values.setdefault("release", release_named(str(ledger.get("dataset"))))
-        if isinstance(ledger, dict) and "dataset" not in ledger:
-            if isinstance(values.get("source"), InMemory):
+            if "dataset" not in ledger:
                 raise refused(
                     f"is missing: {NAMELESS}, such as dataset='visits'",
                     "ledger",
                     "dataset",
                 )
-            release = values.get("release")
-            name = release if isinstance(release, str) and release else "release"
-            values["ledger"] = {**ledger, "dataset": name}
+            # No file has given the release its name.
+            values.setdefault("release", release_named(str(ledger["dataset"])))
         return values
 
     @model_validator(mode="after")

@@ -244,8 +244,14 @@ class Ledger(Section):
     dataset: Annotated[str, Text("a name for the table")] = Field(
         default="",
         json_schema_extra=without_default,
-        description="Name that spending is counted under, the same in all releases of one table. "
-        "Left out: the release's name.",
+        description="Name that spending is counted under, the same in all releases about the same people. "
+        "Left out: the one that the ledger has for the source; for a new source, the name of its file.",
+    )
+    other_people: Annotated[str, Text("a sentence that says why nobody is in both", longest=1000)] = Field(
+        default="",
+        json_schema_extra=without_default,
+        description="Why nobody in this release is in the releases of another dataset of the same source, "
+        "so that both have a cap. It stays on record. Left out: a source has one dataset.",
     )
     cap: Cap = Field(default=Cap(), description="Most that may be spent. Left out: epsilon 10, delta 1e-5.")
     filter: Annotated[Filter, Choice(("auto", "sequential", "zcdp", "gdp"))] = Field(
@@ -264,4 +270,6 @@ class Ledger(Section):
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         if "head" in values and values["head"] is None:
             raise refused(EMPTY, "head")
+        if "other_people" in values and not values.get("dataset"):
+            raise refused("needs dataset, the name of the account beside that of the source", "other_people")
         return values

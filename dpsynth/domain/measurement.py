@@ -104,5 +104,10 @@ class EvidenceCounts(Observation):
     """An estimate from published counts: those of earlier releases, or of a public table, rescaled."""
 
 
+@dataclass(frozen=True, eq=False)
+class DenoisedCounts(Observation):
+    """An estimate from a release's own answers by empirical Bayes: less noise, but not unbiased."""
+
+
 OwnAnswer = Measurement | ExactTotal
 """The types of a release's own answers."""

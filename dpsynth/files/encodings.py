@@ -45,6 +45,15 @@ def encoding_named(word: str) -> str | None:
     return name if name in ENCODINGS else None
 
 
+def usual_name(encoding: str) -> str:
+    """The name that people know for an encoding, or its own.
+
+    >>> usual_name("cp1252"), usual_name("cp850")
+    ('windows-1252', 'cp850')
+    """
+    return next((word for word in USUAL if encoding_named(word) == encoding), encoding)
+
+
 def decoder_of(encoding: str, beginning: bytes) -> tuple[codecs.IncrementalDecoder, int]:
     """The decoder of a wide encoding, and the number of bytes of a byte order mark.
 

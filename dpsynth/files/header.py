@@ -17,7 +17,7 @@ from typing import BinaryIO
 from pyarrow import parquet
 
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding
+from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
@@ -150,7 +150,8 @@ def _advice(path: Path, form: FileForm, absent: Sequence[str], header: Sequence[
         for encoding in (e for e in ENCODINGS if e not in WIDE):
             encoded = replace(form, encoding=encoding)
             if _has_all(_first_line(path, encoded), encoded, absent):
-                return f"Its first line is {encoding} text: set source.encoding: {encoding}."
+                name = usual_name(encoding)
+                return f"Its first line is {name} text: set source.encoding: {name}."
     return spelling_advice(absent, header)
 
 
@@ -161,8 +162,8 @@ def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
         if (other := spelt.get(_plain(name))) is not None and other.isprintable():
             return f"Did you mean '{other}', which it has? Names must be spelt the same, capitals included."
     return (
-        "Its header must hold every column that the config declares, spelt the same, and those of "
-        "privacy.unit and period."
+        "Its first line, or schema, must name every column that the config declares, spelt the same, and "
+        "those of privacy.unit and period."
     )
 
 
@@ -189,11 +190,13 @@ def _plain(name: str) -> str:
 
 
 def separator_of(line: bytes, form: FileForm) -> str:
-    """The separator that gives a first line the most names; the comma where it stands in the line.
+    """The separator that gives a first line the most names; the comma if none gives two."""
+    names = {sign: _names_by(line, replace(form, separator=sign)) for sign in SEPARATORS.values()}
+    return max(names, key=lambda sign: names[sign]) if max(names.values()) > 1 else ","
 
-    Raises:
-        UnicodeDecodeError: the bytes are no text.
-        csv.Error: the line is no header.
-    """
-    signs = [","] if b"," in line else list(SEPARATORS.values())
-    return max(signs, key=lambda sign: len(names_in(line, replace(form, separator=sign))))
+
+def _names_by(line: bytes, form: FileForm) -> int:
+    try:
+        return len(names_in(line, form))
+    except (UnicodeDecodeError, csv.Error):
+        return 0

@@ -170,7 +170,8 @@ def _tell_of_the_ledger(ledger: Ledger, tell: Callable[[str], None]) -> None:
     if file in _told:
         return
     _told.add(file)
+    table = f"'{ledger.dataset}'" if ledger.dataset else "the table"
     tell(
-        f"The ledger is {file}. It adds up what all releases of '{ledger.dataset}' cost, and refuses more "
+        f"The ledger is {file}. It adds up what all releases of {table} cost, and refuses more "
         f"than epsilon {ledger.cap.epsilon}: keep it. ledger='...' names another file."
     )

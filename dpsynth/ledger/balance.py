@@ -20,6 +20,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.noises import LAPLACE
 from dpsynth.accounting.rounding import float_down, float_up
 from dpsynth.domain.slices import Slice
+from dpsynth.ledger.identity import Table
 from dpsynth.ledger.privacy_filter import (
     Counted,
     Figures,
@@ -50,10 +51,10 @@ class Reservation:
 
     Attributes:
         release_id: the permanent id of the release.
-        dataset: the ledger's name of the private table.
+        dataset: the declared name of the table's account; "" where the ledger is to find it.
         unit: the privacy unit in words.
         neighbours: "add_remove" or "replace_one".
-        cap: the cap in the config, not rounded up.
+        cap: the cap in the config or its default, not rounded up; that of a new account.
         filter: the filter that the config names; None where it takes the recorded one.
         suits: the filter of a dataset that is not recorded yet, where the config names none.
         cost: the most that the release can cost, not rounded down.
@@ -63,6 +64,9 @@ class Reservation:
         part: the rows that it is about; None if it is about all.
         parallel: true if the part is composed in parallel with disjoint parts.
         holder: the name under which the run that asks may go on with the release.
+        source: the table's resolved path or address; "" for a table in memory.
+        other_people: the reason why the source may have another account; "" where none is given.
+        cap_declared: true if the config states its cap, which then holds for the release where it is lower.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's
@@ -83,6 +87,9 @@ class Reservation:
     part: Slice | None = None
     parallel: bool = False
     holder: str = ""
+    source: str = ""
+    other_people: str = ""
+    cap_declared: bool = True
 
     def __post_init__(self) -> None:
         """Reject a request that no account could hold."""
@@ -90,6 +97,15 @@ class Reservation:
             raise ValueError("only parts of a table, under add_remove, are counted apart")
         if self.cap.delta >= 1:
             raise ValueError("the delta of a cap is below 1")
+
+    def cap_under(self, recorded: Amount) -> Amount:
+        """The cap for this release: the recorded one, or that of its config where it states a lower one."""
+        return recorded.capped(self.cap) if self.cap_declared else recorded
+
+    @property
+    def table(self) -> Table:
+        """The table that it is about."""
+        return Table(self.dataset, self.source, self.release, self.other_people)
 
     @property
     def approximate_share(self) -> Fraction:
@@ -113,6 +129,8 @@ class ReleaseEntry:
         holder: the run that may ask and settle; empty for one reserved before format 4 and not resumed since.
         digest: digest of the journal that it was closed with; empty where it was not closed, or before
             format 4.
+        source: the table's resolved path or address; "" for a table in memory, None before format 5.
+        other_people: the declared reason why the source may have another account; empty where none was given.
     """
 
     release_id: str
@@ -131,6 +149,8 @@ class ReleaseEntry:
     reason: str = ""
     holder: str = ""
     digest: str = ""
+    source: str | None = None
+    other_people: str = ""
 
     @property
     def counted(self) -> Counted:
@@ -194,6 +214,16 @@ class Balance:
     def approximate_share(self) -> Fraction:
         """The share of the cap's delta that is kept for approximate deltas."""
         return self.caps[-1].approximate_share
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The sources that were released; those of tables in memory, and before format 5, are not known."""
+        return frozenset(r.source for r in self.releases if r.source)
+
+    @property
+    def predates_sources(self) -> bool:
+        """True if all releases are from before format 5, so that no source is known."""
+        return all(r.source is None for r in self.releases)
 
     @property
     def bound(self) -> Figures:
@@ -331,4 +361,6 @@ def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
         cost=entry.cost,
         created=on,
         holder=entry.holder,
+        source=entry.source,
+        other_people=entry.other_people,
     )

@@ -24,6 +24,8 @@ _AHEAD = 1.5
 
 _DOTS = 60
 _HEADROOM = 1.12
+_FAR = 3
+"""Largest ratio of a former cap to the highest sum, and to today's cap, at which the picture shows it."""
 _LEVELS = 5
 _TICKS = 7
 _DAYS = (1, 2, 7, 14)
@@ -100,7 +102,7 @@ def chart(view: AccountView, today: date) -> Chart | None:
         cap_at=scale.up(1.0) if scale.top >= 1.0 else None,
         today=scale.across(now),
         ticks=tuple(Mark(scale.across(day), label) for day, label in _ticks(account.opened, until)),
-        levels=tuple(Mark(scale.up(level), f"{100 * level:.4g} %") for level in _levels(scale.top)),
+        levels=tuple(Mark(scale.up(level), _percent(level)) for level in _levels(scale.top)),
         dots=_dots(view, scale),
         refused=None if refused is None or refused > until else Mark(scale.across(refused), str(refused)),
     )
@@ -157,10 +159,23 @@ def _ahead(view: AccountView, used: float, until: date) -> list[tuple[date, floa
     return [*steps, (last, steps[-1][1] if steps else used)]
 
 
+def _percent(level: float) -> str:
+    """A level in per cent, without an exponent.
+
+    >>> _percent(0.125), _percent(200.0), _percent(1e-5)
+    ('12.5 %', '20,000 %', '0.001 %')
+    """
+    return f"{float(f'{100 * level:.4g}'):,f}".rstrip("0").rstrip(".") + " %"
+
+
 def _top(most: float, cap: float) -> float:
-    """The height of the picture: above the caps where releases come near, else just above the releases."""
+    """The height of the picture: above the caps where releases come near, else just above the releases.
+
+    A former cap far above today's is left out of the picture: it would press all else to the bottom.
+    """
     if _HEADROOM * most > 0.3:
-        return max(cap, most, 1.0) * _HEADROOM
+        near = cap if cap <= _FAR * max(most, 1.0) else 0.0
+        return max(near, most, 1.0) * _HEADROOM
     step = _step(_HEADROOM * most or 1.0, 4)
     return step * ceil(_HEADROOM * most / step) if most else _HEADROOM
 

@@ -27,8 +27,8 @@ UNREADABLE = (KeyError, ValueError, TypeError, AttributeError, RecursionError, Z
 _BEFORE = "0"
 """The approximate delta of rows of format 2, which have no such field; older rows call it ``lapse``."""
 
-_UNFENCED = ""
-"""The holder and the digest of rows before format 4, which name none."""
+_UNSAID = ""
+"""The holder and the digest of rows before format 4, and the declaration of rows before format 5."""
 
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 T = TypeVar("T")
@@ -59,6 +59,8 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "spec": entry.spec,
         "cost": _cost_json(entry.cost),
         "holder": entry.holder,
+        "source": entry.source,
+        "other_people": entry.other_people,
     }
 
 
@@ -108,6 +110,8 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         cost=cost,
         created=created,
         holder=_word(content, "holder"),
+        source=read(content, "source", str) if "source" in content else None,
+        other_people=_word(content, "other_people"),
     )
     if entry.parallel and entry.part is None:
         raise MalformedContent("reserves for a part and names none")
@@ -173,7 +177,7 @@ def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:
 
 
 def _word(content: Mapping[str, object], key: str) -> str:
-    return read(content, key, str) if key in content else _UNFENCED
+    return read(content, key, str) if key in content else _UNSAID
 
 
 def _amount_json(amount: Amount) -> dict[str, str]:

@@ -20,6 +20,7 @@ def facts(view: AccountView) -> dict[str, object]:
         "unit": account.unit,
         "neighbours": account.neighbours,
         "opened": account.opened.isoformat(),
+        "sources": sorted(account.sources),
         "filter": account.filter.accountant,
         "cap": _cap(account.caps[-1]),
         "caps": [
@@ -78,4 +79,6 @@ def _release(line: Line) -> dict[str, object]:
         "reserved": entry.created.isoformat(),
         "ended": None if entry.ended is None else entry.ended.isoformat(),
         "reason": entry.reason,
+        "source": entry.source,
+        "other_people": entry.other_people,
     }

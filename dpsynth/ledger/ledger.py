@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -36,6 +36,7 @@ from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, fi
 from dpsynth.ledger.book import problems_of
 from dpsynth.ledger.chain import FIRST, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
+from dpsynth.ledger.identity import Table, dataset_of
 from dpsynth.ledger.refusals import (
     check_allowed,
     check_cap,
@@ -124,12 +125,13 @@ class Ledger:
 
         Raises:
             BudgetRefused: with this release in full, the costs of the dataset would exceed the cap.
-            ConfigError: the dataset is recorded with another unit, relation or filter, the id belongs
-                to another release or an abandoned one, or the ledger can't be used.
+            ConfigError: the source has another account; the dataset is recorded with another unit, relation
+                or filter, the id belongs to another release or an abandoned one, or the ledger can't be used.
         """
         self._sessions.refuse_if_lost()
         self._store.create()
         with self._sessions.changing(create=True) as page:
+            entry = self._named(entry, page)
             if stands := self._standing(entry, page):
                 return stands
             if page.book.balance(entry.dataset) is None:
@@ -147,7 +149,14 @@ class Ledger:
             BudgetRefused, ConfigError: where ``reserve`` would.
         """
         with self._sessions.reading() as page:
-            return self._standing(entry, page)
+            return self._standing(self._named(entry, page), page)
+
+    def _named(self, entry: Reservation, page: Page) -> Reservation:
+        """The request with the name of its account; a recorded release keeps its own."""
+        recorded = page.book.release(entry.release_id)
+        if recorded is not None:
+            return replace(entry, dataset=entry.dataset or recorded.dataset)
+        return replace(entry, dataset=dataset_of(entry.table, page.book.balances(), self.name))
 
     def _standing(self, entry: Reservation, page: Page) -> ReleaseEntry | None:
         account = page.book.balance(entry.dataset)
@@ -309,6 +318,16 @@ class Ledger:
             changed = page.book.balance(dataset)
             assert changed is not None
             return changed
+
+    def dataset_of(self, table: Table) -> str:
+        """The name of a table's account, recorded or new.
+
+        Raises:
+            ConfigError: the table has an account of another name, or it can't be told which account it has;
+                or as ``balance``.
+        """
+        with self._sessions.reading() as page:
+            return dataset_of(table, page.book.balances(), self.name)
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it.

@@ -30,8 +30,8 @@ def check_protection(entry: Reservation, account: Balance) -> None:
         raise ConfigError(
             f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
             f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
-            "can't be added up. Use the recorded unit and relation, or another ledger.dataset with a cap "
-            "of its own."
+            "can't be added up. Use the recorded unit and relation: what is protected is decided before the "
+            "first release of a table. Nothing was read and nothing was charged."
         )
     if entry.filter is not None and entry.filter != account.filter:
         raise ConfigError(
@@ -54,8 +54,8 @@ def check_counted(entry: Reservation, account: Balance) -> None:
             f"Dataset '{entry.dataset}' keeps no part of its cap's delta for finding values (columns with "
             "open: true), as none of its releases has sought any. List the values instead, or have a part "
             f"kept, if the budget may be used so, with: dpsynth ledger cap '{entry.dataset}' "
-            f"--approximate-share {digits(entry.approximate_share, up=True)} --reason WHY. Other releases "
-            "then have that much less of the delta."
+            f"--approximate-share {digits(entry.approximate_share, up=True)} --config CONFIG "
+            "--reason WHY. Other releases then have that much less of the delta."
         )
 
 
@@ -94,7 +94,7 @@ def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date
         ledger: name of the ledger, for the refusal.
         today: UTC date, for the refusal.
     """
-    cap = account.cap.capped(entry.cap)
+    cap = entry.cap_under(account.cap)
     lasting = not account.filter.needs_delta or cap.delta > 0
     if lasting and account.allows(entry.cost, entry.part if entry.parallel else None, cap):
         return
@@ -104,17 +104,16 @@ def check_allowed(entry: Reservation, account: Balance, ledger: str, today: date
 def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, today: date) -> Iterator[str]:
     used, asked = Amount(account.epsilon_used, account.delta_used), entry.cost.amount
     part = f" for {entry.part.label}" if entry.part is not None and entry.parallel else ""
+    whose = "its cap" if cap == account.cap else "the cap in this configuration, ledger.cap,"
     yield (
         f"The ledger {ledger} refuses release {entry.release_id}: it asks for {asked.shown()}{part}, and "
-        f"what the releases of dataset '{entry.dataset}' count for comes to {used.shown()} of its cap of "
-        f"{cap.shown(up=False)} (filter {account.filter.accountant})."
+        f"what the releases of dataset '{entry.dataset}' count for comes to {used.shown()} of "
+        f"{whose} of {cap.shown(up=False)} (filter {account.filter.accountant})."
     )
     if cap.delta == 0 and account.filter.needs_delta:
         yield f"The cap's delta is 0, so the filter {account.filter.accountant} lets nothing through."
-    if cap != account.cap:
-        yield f"This config's cap is lower than the recorded {account.cap.shown(up=False)}."
-    if cap != entry.cap:
-        yield f"This config's cap of {entry.cap.shown(up=False)} doesn't raise the recorded one."
+    if entry.cap_declared and cap != entry.cap:
+        yield f"This configuration's cap of {entry.cap.shown(up=False)} doesn't raise the recorded one."
     yield _what_fits(entry, account, cap)
     forecast = runway(account, today)
     if forecast is not None and forecast.fits and not forecast.disjoint and cap == account.cap:
@@ -128,12 +127,24 @@ def _refusal(entry: Reservation, account: Balance, cap: Amount, ledger: str, tod
     if pending:
         some = f"{', '.join(pending[:20])}{', ...' if len(pending) > 20 else ''}"
         yield f"These releases have not ended and can be resumed or given up: {some}."
-    raising = (
-        f", or raise the cap, if it may be raised, with: dpsynth ledger cap '{entry.dataset}' --epsilon NEW "
-        "--reason WHY"
-    )
-    yield f"Ask for less with privacy.epsilon and privacy.delta{raising if account.releases else ''}."
+    yield f"Ask for less with privacy.epsilon and privacy.delta, or, {_raising(entry, account, cap)}."
     yield "Nothing was read and nothing was charged."
+
+
+def _raising(entry: Reservation, account: Balance, cap: Amount) -> str:
+    """The advice on the cap that refuses: this config's own, the recorded one, or both."""
+    own = "raise ledger.cap in this configuration"
+    if not account.releases:
+        return f"if it may be raised, {own}"
+    recorded = f"with: dpsynth ledger cap '{entry.dataset}' --epsilon NEW --config CONFIG --reason WHY"
+    if cap == account.cap:
+        return f"if it may be raised, raise the cap {recorded}"
+    if account.allows(entry.cost, entry.part if entry.parallel else None):
+        return f"if it may be raised, {own}: the recorded cap of {account.cap.shown(up=False)} allows it"
+    return (
+        f"if they may be raised, {own}, and the recorded one of {account.cap.shown(up=False)}, which would "
+        f"refuse it too, {recorded}"
+    )
 
 
 def _what_fits(entry: Reservation, account: Balance, cap: Amount) -> str:

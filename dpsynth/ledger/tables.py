@@ -16,10 +16,10 @@ from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, ins
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.chain import FIRST, Kind, Row, chained
 
-FORMAT = 4
-FORMATS = (2, 3, FORMAT)
-"""Formats that are read. Format 2 has no approximate deltas, and format 3 no holders and digests; the first
-row that is added makes each of them format 4."""
+FORMAT = 5
+FORMATS = (2, 3, 4, FORMAT)
+"""Formats that are read. Format 2 has no approximate deltas, format 3 no holders and digests, and format 4 no
+sources of tables; the first row that is added makes each of them format 5."""
 
 _tables = MetaData()
 _ledger = Table(
@@ -122,7 +122,8 @@ def append(
     row = chained(last, kind, dataset, release_id, facts, created)
     names = [column.name for column in _rows.columns]
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
-    # An older version would omit approximate deltas from its sums, and would settle for any run.
+    # An older version would omit approximate deltas from its sums, would settle for any run, and would open
+    # an account for each name of a config.
     connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
     return row
 

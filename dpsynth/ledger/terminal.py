@@ -37,8 +37,27 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
+def print_summary(out: Console, view: AccountView) -> None:
+    """Print a dataset's account in two lines, and a third where releases have not ended."""
+    account, number = view.account, len(view.lines)
+    out.print(
+        f"{printable(account.dataset)}: {views.share_in_words(account.share_used)} of the cap is used, "
+        f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}, by {number:,} "
+        f"release{'s' * (number != 1)} since {account.opened}, for {printable(account.unit)}."
+    )
+    out.print(" ".join(views.runway_in_words(view)))
+    if view.unfinished:
+        names = ", ".join(entry.release_id for entry in view.unfinished[:5])
+        more = len(view.unfinished) - 5
+        some = f" and {more:,} more" if more > 0 else ""
+        out.print(
+            f"Not ended, and counted in full: {names}{some}. Finish each with dpsynth run CONFIG --resume "
+            "ID, or give it up with dpsynth run CONFIG --abandon ID."
+        )
+
+
 def print_account(out: Console, view: AccountView) -> None:
-    """Print a dataset's account."""
+    """Print a dataset's account with all of its releases."""
     account = view.account
     out.print(printable(account.dataset), style="bold")
     out.print(
@@ -49,6 +68,8 @@ def print_account(out: Console, view: AccountView) -> None:
         f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}"
     )
     out.print(views.filter_in_words(account))
+    for sentence in views.sources_in_words(account):
+        out.print(printable(sentence))
     for change in account.caps[1:]:
         out.print(f"Cap since {change.created}: {change.shown()} ({printable(change.reason)})")
     out.print(f"\n{printable(views.guarantee_in_words(view))}")

@@ -7,6 +7,7 @@ shown rounded up, caps and remainders rounded down.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -142,6 +143,14 @@ _SHORT = {
 def asked_in_words(line: Line) -> str:
     """The answers that a release is charged for, by mechanism, in words."""
     return ", ".join(f"{number:,} {_SHORT.get(mechanism, mechanism)}" for mechanism, number in line.asked)
+
+
+def sources_in_words(account: Balance) -> Iterator[str]:
+    """The tables of an account, and why they may have another account too, as sentences."""
+    if account.sources:
+        yield f"Released tables: {', '.join(sorted(account.sources))}."
+    for reason in dict.fromkeys(r.other_people for r in account.releases if r.other_people):
+        yield f"Declared to be about other people than another dataset of the same table: {reason}"
 
 
 def filter_in_words(account: Balance) -> str:

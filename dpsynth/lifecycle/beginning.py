@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.config import CompiledSpec
+from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError
 from dpsynth.evidence.earlier_releases import earlier_releases
 from dpsynth.evidence.reused import Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
+from dpsynth.ledger.hints import hints
 from dpsynth.ledger.refusals import taken_over
-from dpsynth.lifecycle.inputs import Inputs, accept_source
+from dpsynth.lifecycle.inputs import Inputs, accept_source, check_public_table, inputs_of
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.plan.occasion import Occasion, occasion_of
-from dpsynth.plan.reservation import reservation_of
+from dpsynth.plan.reservation import reservation_of, table_of
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger
@@ -80,7 +81,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
     spec, now = inputs.spec, datetime.now(UTC)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
-    account = ledger.balance(spec.ledger.dataset)
+    account = ledger.balance(_dataset_of(spec, ledger, request.resume))
     if (last := ledger.clock_behind()) is not None:
         tell(
             f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
@@ -93,6 +94,37 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     else:
         begun = _resumed(inputs, request, request.resume)
     return _reserved_run(inputs, request, ledger, begun, tell)
+
+
+def check_beginning(spec: Spec, request: Request) -> None:
+    """Check whatever ``begin`` would refuse before it reserves; nothing is written or reserved.
+
+    For a caller that has something costly to start first, such as an orchestrator's server.
+
+    Raises:
+        ConfigError, BudgetRefused, SourceError: as ``begin``.
+    """
+    from dpsynth.ledger.ledger import Ledger
+
+    inputs, ledger, now = inputs_of(spec), Ledger(spec.ledger.url, spec.ledger.head), datetime.now(UTC)
+    if spec.public_table is not None:
+        check_public_table(inputs)
+    if request.resume is not None:
+        begun = _resumed(inputs, request, request.resume)
+        begun.journal.close()
+        ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume))
+        return
+    _check_new(inputs, ledger, occasion_of(spec, now, request.period), _new_id(now))
+
+
+def _new_id(now: datetime) -> str:
+    return f"{now:%Y%m%d}-{secrets.token_hex(4)}"
+
+
+def _dataset_of(spec: Spec, ledger: Ledger, resume: str | None) -> str:
+    """The dataset of a release that is resumed, else that of the table."""
+    recorded = None if resume is None else ledger.release(resume)
+    return ledger.dataset_of(table_of(spec)) if recorded is None else recorded.dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,14 +161,13 @@ def _new(
 ) -> _Begun:
     """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
-    release_id, holder = f"{now:%Y%m%d}-{secrets.token_hex(4)}", secrets.token_hex(16)
+    release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
         release_id = f"rehearsal-{release_id}"
-    if ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, occasion, release_id)) is None:
-        try:
-            accept_source(inputs, occasion)
-        except SourceError as error:
-            raise SourceError(f"{error} {UNCHARGED}") from None
+    wanted = _check_new(inputs, ledger, occasion, release_id)
+    if wanted is not None:
+        for hint in hints(wanted, ledger.dataset_of(wanted.table), ledger.balances(), folder):
+            tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
     if request.rehearsal:
@@ -145,6 +176,18 @@ def _new(
         clear(folder, ledger, tell)
         journal = started_journal(partial_of(folder, release_id), header, holder)
     return _Begun(release_id, occasion, journal, holder)
+
+
+def _check_new(inputs: Inputs, ledger: Ledger, occasion: Occasion, release_id: str) -> Reservation | None:
+    """Accept the source of a release that the ledger would take; its reservation, unless there is one."""
+    wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
+    if ledger.foreseen(wanted) is not None:
+        return None
+    try:
+        accept_source(inputs, occasion)
+    except SourceError as error:
+        raise SourceError(f"{error} {UNCHARGED}") from None
+    return wanted
 
 
 def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begun, tell: Tell) -> ReleaseRun:
@@ -172,7 +215,8 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
     journal.fence = _fence(ledger, name, holder)
     partial = partial_of(folder, name)
     by_id = request.resume is not None
-    return ReleaseRun(name, begun.occasion, folder / name, partial, ledger, journal, holder, by_id)
+    final = folder / name
+    return ReleaseRun(entry.dataset, name, begun.occasion, final, partial, ledger, journal, holder, by_id)
 
 
 def _take(ledger: Ledger, release_id: str, journal: Journal, holder: str) -> None:

@@ -24,7 +24,7 @@ from dpsynth.plan.expected_errors import (
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Plan, make_plan
-from dpsynth.plan.reservation import reservation_of
+from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
@@ -43,16 +43,19 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
     Raises:
         ConfigError: the plan can't be made, or the ledger can't be read.
     """
+    from dpsynth.ledger.ledger import Ledger
+
     compiled_spec = compiled(spec)
     plan = _plan_of(compiled_spec)
+    account = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
     return {
         "release": spec.release,
-        "dataset": spec.ledger.dataset,
+        "dataset": account,
         "columns": len(spec.columns),
         **plan.to_json(),
         "expected_errors": _errors(compiled_spec, plan, rows, share),
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
-        "ledger": _ledger(compiled_spec, plan),
+        "ledger": _ledger(compiled_spec, plan, account),
         "notes": list(spec.warnings()),
     }
 
@@ -94,23 +97,23 @@ def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
     return {**asdict(errors), "columns": list(errors.columns), **share}
 
 
-def _ledger(compiled_spec: CompiledSpec, plan: Plan) -> dict[str, object]:
+def _ledger(compiled_spec: CompiledSpec, plan: Plan, account: str) -> dict[str, object]:
     """The dataset's account before and after the next release, by its filter."""
     from dpsynth.ledger.ledger import Ledger
 
     spec = compiled_spec.spec
     now, period = datetime.now(UTC), spec.period
-    recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(spec.ledger.dataset)
+    recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(account)
     releases = () if recorded is None else recorded.releases
     released = [r.occasion for r in releases if r.occasion is not None]
     parallel = period is not None and period.composition == "parallel"
     part = _next_part(period, spec, now, released) if period is not None and parallel else None
-    wanted = reservation_of(compiled_spec, plan, Occasion(None, part), "")
+    wanted = replace(reservation_of(compiled_spec, plan, Occasion(None, part), ""), dataset=account)
     if recorded is not None:
         check_protection(wanted, recorded)
     before = recorded or first_balance(wanted, now.date())
     check_counted(wanted, before)
-    cap = before.cap.capped(wanted.cap)
+    cap = wanted.cap_under(before.cap)
     check_cap(cap, before, before.approximate_share)
     capped = replace(
         before, caps=(*before.caps, CapChange(cap, now.date(), approximate_share=before.approximate_share))

@@ -23,13 +23,16 @@ from dpsynth.lifecycle.progress import Advance
 from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
+    Denoised,
     Fit,
     FitOptions,
     LeastSquares,
     MarkovRandomField,
     Wanted,
+    denoised_answers,
     estimate,
     estimated_total,
+    posteriors,
     raked,
     refits,
     zeros_within,
@@ -72,7 +75,7 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
     excluded cells are drawn again.
     """
     expansion, selection = measured.expansion, measured.selection
-    counts = [*expansion.sums, *measured.fitted_to]
+    counts = [*expansion.sums, *denoised_answers(measured.fitted_to, _posteriors(measured))]
     impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
     capacity = stage.plan.max_cells - expansion.cells
     return estimate(
@@ -83,6 +86,14 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
         zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, capacity),
         start=selection.fit,
     )
+
+
+def _posteriors(measured: Measured) -> dict[Clique, Denoised]:
+    """Posteriors of the cliques that the model is fitted to, over groups."""
+    expansion = measured.expansion
+    if not measured.fitted_to:
+        return {}
+    return posteriors(measured.fitted_to, estimate(expansion.coarse, expansion.sums).model)
 
 
 def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fit) -> FittedModel:
@@ -101,6 +112,7 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     wanted = Wanted.of(
         model,
         {groups: column for column, groups in names.items()},
+        {named(clique): posterior for clique, posterior in _posteriors(measured).items()},
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )

@@ -28,6 +28,7 @@ __all__ = [
     "MemoryTable",
     "accept_source",
     "batches_of",
+    "check_public_table",
     "file_of",
     "inputs_of",
     "names_to_read",
@@ -99,8 +100,8 @@ def _check_model_size(compiled_spec: CompiledSpec, plan: Plan) -> None:
         )
 
 
-def with_public_table(inputs: Inputs) -> Inputs:
-    """The inputs with the public table, read by the same careful reader as the private one.
+def check_public_table(inputs: Inputs) -> list[str]:
+    """The declared columns that the public table has, by its header.
 
     Raises:
         ConfigError, SourceError: the public table can't be used.
@@ -123,7 +124,19 @@ def with_public_table(inputs: Inputs) -> Inputs:
     names = [c.name for c in columns if c.name in header]
     if not names:
         raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
-    batches = read_batches(path, names, form, keep_broken=False)
+    return names
+
+
+def with_public_table(inputs: Inputs) -> Inputs:
+    """The inputs with the public table, read by the same careful reader as the private one.
+
+    Raises:
+        ConfigError, SourceError: the public table can't be used.
+    """
+    names, spec, columns = check_public_table(inputs), inputs.spec, inputs.compiled.columns
+    assert spec.public_table is not None
+    path = Path(spec.public_table.path)
+    batches = read_batches(path, names, spec.public_table.form, keep_broken=False)
     return replace(inputs, public_table=PublicTable.of(path, batches, columns))
 
 

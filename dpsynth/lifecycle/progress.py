@@ -1,6 +1,7 @@
-"""Progress of a release on a terminal: the step under way, and a bar where it counts.
+"""Progress of a release: on a terminal the step under way and a bar where it counts; else a line a step.
 
-Invariant: only step names and public counts are shown, on stderr, and only if that is a terminal.
+Invariant: only step names and public counts are shown, on stderr. Lines, which a log may keep, have no times,
+and are printed for the command line only.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 Tell = Callable[[str], None]
 """A function that takes a public sentence for the person who runs the release."""
@@ -27,10 +29,25 @@ def silent(done: int, total: int) -> None:
     del done, total
 
 
+_lines: ContextVar[bool] = ContextVar("lines", default=False)
+
+
+@contextmanager
+def lines_for_steps() -> Iterator[None]:
+    """Print a line for each step where there is no terminal: a pipe, a log, cron."""
+    token = _lines.set(True)
+    try:
+        yield
+    finally:
+        _lines.reset(token)
+
+
 @contextmanager
 def showing(step: str) -> Iterator[Advance]:
-    """Show a step on the terminal while it runs."""
+    """Show a step while it runs."""
     if not sys.stderr.isatty():
+        if _lines.get():
+            print(f"Step: {step}", file=sys.stderr, flush=True)
         yield silent
         return
     from rich.console import Console

@@ -64,6 +64,7 @@ class ReleaseRun:
     """One release under way, with its state on disk and in the ledger.
 
     Attributes:
+        dataset: the name of the table's account in the ledger.
         release_id: the permanent name of the release.
         occasion: the occasion of the release.
         final, partial: its folder when it is complete, and before.
@@ -74,6 +75,7 @@ class ReleaseRun:
             because its occasion was begun, decides nothing for its owner.
     """
 
+    dataset: str
     release_id: str
     occasion: Occasion
     final: Path

@@ -5,6 +5,7 @@ from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
 from dpsynth.model.chunks import sample_chunks
 from dpsynth.model.conditioning import ImpossibleEvidence
+from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, FitOptions, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.junction_tree import JunctionTree, junction_tree
@@ -20,6 +21,7 @@ from dpsynth.model.zeros import zeros_within
 
 __all__ = [
     "Bounds",
+    "Denoised",
     "Expansion",
     "Fit",
     "FitOptions",
@@ -32,10 +34,12 @@ __all__ = [
     "Triangulation",
     "Wanted",
     "answers",
+    "denoised_answers",
     "estimate",
     "estimated_total",
     "junction_tree",
     "load",
+    "posteriors",
     "public_counts",
     "raked",
     "raked_rows",

@@ -1,8 +1,8 @@
 """Parametric bootstrap: the variation of the fitted model under fresh noise.
 
 The fitted model stands for the truth. Noise of each measurement's own scale is added to its
-marginals, and the model is fitted again (Efron and Tibshirani 1993, chapter 6). This is
-post-processing: the noise here protects nobody, so an ordinary generator is enough.
+marginals, and the model is fitted again to the denoised answers (Efron and Tibshirani 1993, chapter 6).
+This is post-processing: the noise here protects nobody, so an ordinary generator is enough.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsynth.domain.measurement import Observation
+from dpsynth.model.denoising import denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, estimate
 from dpsynth.model.expansion import Expansion
 from dpsynth.model.markov_random_field import MarkovRandomField
@@ -54,6 +55,7 @@ def refits(
     truth = expansion.model(fit.model) if expansion else fit.model
     for _ in range(replicates):
         again = [_noisy_again(fit.model, m, rng) for m in measurements]
+        again = denoised_answers(again, posteriors(again, fit.model))
         afresh = None
         if expansion:
             singles = tuple(_noisy_again(truth, m, rng) for m in expansion.singles)

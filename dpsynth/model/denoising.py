@@ -4,8 +4,9 @@ Many cells of a marginal of several columns are empty, and noise would give them
 near an estimate that is known before, such as that of a model without this answer, and a few lie far from it.
 So a cell's count is taken to be 0, or normal about its estimate m with variance k (m + a little of
 independence), for a small k or a large one. The shares of the three kinds, and both k, are learnt from the
-answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). The posterior
-median has the least expected L1 error.
+answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). A model is fitted
+to posterior means, which keep the number of rows. A table is refined to posterior medians, which have the
+least expected L1 error, and leave cells empty.
 
 Invariant: post-processing of a noisy answer and public estimates. Statistics that are published as measured
 come from the answer itself, never from here.
@@ -13,13 +14,17 @@ come from the answer itself, never from here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
+from dpsynth.model.markov_random_field import MarkovRandomField
 
 _ROUNDS, _HALVINGS = 40, 40
 _INDEPENDENCE, _LEAST_ROWS = 0.1, 1e-3
@@ -30,6 +35,8 @@ _LEAST = 1e-9
 _SHARES = (0.5, 0.45, 0.05)
 """Shares of the spike and of the two slabs at the start."""
 _LEAST_SHARE = 1e-6
+_LEAST_DEVIATION = 0.5
+"""Smallest standard deviation of a denoised count, in rows, which is a whole number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +44,56 @@ class Denoised:
     """The posterior of a marginal.
 
     Attributes:
-        counts: float64, shape of the marginal: the posterior median of each cell, not negative.
+        mean, median: float64, shape of the marginal: posterior mean and median of each cell, not negative.
         variance: mean posterior variance of a cell, in rows squared.
         empty: the learnt share of empty cells.
     """
 
-    counts: Array
+    mean: Array
+    median: Array
     variance: float
     empty: float
+
+
+LEAST_CELLS = 33
+"""Cells of a marginal from which on its shares and spreads can be learnt from itself."""
+
+
+def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict[Clique, Denoised]:
+    """The posterior of each clique of several columns that has cells enough, about independent columns.
+
+    A release's own answers about one clique count together. Evidence and linear queries have no posterior.
+
+    Args:
+        answers: noisy counts.
+        model: a model whose columns have about the right counts.
+    """
+    alike: dict[Clique, list[Observation]] = {}
+    for answer in answers:
+        if _plain(answer) and answer.values.size >= LEAST_CELLS:
+            alike.setdefault(answer.clique, []).append(answer)
+    found = {}
+    for clique, some in alike.items():
+        precision = sum(1 / a.variance for a in some)
+        mean = np.sum([a.values / (a.variance * precision) for a in some], axis=0)
+        found[clique] = denoised(mean, 1 / precision, independent(model.marginal(clique)))
+    return found
+
+
+def denoised_answers(answers: Iterable[Observation], known: Mapping[Clique, Denoised]) -> list[Observation]:
+    """The answers, with posterior means in place of those that have a posterior."""
+    found = [a for a in answers if not _plain(a) or a.clique not in known]
+    for clique, posterior in known.items():
+        counts = np.rint(posterior.mean).astype(np.int64)
+        deviation = max(sqrt(posterior.variance), _LEAST_DEVIATION)
+        found.append(DenoisedCounts(clique, counts, "gaussian", deviation))
+    return found
+
+
+def _plain(answer: Observation) -> bool:
+    """True for a release's own noisy counts of several columns together."""
+    whole = answer.query is None and answer.summed is None and answer.noise != "none"
+    return whole and isinstance(answer, Measurement) and len(answer.clique) > 1
 
 
 def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Array) -> Denoised:
@@ -83,10 +132,12 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     prior = spreads[:, None] * scale
     mean = m + prior / (prior + variance) * (y - m)
     error = np.sqrt(prior * variance / (prior + variance))
-    counts = _median(kinds, mean, error)
-    squares = (kinds[1:] * (np.square(error) + np.square(mean))).sum(axis=0)
-    posterior = np.maximum(squares - np.square((kinds[1:] * mean).sum(axis=0)), 0.0)
-    return Denoised(counts.reshape(noisy.shape), float(posterior.mean()), float(shares[0]))
+    median = _median(kinds, mean, error)
+    whole = (kinds[1:] * np.maximum(mean, 0.0)).sum(axis=0)
+    squares = (kinds[1:] * (np.square(error) + np.square(np.maximum(mean, 0.0)))).sum(axis=0)
+    spread = float(np.maximum(squares - np.square(whole), 0.0).mean())
+    shape = noisy.shape
+    return Denoised(whole.reshape(shape), median.reshape(shape), spread, float(shares[0]))
 
 
 def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:
@@ -97,6 +148,8 @@ def _spread(of: Array, before: float, scale: Array, excess: Array, variance: flo
 
 def _median(kinds: Array, mean: Array, error: Array) -> Array:
     """The median of each cell's posterior, a mixture of 0 and of normals cut off below 0."""
+    from scipy.special import ndtr
+
     deviation = np.maximum(error, 1e-12)
 
     def below(level: Array) -> Array:

@@ -1,9 +1,9 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers beside it.
 
 All pairs of columns are targets, as far as their cells are not too many. The target of a pair that was
-measured beside the tree is its denoised answer, and that of any other pair is the model's own marginal: so a
-table has the model's pairs with less error than a draw would leave, and is not pulled away from them by the
-other targets. A target weighs as much as its error is small.
+measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's own
+marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
+from them by the other targets. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
@@ -20,7 +20,7 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Observation
-from dpsynth.model.denoising import denoised
+from dpsynth.model.denoising import Denoised, denoised
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.refinement import Effort, TableTarget, refined
@@ -36,6 +36,7 @@ independent of those of another one; then a few precise targets would decide all
 SINGLE = 0.05
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
 _LEAST_VARIANCE = 1.0
+_PAIR = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Wanted:
 
     Attributes:
         pairs: the pairs of columns that are targets, as columns of the model.
-        counts: denoised counts of those that were measured beside the tree; the others are the model's.
+        counts: denoised counts of those that were measured; the others are the model's.
         variances: mean error of a cell, in rows squared, of each pair; pairs that are not named have the
             same weight as the least precise pair.
         values_of: for a column of groups, the column of the single values, which is drawn given the group.
@@ -62,30 +63,34 @@ class Wanted:
         cls,
         model: MarkovRandomField,
         values_of: Mapping[str, str],
-        answers: Sequence[Observation] = (),
+        inside: Mapping[Clique, Denoised] | None = None,
+        beside: Sequence[Observation] = (),
         distances: Mapping[Clique, float] | None = None,
     ) -> Wanted:
-        """The marginals that follow from a model and from answers beside it.
+        """The marginals that follow from a model and from answers.
 
         Args:
             model: the model.
             values_of: for a column of groups, the column of its values.
-            answers: noisy counts of pairs, over the columns of the model.
+            inside: posteriors of cliques that the model was fitted to, over the columns of the model.
+            beside: noisy counts of pairs that it was not fitted to.
             distances: for some pairs, the L1 distance of the private table from the model, in rows.
         """
         domain = model.tree.domain
         columns = [c for c in domain.columns if c not in values_of.values()]
-        asked = [m.clique for m in answers]
+        known = {c: p for c, p in (inside or {}).items() if len(c) == _PAIR}
+        asked = list(dict.fromkeys((*known, *(m.clique for m in beside))))
         pairs = _within(domain, combinations(columns, 2), asked)
         counts, variances = {}, {}
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
-        for answer in answers:
+        for answer in beside:
             estimate = model.marginal(answer.clique)
-            posterior = denoised(answer.values, answer.variance, estimate)
-            counts[answer.clique] = posterior.counts
-            variances[answer.clique] = max(posterior.variance, _LEAST_VARIANCE)
+            known[answer.clique] = denoised(answer.values, answer.variance, estimate)
+        for clique, posterior in known.items():
+            counts[clique] = posterior.median
+            variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
 
     def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
@@ -140,7 +145,9 @@ def refined_rows(
     targets = wanted.targets(model, rows)
     effort = Effort(passes=_passes(domain, targets, rows))
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
-    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros=bounds.zeros)
+    # A group without rows in the model has no values to draw.
+    empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
+    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros={**bounds.zeros, **empty})
     for groups, column in wanted.values_of.items():
         changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:

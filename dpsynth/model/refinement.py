@@ -21,7 +21,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model.factor import Array
@@ -329,6 +328,8 @@ class _Moves:
 
 def _summed(residuals: Array, lines: Places) -> Array:
     """Sums of some lines of a table for each row, float64[rows, values]."""
+    from scipy.sparse import csr_array
+
     rows, each = lines.shape
     ends = np.arange(0, lines.size + 1, each, dtype=np.int32)
     chosen = csr_array(

@@ -6,23 +6,34 @@ Invariant: a reservation is public, and at least the cost of the release.
 from __future__ import annotations
 
 from fractions import Fraction
+from os.path import realpath
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
 from dpsynth.accounting.measures import measure_of_accountant
+from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.ledger.balance import Reservation
+from dpsynth.ledger.identity import Table
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan
 
 
+def table_of(spec: Spec) -> Table:
+    """The private table, as the ledger knows it: links in its path are followed."""
+    path, section = spec.source.path, spec.ledger
+    # Unlike Path.resolve it takes links in a circle, which are refused later, as a file that isn't there.
+    source = "" if path is None else realpath(path)
+    return Table(section.dataset, source, spec.release, section.other_people)
+
+
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
     """The reservation of a release's whole budget."""
-    spec = compiled.spec
+    spec, table = compiled.spec, table_of(compiled.spec)
     amount = Amount(plan.epsilon, plan.spent_delta)
     return Reservation(
         release_id=release_id,
-        dataset=spec.ledger.dataset,
+        dataset=table.dataset,
         unit=plan.neighbours.unit,
         neighbours=plan.neighbours.relation,
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
@@ -34,4 +45,7 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         occasion=occasion.label,
         part=occasion.part,
         parallel=spec.period is not None and spec.period.composition == "parallel",
+        source=table.source,
+        other_people=table.other_people,
+        cap_declared="cap" in spec.ledger.model_fields_set,
     )

@@ -6,7 +6,6 @@ refused without quoting it.
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import encoding_named, likely_encoding
+from dpsynth.files.encodings import encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import KINDS, FileForm, named_form
 from dpsynth.files.header import LONGEST_HEADER, header_of, separator_of
 from dpsynth.files.opening import opened, plainly
@@ -51,9 +50,9 @@ class Header:
         columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
         part = {"csv": "first line", "parquet": "schema", "xlsx": "first row"}[self.form.kind]
         origin = [f"The header of {self.path} was read, its {part}."]
-        if self.form.encoding != "utf-8":
+        if (encoding := usual_name(self.form.encoding)) != "utf-8":
             origin.append(
-                f"Its encoding is a guess from the header, {self.form.encoding}: names with accents show if "
+                f"Its encoding is a guess from the header, {encoding}: names with accents show if "
                 "it is right."
             )
         if self.unusable:
@@ -102,13 +101,7 @@ def _recognised(path: Path, form: FileForm) -> FileForm:
     found = replace(form, encoding=encoding_named(likely_encoding(line)) or "utf-8")
     with opened(path, found) as stream:
         line = stream.readline(LONGEST_HEADER)
-    if form.separator != ",":
-        return found
-    try:
-        return replace(found, separator=separator_of(line, found))
-    except (UnicodeDecodeError, csv.Error):
-        # Reading the header says what is wrong with it.
-        return found
+    return found if form.separator != "," else replace(found, separator=separator_of(line, found))
 
 
 def _refuse_values(path: Path, names: list[str]) -> None:

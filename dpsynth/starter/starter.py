@@ -1,4 +1,4 @@
-"""The starter file: its path, the schema beside it, and its permissions.
+"""The starter file: its path and its permissions.
 
 Invariant: no file is overwritten. Only its owner can read a file with guesses from the private table.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dpsynth.config.json_schema import schema_text
 from dpsynth.config.yaml_reader import MAX_BYTES, parse_yaml
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.starter.sketch import Draft
 from dpsynth.starter.writing import config_text, release_name, values_of
 
-SCHEMA = "dpsynth.schema.json"
+_SCHEMAS = ("dpsynth.schema.json", "schemas/dpsynth.schema.json", "../schemas/dpsynth.schema.json")
+"""Places of the JSON Schema for editors, from the configuration's folder."""
 
 
-def write_starter(draft: Draft, target: Path, command: str) -> list[Path]:
-    """Write the configuration, and the schema for editors if there is none near it.
+def write_starter(draft: Draft, target: Path, command: str) -> Path:
+    """Write the configuration, and nothing else. It names the schema for editors if one is near.
 
     Args:
         draft: the sketches of the columns.
@@ -26,27 +26,20 @@ def write_starter(draft: Draft, target: Path, command: str) -> list[Path]:
         command: the command that the user ran, for the first comment.
 
     Returns:
-        The files that were written, the configuration first.
+        The file that was written.
 
     Raises:
         ConfigError: the file exists, or would be too large.
         DpsynthError: the file can't be written.
     """
     must_be_new(target)
-    near = next((f for f in ("schemas", "../schemas") if (target.parent / f / SCHEMA).is_file()), None)
-    text = starter_text(draft, target.stem, near or "schemas", command)
-    written = [target]
+    near = next((f for f in _SCHEMAS if (target.parent / f).is_file()), None)
+    text = starter_text(draft, target.stem, near, command)
     try:
         _write(target, text, 0o600 if draft.looked else 0o666)
-        if near is None:
-            written.append(target.parent / "schemas" / SCHEMA)
-            written[-1].parent.mkdir(parents=True, exist_ok=True)
-            _write(written[-1], schema_text(), 0o666)
     except OSError as error:
-        raise DpsynthError(
-            f"{written[-1]} can't be written: {error.strerror or type(error).__name__}."
-        ) from None
-    return written
+        raise DpsynthError(f"{target} can't be written: {error.strerror or type(error).__name__}.") from None
+    return target
 
 
 def must_be_new(target: Path) -> None:
@@ -59,19 +52,19 @@ def must_be_new(target: Path) -> None:
         raise ConfigError(f"There is a file {target} already, and it is kept. Give another name with --out.")
 
 
-def starter_text(draft: Draft, name: str, schemas: str, command: str) -> str:
+def starter_text(draft: Draft, name: str, schema: str | None, command: str) -> str:
     """The configuration's text, read back and compared.
 
     Args:
         draft: the sketches of the columns.
         name: the name of the configuration's file, without its ending.
-        schemas: folder of the JSON Schema, from the configuration's folder.
+        schema: path of the JSON Schema from the configuration's folder; None where there is none.
         command: the command that the user ran.
 
     Raises:
         ConfigError: the text would be too large to be read.
     """
-    text = config_text(draft, release_name(name), f"{schemas}/{SCHEMA}", command)
+    text = config_text(draft, release_name(name), schema, command)
     if len(text.encode("utf-8")) > MAX_BYTES:
         raise ConfigError(
             f"The configuration would be larger than {MAX_BYTES:,} bytes, too large to be read. Describe "

@@ -16,6 +16,7 @@ from typing import cast
 
 from dpsynth.config.grammar import release_named
 from dpsynth.config.yaml_reader import Value
+from dpsynth.files.encodings import usual_name
 from dpsynth.files.form import SEPARATORS, FileForm, named_form
 from dpsynth.starter.documents import shown
 from dpsynth.starter.sketch import Draft, Sketch
@@ -73,16 +74,16 @@ _QUESTIONS = {
 """Questions to the reader, by the group of columns that they are about."""
 
 
-def config_text(draft: Draft, release: str, schema: str, command: str) -> str:
+def config_text(draft: Draft, release: str, schema: str | None, command: str) -> str:
     """The configuration.
 
     Args:
         draft: the sketches of the columns.
         release: name of the release; the dataset is named after the table, if there is one.
-        schema: path of the JSON Schema from the configuration's folder, for editors.
+        schema: path of the JSON Schema from the configuration's folder, for editors; or None.
         command: the command that the user ran, for the first comment.
     """
-    lines = [f"# yaml-language-server: $schema={schema}", "#"]
+    lines = [] if schema is None else [f"# yaml-language-server: $schema={schema}", "#"]
     origin = [f"Started by `{shown(command, 200)}`.", *draft.summary()]
     # After a look the summary says what to ask of each guess.
     for paragraph in (" ".join(origin), _WHAT_TO_DO if not draft.looked else _AFTER_A_LOOK):
@@ -138,7 +139,7 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
     found: dict[str, tuple[Value, bool]] = {
         "format": (form.kind, path != "" and form.kind != kind),
         "separator": (words[form.separator], form.kind == "csv" and form.separator != plain.separator),
-        "encoding": (form.encoding, form.encoding != plain.encoding),
+        "encoding": (usual_name(form.encoding), form.encoding != plain.encoding),
         "compression": (form.compression, form.compression != compression),
         "multiline": (form.multiline, form.multiline),
         "sheet": (form.sheet, form.sheet is not None),

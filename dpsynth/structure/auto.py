@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.domain.domain import Clique
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import mean_absolute_error
-from dpsynth.model import Triangulation
+from dpsynth.model import Triangulation, denoised_answers, posteriors
+from dpsynth.model.denoising import LEAST_CELLS as LEAST_DENOISED
 from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.questions import Door
 from dpsynth.structure import gain
@@ -75,9 +76,11 @@ CELLS_A_SIGNAL = 100
 more noise than information."""
 LEAST_CELLS = 100_000
 """Cells that a model may have at any noise; their fit takes a part of a second."""
-PRIOR = 1 / 5
+PRIOR, LEAST_PRIOR = 1 / 5, 1 / 25
 """Strength of the shrinkage to independent columns, in rows as a share of all, divided by the number of
-columns. The division is because shrinkage weakens every link between columns that are distant in the tree."""
+columns. The division is because shrinkage weakens every link between columns that are distant in the tree.
+The larger one holds if all cliques are so small that their answers aren't denoised, the smaller one if none
+is."""
 ONE_WAY, MANY_PLACES = Fraction(4, 100), Fraction(20, 100)
 """Share of the single columns, and its increase if all of them have many places."""
 CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(1, 100), 1.0: Fraction(5, 100)}
@@ -215,7 +218,8 @@ class Auto:
         allowance = (door.remaining - problem.structure * LATER) * tree_share(grown.inside, grown.outside)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
-        fit = problem.refit([*selection.answers, *selection.singles], problem.start, prior_rows=prior)
+        answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
+        fit = problem.refit(answers, problem.start, prior_rows=prior)
         weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
         return with_pairs_beside(door, problem, Measured(selection, costs, fit), weights)
 
@@ -422,6 +426,12 @@ def _measured(
         tuple(cliques),
         tuple(answers),
         singles=tuple(m for m in singles if m is not None),
-        prior=PRIOR / len(problem.domain.columns),
+        prior=_prior(problem.domain, cliques),
     )
     return selection, [float(left) * cost / sum(parts) for cost in parts]
+
+
+def _prior(domain: Domain, cliques: Sequence[Clique]) -> float:
+    """Strength of the shrinkage, by the part of the cliques that are not denoised."""
+    raw = sum(domain.cells(c) < LEAST_DENOISED for c in cliques) / max(len(cliques), 1)
+    return (LEAST_PRIOR + raw * (PRIOR - LEAST_PRIOR)) / len(domain.columns)

@@ -116,8 +116,9 @@ def test_show_says_what_was_spent_by_whom_and_what_to_do_with_what_is_open(here:
     here.months.release(0, 1)
     open_one = here.months.reserve(2)
     here.call("cap", "visits", "--epsilon", "5", "--reason", "agreed by the board")
-    shown = here.call("show")
+    shown = here.call("show", "--detail")
     assert shown.code == 0 and shown.err == ""
+    assert shown.out == here.call("show", "visits").out
     assert "\x1b" not in shown.out
     for said in ("visits", "add_remove", "zCDP", "(least)", "agreed by the board", "2026-03", "reserved"):
         assert said in shown.out
@@ -128,11 +129,42 @@ def test_show_says_what_was_spent_by_whom_and_what_to_do_with_what_is_open(here:
     assert re.search(r"\d+ more releases like the last one .* the first to be refused on 20", shown.out)
 
 
+def test_show_is_two_lines_a_dataset_and_a_third_for_what_has_not_ended(here: Here) -> None:
+    here.months.release(0, 1)
+    payroll = here.dataset(dataset="payroll")
+    payroll.release(0)
+    open_one = payroll.reserve(1)
+    lines = here.call("show").out.splitlines()
+    assert len(lines) == 6
+    assert re.fullmatch(
+        r"visits: [\d.]+ % of the cap is used, ε = [\d.]+ of ε = 4, δ = 1e-6, by 2 releases since "
+        r"2026-02-03, for one row\.",
+        lines[0],
+    )
+    assert re.match(r"\d+ more releases like the last one", lines[1]) and lines[2] == ""
+    assert lines[3].startswith("payroll: ") and lines[5] == (
+        f"Not ended, and counted in full: {open_one}. Finish each with dpsynth run CONFIG --resume ID, or "
+        "give it up with dpsynth run CONFIG --abandon ID."
+    )
+
+
+def test_show_names_the_tables_and_why_there_is_a_second_dataset(here: Here) -> None:
+    here.months.source, here.months.other_people = "/srv/visits.csv", "emptied each January"
+    here.months.release(0)
+    shown = here.call("show", "visits").out
+    assert "Released tables: /srv/visits.csv." in shown and "same table: emptied each January" in shown
+    (told,) = json.loads(here.call("show", "--json").out)
+    assert told["sources"] == ["/srv/visits.csv"]
+    assert told["releases"][0]["other_people"] == "emptied each January"
+    here.call("report")
+    assert "Released tables: /srv/visits.csv." in Path("ledger.html").read_text(encoding="utf-8")
+
+
 def test_a_narrow_terminal_breaks_no_figure(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     here.months.release(0, 1)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", here.call("show").out).splitlines()
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", here.call("show", "--detail").out).splitlines()
     assert max(map(len, lines)) <= 80
     for entry in here.months.account.releases:
         (line,) = [line for line in lines if line.startswith(entry.release_id)]
@@ -157,9 +189,10 @@ def test_json_figures_are_not_below_the_ledgers_own(here: Here) -> None:
 def test_names_cannot_steer_the_terminal(here: Here) -> None:
     months = here.dataset(dataset="a\x1b[31m[bold]b", name="r\x1b]0;t\x07", unit="u\x1b[2J")
     months.reserve(0, occasion="\x1b[1A")
-    shown = here.call("show")
-    assert shown.code == 0 and "\x1b" not in shown.out and "\x07" not in shown.out
-    assert "a?[31m[bold]b" in shown.out
+    for options in ((), ("--detail",)):
+        shown = here.call("show", *options)
+        assert shown.code == 0 and "\x1b" not in shown.out and "\x07" not in shown.out
+        assert "a?[31m[bold]b" in shown.out
 
 
 def test_only_the_dataset_asked_for_is_shown_and_an_unknown_one_is_named(here: Here) -> None:
@@ -296,14 +329,14 @@ def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> N
 def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) -> None:
     here.months.release(0)
     here.months.approximate_delta = "5e-10"
-    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --approximate-share 0\.5 --reason WHY"):
+    with pytest.raises(ConfigError, match=r"ledger cap 'visits' --approximate-share 0\.5 --config CONFIG"):
         here.months.reserve(1)
-    assert "for finding values" not in here.call("show").out
+    assert "for finding values" not in here.call("show", "--detail").out
     changed = here.call("cap", "visits", "--approximate-share", "0.1", "--reason", "agreed")
     assert changed.code == 0
     assert "was ε = 4, δ = 1e-6 and is ε = 4, δ = 1e-6 (0.1 of δ for finding values)" in changed.out
     here.months.reserve(1)
-    shown = here.call("show").out
+    shown = here.call("show", "visits").out
     assert "Of the cap's δ, 1e-7 is kept for finding values, and 5e-10 of that is used." in shown
     assert "δ = 1e-6 (0.1 of δ for finding values) (agreed)" in shown
     (told,) = json.loads(here.call("show", "--json").out)

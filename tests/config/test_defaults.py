@@ -22,7 +22,7 @@ def test_every_default_is_the_documented_one(load_with):
     assert (spec.privacy.accountant, spec.privacy.split) == ("auto", None)
     assert spec.privacy.unit == Row()
     assert spec.privacy.unit.max_rows == 1
-    assert (spec.ledger.url, spec.ledger.dataset) == ("sqlite:///ledger.db", "small")
+    assert (spec.ledger.url, spec.ledger.dataset) == ("sqlite:///ledger.db", "")
     assert (spec.ledger.cap.epsilon, spec.ledger.cap.delta) == (10, Decimal("1e-5"))
     assert spec.structure.method == "auto"
     assert (spec.structure.workload, spec.structure.cliques, spec.structure.merge_rare) == (None, None, 3)
@@ -80,10 +80,9 @@ def test_a_person_is_named_by_a_column_that_need_not_be_declared(load_with):
     assert spec.warnings() == ()
 
 
-def test_the_dataset_is_the_release_unless_named(load_with):
-    assert load_with("release: spring-2024\n").ledger.dataset == "spring-2024"
+def test_the_dataset_is_left_to_the_ledger_unless_named(load_with):
+    assert load_with("release: spring-2024\n").ledger.dataset == ""
     assert load_with("release: a\nledger: {dataset: census}\n").ledger.dataset == "census"
-    assert load_with("ledger: {cap: {epsilon: 3}}\n").ledger.dataset == "small"
     assert load_with("ledger: {cap: {epsilon: 3}}\n").ledger.cap.delta == Decimal("1e-5")
 
 

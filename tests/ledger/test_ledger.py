@@ -66,7 +66,7 @@ def test_a_refusal_changes_nothing_and_says_what_stands(ledger: Ledger) -> None:
         "up to 0.3 would still fit",
         "given up: r1.",
         "privacy.epsilon",
-        "dpsynth ledger cap 'people' --epsilon NEW --reason WHY",
+        "dpsynth ledger cap 'people' --epsilon NEW --config CONFIG --reason WHY",
         "Nothing was read and nothing was charged.",
     ):
         assert said in text
@@ -229,9 +229,32 @@ def test_a_higher_cap_in_a_config_raises_nothing(ledger: Ledger) -> None:
 
 def test_a_lower_cap_in_a_config_holds_for_its_own_release(ledger: Ledger) -> None:
     ledger.reserve(asking("r1", epsilon="0.4"))
-    with pytest.raises(BudgetRefused, match="lower than the recorded"):
-        ledger.reserve(asking("r2", epsilon="0.2", cap=Amount(Fraction("0.5"), Fraction(1, 10**6))))
+    own = Amount(Fraction("0.5"), Fraction(1, 10**6))
+    with pytest.raises(BudgetRefused) as refusal:
+        ledger.reserve(asking("r2", epsilon="0.2", cap=own))
+    text = str(refusal.value)
+    assert "of the cap in this configuration, ledger.cap, of ε = 0.5, δ = 1e-6" in text
+    assert "raise ledger.cap in this configuration: the recorded cap of ε = 1, δ = 1e-6 allows it." in text
+    assert "dpsynth ledger cap" not in text
     ledger.reserve(asking("r3", epsilon="0.6"))
+
+
+def test_where_both_caps_refuse_both_are_to_be_raised(ledger: Ledger) -> None:
+    ledger.reserve(asking("r1", epsilon="0.9"))
+    with pytest.raises(BudgetRefused) as refusal:
+        ledger.reserve(asking("r2", epsilon="0.2", cap=Amount(Fraction("0.5"), Fraction(1, 10**6))))
+    text = str(refusal.value)
+    assert "raise ledger.cap in this configuration, and the recorded one of ε = 1, δ = 1e-6" in text
+    assert (
+        "which would refuse it too, with: dpsynth ledger cap 'people' --epsilon NEW --config CONFIG" in text
+    )
+
+
+def test_the_cap_of_a_first_release_is_raised_in_its_config(ledger: Ledger) -> None:
+    with pytest.raises(BudgetRefused) as refusal:
+        ledger.reserve(asking("r1", epsilon="1.5"))
+    text = str(refusal.value)
+    assert "raise ledger.cap in this configuration." in text and "dpsynth ledger cap" not in text
 
 
 def test_amounts_are_kept_to_the_last_digit(ledger: Ledger, database: str) -> None:

@@ -83,10 +83,10 @@ def test_a_cell_that_is_changed_by_hand_is_found(ledger: Ledger, column: str) ->
         ("DROP TABLE dpsynth_rows", "dpsynth_rows"),
         ("DROP TABLE dpsynth_ledger", "the table dpsynth_ledger is gone"),
         ("DELETE FROM dpsynth_ledger", r"format \?"),
-        ("INSERT INTO dpsynth_ledger VALUES (5, 0, '')", r"format \?"),
+        ("INSERT INTO dpsynth_ledger VALUES (6, 0, '')", r"format \?"),
         (
-            "UPDATE dpsynth_ledger SET format = 5",
-            "is in format 5, and this version of dpsynth reads formats 2 to 4",
+            "UPDATE dpsynth_ledger SET format = 6",
+            "is in format 6, and this version of dpsynth reads formats 2 to 5",
         ),
         (
             "UPDATE dpsynth_ledger SET rows = 6",

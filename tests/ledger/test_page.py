@@ -161,6 +161,24 @@ def test_little_of_a_large_cap_is_still_seen(months: Months) -> None:
     assert found.levels[-1].label != "100 %"
 
 
+def test_a_former_cap_far_above_todays_presses_nothing_to_the_bottom(months: Months) -> None:
+    months.cap = ("100", "1e-6")
+    months.release(0, 1)
+    months.ledger.change_cap("visits", Amount(Fraction(1), Fraction(1, 10**6)), "enough")
+    found = chart(account_view(months.account, months.today), months.today)
+    assert found is not None and found.cap_at is not None and found.cap_at > 30
+    assert corners(found.line)[-1][1] > 10
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "0.1", "0.03", "0.001"])
+def test_levels_far_above_a_lowered_cap_are_plain_numbers(months: Months, epsilon: str) -> None:
+    months.release(0, 1)
+    months.ledger.change_cap("visits", Amount(Fraction(epsilon), Fraction(1, 10**6)), "stop")
+    found = chart(account_view(months.account, months.today), months.today)
+    assert found is not None and 3 <= len(found.levels) <= 8
+    assert all(re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})* %", level.label) for level in found.levels), found.levels
+
+
 @pytest.mark.parametrize("days", [1, 5, 30, 200, 700, 4000, 40000])
 def test_a_picture_of_any_length_has_a_few_labelled_days(months: Months, days: int) -> None:
     months.release(0)

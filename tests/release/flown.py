@@ -155,7 +155,7 @@ def main() -> None:
     """Run each fault named."""
     for name in sys.argv[1:]:
         debug = ["--debug"] if "--debug" in name else []
-        sys_argv, sys.argv = sys.argv, ["dpsynth", "run", "config.yaml", *debug]
+        sys_argv, sys.argv = sys.argv, ["dpsynth", "run", "config.yaml", "--prefect", *debug]
         code: object = 0
         try:
             with FAULTS[name]():

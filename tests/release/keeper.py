@@ -119,7 +119,7 @@ class Keeper:
         code, self.seconds = json.loads(self._process.stdout.readline())
         self._busy = False
         told = [(self._place.home / name).read_text() for name in ("out", "err")]
-        return Ended(code, *told)
+        return Ended.of(code, *told)
 
     def run(
         self,

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,16 +42,32 @@ CONFIG: Mapping[str, object] = {
 }
 BY_PERSON = {"unit": {"column": "person", "max_rows": 3}}
 
+UNDER_WAY = re.compile("Step: |Loading Prefect|Waiting for ")
+"""The lines of standard error that say what is under way."""
+
 Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: exit code, or minus the signal that killed it, and what it wrote."""
+    """How a command ended: exit code, or minus the signal that killed it, and what it wrote.
+
+    Attributes:
+        err: standard error, without the lines that name what is under way.
+        under_way: these lines.
+    """
 
     code: int
     out: str
     err: str
+    under_way: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(code: int, out: str, err: str) -> Ended:
+        """From all that it wrote."""
+        lines = err.splitlines(keepends=True)
+        under_way = tuple(line.rstrip() for line in lines if UNDER_WAY.match(line))
+        return Ended(code, out, "".join(line for line in lines if not UNDER_WAY.match(line)), under_way)
 
     @property
     def folder(self) -> Path:
@@ -145,7 +162,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             timeout=180,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return Ended.of(done.returncode, done.stdout, done.stderr)
 
     def run(self, *arguments: str) -> Ended:
         """``dpsynth run config.yaml`` as a process."""

@@ -13,6 +13,7 @@ import pty
 import re
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def driver(place: Place, *faults: str) -> list[str]:
 def kept(place: Place, ended: Ended, name: str) -> Ended:
     """Write what a command said to files, so that the search finds them; returns it."""
     (place.home / f"{name}.out").write_text(ended.out)
-    (place.home / f"{name}.err").write_text(ended.err)
+    (place.home / f"{name}.err").write_text("\n".join([ended.err, *ended.under_way]))
     return ended
 
 
@@ -57,7 +58,7 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     place = furnished(tmp_path_factory.mktemp("flown"))
     place.table(table())
     place.configure(privacy=BY_PERSON)
-    return place, place.run()
+    return place, place.run("--prefect")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def failed(flown: Flown) -> Ended:
         # Prefect's server outlives a process that is killed; it is in the session begun here.
         os.killpg(process.pid, signal.SIGKILL)
     rest, err = process.communicate(timeout=30)
-    return kept(place, Ended(process.returncode, "".join([*lines, rest]), err), "failed")
+    return kept(place, Ended.of(process.returncode, "".join([*lines, rest]), err), "failed")
 
 
 def test_the_search_finds_every_canary_in_the_private_table(flown: Flown) -> None:
@@ -121,6 +122,22 @@ def test_the_command_and_python_and_prefect_hand_over_the_same_files(
     assert said[0] == said[1]
 
 
+def test_a_run_that_is_piped_says_what_it_waits_for_and_each_step(flown: Flown) -> None:
+    _, ended = flown
+    assert ended.under_way[0] == "Loading Prefect ..." and ended.under_way[1].startswith("Waiting for ")
+    assert ended.under_way[2] == "Step: plan" and "Step: publish the bundle" in ended.under_way
+    assert ended.out.splitlines()[-1] == str(ended.folder)
+
+
+def test_a_flow_run_is_named_after_its_release_and_its_day(flown: Flown) -> None:
+    place, _ = flown
+    account = place.balance
+    assert account is not None
+    with sqlite3.connect(place.home / "prefect" / "prefect.db") as database:
+        names = [name for (name,) in database.execute("SELECT name FROM flow_run ORDER BY created")]
+    assert names[0] == f"people {account.releases[0].created}"
+
+
 def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(failed: Ended) -> None:
     """Hazard 25."""
     codes = dict(line.split(" -> ") for line in failed.out.splitlines() if " -> " in line)
@@ -129,11 +146,11 @@ def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(failed
     assert all(code in ("1", "5") for code in codes.values()), codes
     kinds = ("ArrowInvalid", "ValueError", "KeyError", "ledger has gone away", "UnicodeDecodeError",
              "interrupted", "interrupted")  # fmt: skip
-    told = re.compile(
+    noted = re.compile(
         r"Note: Release \S+ (has been reserved since \S+ and has not ended|"
-        r"is settled, and its bundle was not put in its place)\. .*"
+        r"is settled, and its bundle was not put in its place)\. .*|Note: This configuration was released .*"
     )
-    lines = [line for line in failed.err.splitlines() if not told.fullmatch(line)]
+    lines = [line for line in failed.err.splitlines() if not noted.fullmatch(line)]
     for kind, line in zip(kinds, lines, strict=False):
         assert line.startswith("Error: ") and kind in line
     assert "Traceback" in lines[len(kinds)] and len(kinds) == len(FAULTS) - 1

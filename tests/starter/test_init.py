@@ -56,15 +56,14 @@ def people(extra=()):
     return [*(f"{20 + i % 60},{cities[i % 3]},person {i}" for i in range(90)), *extra]
 
 
-def test_a_header_alone_gives_a_starter_beside_its_schema(dpsynth, tmp_path):
+def test_a_header_alone_gives_a_starter_and_no_other_file(dpsynth, tmp_path):
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv")
-    assert done.stdout.splitlines() == ["visits.yaml", "schemas/dpsynth.schema.json"]
+    assert done.stdout.splitlines() == ["visits.yaml"]
+    assert {path.name for path in tmp_path.iterdir()} == {"visits.csv", "visits.yaml"}
     assert "The header of visits.csv was read, its first line. No row of the table was read." in done.stderr
     text = (tmp_path / "visits.yaml").read_text()
-    assert text.startswith("# yaml-language-server: $schema=schemas/dpsynth.schema.json\n")
-    assert "Started by `dpsynth init visits.csv`." in text
-    assert json.loads((tmp_path / "schemas" / "dpsynth.schema.json").read_text())["properties"]["review"]
+    assert text.startswith("# Started by `dpsynth init visits.csv`.") and "$schema" not in text
     assert set(taken_over(text)) == {"age", "city", "name"}
 
 
@@ -171,7 +170,18 @@ def test_a_starter_can_be_printed_and_nothing_else_is_then(dpsynth, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"domain.json"}
 
 
-def test_the_schema_of_a_checkout_is_named_and_not_written_again(dpsynth, tmp_path):
+@pytest.mark.parametrize("place", ["dpsynth.schema.json", "schemas/dpsynth.schema.json"])
+def test_a_schema_that_someone_has_printed_is_named_in_the_starter(dpsynth, tmp_path, place):
+    table(tmp_path, people())
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text(dpsynth("schema").stdout)
+    assert json.loads((tmp_path / place).read_text())["properties"]["review"]
+    dpsynth("init", "visits.csv")
+    head = (tmp_path / "visits.yaml").read_text().splitlines()[0]
+    assert head == f"# yaml-language-server: $schema={place}"
+
+
+def test_the_schema_of_a_checkout_is_named(dpsynth, tmp_path):
     dpsynth("example", "minimal", "--folder", tmp_path)
     table(tmp_path, people())
     done = dpsynth("init", "visits.csv", "--out", "configs/visits.yaml")

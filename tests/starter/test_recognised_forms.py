@@ -52,10 +52,10 @@ def test_encoding_and_compression_are_recognised(tmp_path, name, encoding, form,
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
 def test_another_separator_is_recognised_in_every_encoding(tmp_path, encoding):
     path = tmp_path / "t.csv"
-    path.write_bytes((HEADER.replace(", ", " ") + LATER).encode(encoding))
+    path.write_bytes((HEADER + LATER).encode(encoding))
     form, names, _ = started(path)
     assert (form.separator, form.encoding) == (";", encoding)
-    assert names == ["größe", "age", "Paris France"]
+    assert names == NAMES
 
 
 def test_a_tsv_file_has_tabs_and_needs_no_key(tmp_path):

@@ -1,0 +1,69 @@
+"""Printing on any terminal: texts that its encoding lacks are spelt in ASCII.
+
+Invariant: nothing that is printed ends a command with an error of encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import sys
+from collections.abc import Mapping
+
+_SPELT = "dpsynth-spelt"
+
+_SPELLINGS: Mapping[str, str] = {
+    "δ": "delta",
+    "ε": "epsilon",
+    "μ": "mu",
+    "\N{GREEK SMALL LETTER RHO}": "rho",
+    "\N{SUPERSCRIPT TWO}": "^2",
+    "\N{PLUS-MINUS SIGN}": "+/-",
+    "\N{INFINITY}": "infinite",
+    "\N{NO-BREAK SPACE}": " ",
+    "\N{EN DASH}": "-",
+    "…": "...",
+    "é": "e",
+    "█": "#",
+    "░": ".",
+    "✓": "+",
+}
+"""Spellings of the characters that messages and pages of ours use."""
+
+
+def _spelt(error: UnicodeError) -> tuple[str | bytes, int]:
+    """An error handler of codecs: our own characters in words, others as escapes."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    words = (_SPELLINGS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lacking)
+    return "".join(words), error.end
+
+
+def say_what_the_terminal_can() -> None:
+    """Let standard output and standard error spell what their encoding lacks."""
+    codecs.register_error(_SPELT, _spelt)
+    _reconfigure(_SPELT)
+
+
+def _reconfigure(errors: str) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def json_text(value: object) -> str:
+    """A value as JSON, with escapes where the terminal has no Unicode."""
+    return json.dumps(value, indent=2, ensure_ascii=not _is_unicode())
+
+
+def print_yaml(text: str) -> None:
+    """Print a configuration; its quoted texts read escapes back as the characters that they stand for."""
+    if not _is_unicode():
+        _reconfigure("backslashreplace")
+    print(text, end="")
+
+
+def _is_unicode() -> bool:
+    return (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf")

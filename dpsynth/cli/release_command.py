@@ -1,0 +1,162 @@
+"""A release from the command line: the steps as plain functions, or as a Prefect flow.
+
+Plain is the default for one table on one machine. A flow without a server of its own starts one for each run,
+which takes four times the time of the release, and ends with it, so that nobody could look at the run. Where
+Prefect has a server (PREFECT_API_URL), runs are kept there, and the flow is the default.
+
+Invariant: file, header, config and ledger are checked before any server is started or asked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpsynth.lifecycle.beginning import Request
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The release that the command line asks for.
+
+    Attributes:
+        config: path of the YAML file.
+        source: path of a table that replaces the config's.
+        out: folder for bundles.
+        resume: id of a release to finish.
+        period: label of the slice to release.
+    """
+
+    config: Path
+    source: str | None
+    out: Path
+    resume: str | None
+    period: str | None
+
+    @property
+    def request(self) -> Request:
+        """The request to the steps of a release."""
+        from dpsynth.lifecycle.beginning import Request
+
+        return Request(self.out, self.resume, self.period)
+
+
+def run_plainly(wanted: Wanted) -> Path:
+    """Run the steps as plain functions; the bundle's folder."""
+    let_arrow_start_without_pandas()
+    from dpsynth.config import load
+    from dpsynth.lifecycle.progress import lines_for_steps
+    from dpsynth.pipeline import run
+
+    spec = load(wanted.config, source=wanted.source)
+    for warning in spec.warnings():
+        _note(warning)
+    with lines_for_steps():
+        done = run(spec, wanted.request, tell=_note)
+    return done.folder
+
+
+def run_flow(wanted: Wanted) -> Path:
+    """Run the Prefect flow, its log kept off the terminal unless asked for; the bundle's folder.
+
+    Raises:
+        DpsynthError: as ``run_plainly``; or Prefect's server can't be used.
+    """
+    let_arrow_start_without_pandas()
+    from dpsynth.config import load
+    from dpsynth.lifecycle.beginning import check_beginning
+    from dpsynth.lifecycle.progress import lines_for_steps
+
+    spec = load(wanted.config, source=wanted.source)
+    for warning in spec.warnings():
+        _note(warning)
+    check_beginning(spec, wanted.request)
+    if not os.environ.get("DPSYNTH_DEBUG"):
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
+    _say("Loading Prefect ...")
+    from flows.release import release, telling
+    from flows.server_in_use import check_usable, configured_server
+
+    address = configured_server()
+    if address is None:
+        _say(
+            "Waiting for a Prefect server of this run's own, 10 to 20 s; a server that runs already is named "
+            "with PREFECT_API_URL, and --plain needs none ..."
+        )
+    else:
+        _say(f"Waiting for Prefect's server at {address} ...")
+        check_usable(address, "give --plain, which needs no server")
+    with telling(_note), lines_for_steps():
+        state = release(
+            config=str(wanted.config),
+            source=wanted.source,
+            out=str(wanted.out),
+            resume=wanted.resume,
+            period=wanted.period,
+            return_state=True,
+        )
+    result = state.result(raise_on_failure=False)
+    if isinstance(result, BaseException):
+        raise result
+    return Path(str(result))
+
+
+def through_prefect() -> bool:
+    """True if Prefect has a server, by the environment or one of Prefect's own files.
+
+    Prefect takes a second or two to import, so it is asked only where one of them names a server.
+    """
+    if "PREFECT_API_URL" in os.environ:
+        return bool(os.environ["PREFECT_API_URL"])
+    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
+    profiles = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
+    if not any(map(_names_a_server, (profiles, Path("prefect.toml"), Path("pyproject.toml"), Path(".env")))):
+        return False
+    from flows.server_in_use import configured_server
+
+    return configured_server() is not None
+
+
+def _names_a_server(settings: Path) -> bool:
+    try:
+        text = settings.read_text(encoding="utf-8", errors="replace").lower()
+    except OSError:
+        return False
+    return any(sign in text for sign in ("prefect_api_url", "[api]", "api.url", "[tool.prefect"))
+
+
+class _NoPandas:
+    """An import finder that hides pandas."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Refuse pandas and leave all other modules to the next finders."""
+        del path, target
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def let_arrow_start_without_pandas() -> None:
+    """Make the first Arrow array while pandas is hidden.
+
+    Arrow imports pandas at its first array, 0.6 s and 100 MB, only to recognise a Series;
+    it looks once, and pandas works as ever afterwards (apache/arrow issue 34994).
+    """
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas())  # type: ignore[arg-type]
+    pa.array([0])
+    sys.meta_path.pop(0)
+
+
+def _note(sentence: str) -> None:
+    print(f"Note: {sentence}", file=sys.stderr)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
