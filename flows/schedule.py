@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,8 +33,7 @@ from prefect.settings import (
 from prefect.states import AwaitingRetry, Cancelled
 from prefect.types.entrypoint import EntrypointType
 
-from dpsynth.config import Schedule, Spec, load
-from dpsynth.errors import ConfigError
+from dpsynth.config import Spec
 from dpsynth.ledger.balance import ReleaseEntry
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.folders import waits_for_its_owner
@@ -43,65 +41,31 @@ from dpsynth.plan.occasion import next_ticks, occasion_of
 from dpsynth.plan.reservation import table_of
 from flows.local_server import running
 from flows.release import release
+from flows.served import Served
 from flows.server_in_use import check_usable, configured_server
 
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Served:
-    """A config with a schedule.
-
-    Attributes:
-        config: the absolute path of its file.
-        spec: the checked config.
-        schedule: its schedule.
-    """
-
-    config: Path
-    spec: Spec
-    schedule: Schedule
-
-
-def serve_all(configs: Sequence[Path], outputs: Path, say: Say) -> None:
+def serve_all(served: Sequence[Served], outputs: Path, say: Say) -> None:
     """Release at the times of some configs, until stopped.
 
     Runs are kept by the server that PREFECT_API_URL names, else by one of its own.
 
     Args:
-        configs: files, each with a key ``schedule``.
+        served: the configs.
         outputs: folder for bundles.
         say: takes public sentences about the configs served and the releases found.
 
     Raises:
-        ConfigError: a config or its ledger can't be used, or has no schedule.
+        ConfigError: a ledger can't be used.
         DpsynthError: Prefect's server can't be reached or started.
     """
-    served = _checked(configs)
     with _server(served, say):
         for one in served:
             _take_up(one, outputs, say)
         asyncio.run(_serve([_deployment(one, outputs) for one in served]))
     say("Stopped.")
-
-
-def _checked(configs: Sequence[Path]) -> list[Served]:
-    """The configs, each under a name of its own."""
-    served: dict[str, Served] = {}
-    for config in configs:
-        spec = load(config)
-        if spec.schedule is None:
-            raise ConfigError(
-                f"{config} has no key schedule, so there is no time to release at. Give it one, such as "
-                "schedule: {cron: '0 3 1 * *', timezone: Europe/Paris}."
-            )
-        if spec.release in served:
-            raise ConfigError(
-                f"{served[spec.release].config} and {config} have the same name in the key release, "
-                f"'{spec.release}'. Give them two names."
-            )
-        served[spec.release] = Served(config.resolve(), spec, spec.schedule)
-    return list(served.values())
 
 
 def _take_up(one: Served, outputs: Path, say: Say) -> None:

@@ -148,9 +148,13 @@ def serve(
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
 ) -> None:
     """Release at the times of each config's schedule, through Prefect, until stopped."""
+    from flows.served import checked
+
+    # Before Prefect is loaded, which takes seconds.
+    served = checked(configs)
     from flows.schedule import serve_all
 
-    serve_all(configs, out, lambda sentence: print(sentence, flush=True))
+    serve_all(served, out, lambda sentence: print(sentence, flush=True))
 
 
 @app.command()
@@ -237,7 +241,7 @@ def main() -> None:
     arguments = _with_debug_in_front(sys.argv[1:])
     debug = arguments[:1] == ["--debug"]
     try:
-        code = app(arguments, standalone_mode=False) or 0
+        code = app(arguments, prog_name="dpsynth", standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:
@@ -255,7 +259,9 @@ def main() -> None:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             # Without a command, the help has been printed, and nothing is left to be said.
             if words := error.format_message():
-                print(f"Error: {words}", file=sys.stderr)
+                command = getattr(getattr(error, "ctx", None), "command_path", "dpsynth")
+                end = "" if words.endswith(("?", ".")) else "."
+                print(f"Error: {words}{end} See: {command} --help", file=sys.stderr)
             code = int(error.exit_code)
         elif debug:
             raise

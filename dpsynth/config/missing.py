@@ -159,4 +159,6 @@ def check_texts(rule: Rule, texts: tuple[str, ...], key: str) -> None:
     means_missing = (*markers_of(rule), *distinct_of(rule))
     for i, text in enumerate(texts):
         if text in means_missing:
-            raise refused(f"lists '{text}', which is also a marker of missing cells", key, i)
+            raise refused(
+                f"lists '{text}', which is also a marker of missing cells; take it out of one", key, i
+            )

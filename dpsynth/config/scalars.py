@@ -58,6 +58,8 @@ def as_number(value: object, words: str) -> Decimal:
         raise refused(EMPTY)
     if isinstance(value, str) and _NUMERIC_TEXT.fullmatch(value):
         raise refused(f"must be {words}; write it without quotes")
+    if isinstance(value, str) and _NUMERIC_TEXT.fullmatch(pointed := value.replace(",", ".", 1)):
+        raise refused(f"must be {words}; write {pointed}, with a point")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise refused(f"must be {words}")
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)

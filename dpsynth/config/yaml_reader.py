@@ -132,6 +132,8 @@ def parse_yaml(text: str, name: str) -> Document:
 
 
 def _advice(problem: str) -> str:
+    if "undefined alias" in problem:
+        return " A text that begins with '*' stands in quotes; an alias needs its anchor, '&', before it."
     if r"\t" in problem or "tab" in problem:
         return " Indent with spaces, not with tabs."
     if "'%'" in problem or "'@'" in problem or "'`'" in problem:

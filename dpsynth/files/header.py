@@ -162,8 +162,8 @@ def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
         if (other := spelt.get(_plain(name))) is not None and other.isprintable():
             return f"Did you mean '{other}', which it has? Names must be spelt the same, capitals included."
     return (
-        "Its header must hold every column that the config declares, spelt the same, and those of "
-        "privacy.unit and period."
+        "Its first line, or schema, must name every column that the config declares, spelt the same, and "
+        "those of privacy.unit and period."
     )
 
 

@@ -41,6 +41,8 @@ def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
     """
     if not os.path.isfile(path):  # noqa: PTH113
         # Path.is_file raises where a name is too long, or a folder may not be searched.
+        if os.path.isdir(path):  # noqa: PTH112
+            raise SourceError(f"{path} is a folder, and a table is one file. {advice}")
         raise SourceError(f"There is no file {path}. {advice}")
     try:
         yield

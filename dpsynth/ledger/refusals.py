@@ -31,7 +31,7 @@ def check_protection(entry: Reservation, account: Balance) -> None:
             f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
             f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
             "can't be added up. Use the recorded unit and relation: what is protected is decided before the "
-            "first release of a table."
+            "first release of a table. Nothing was read and nothing was charged."
         )
     if entry.filter is not None and entry.filter != account.filter:
         raise ConfigError(

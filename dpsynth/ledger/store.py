@@ -167,6 +167,8 @@ def _reason(error: Exception, ending: bool) -> str:
         return "its file is damaged."
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0].rstrip(".")
+    if "file is not a database" in reason:
+        return "its file is no database. Name another file in ledger.url."
     if "is full" in reason or "No space left" in reason:
         return f"{reason}. Nothing was changed; make room where it is kept."
     if ending and isinstance(error, DBAPIError) and error.connection_invalidated:
@@ -205,7 +207,9 @@ def _checked_file(address: URL, name: str) -> Path:
             raise ConfigError(f"The ledger {name} can't be read and written by this user.")
         return file
     above = next(folder for folder in file.absolute().parents if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+    if not above.is_dir():
+        raise ConfigError(f"The ledger {name} can't be made: {above} is a file, and no folder.")
+    if not os.access(above, os.W_OK | os.X_OK):
         raise ConfigError(f"The ledger {name} can't be made: this user may not write to {above}.")
     return file
 

@@ -181,7 +181,7 @@ ADVICE = [
     ("age,town\n", FileForm(separator="|"), "set source.separator: ','."),
     ("Age,K4N4RY\n", FileForm(), "Did you mean 'Age', which it has?"),
     (" age ,K4N4RY\n", FileForm(), "Did you mean ' age ', which it has?"),
-    ("K4N4RY,7\n", FileForm(), "Its header must hold every column"),
+    ("K4N4RY,7\n", FileForm(), "must name every column"),
     ("age,b,age\n", FileForm(), "more than one column named 'age'"),
     ("age\né\n".encode("utf-16"), FileForm(), "It looks like utf-16: set source.encoding"),
     ("age,é\n".encode("cp1252"), FileForm(), "It looks like windows-1252: set source.encoding"),

@@ -76,7 +76,7 @@ def release(path: Path, kind: Kind, chance: random.Random) -> None:
     spec = from_mapping({
         "release": "r",
         "source": {"path": str(path), "format": kind},
-        "privacy": {"epsilon": 1, "delta": 1e-9, **person},
+        "privacy": {"epsilon": 1, "delta": 1e-9, "on_empty": "go", **person},
         "ledger": {"url": f"sqlite:///{folder / ('persons.db' if person else 'rows.db')}", "dataset": "d",
                    "cap": {"epsilon": 10**6, "delta": 0.5}},
         "columns": {name: tables.COLUMNS[name] for name in ("age", "sex", "stay", "code")},

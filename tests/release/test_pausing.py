@@ -275,6 +275,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
     unread: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import schedule
+    from flows.served import checked
 
     monthly = {
         "period": {"column": "notes", "every": "month"},
@@ -288,7 +289,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
     spec = dpsynth.load(config)
     with pytest.raises(Paused):
         dpsynth.release(spec, period="2026-09")
-    (one,) = schedule._checked([config])
+    (one,) = checked([config])
     finished: list[str] = []
     monkeypatch.setattr(schedule, "_finish", lambda one, release_id, outputs: finished.append(release_id))
     said: list[str] = []

@@ -1,0 +1,54 @@
+"""The configs that are served, checked before Prefect is loaded.
+
+Invariant: each has a schedule and a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpsynth.config import Schedule, Spec, load
+from dpsynth.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Served:
+    """A config with a schedule.
+
+    Attributes:
+        config: the absolute path of its file.
+        spec: the checked config.
+        schedule: its schedule.
+    """
+
+    config: Path
+    spec: Spec
+    schedule: Schedule
+
+
+def checked(configs: Sequence[Path]) -> list[Served]:
+    """The configs, each under a name of its own.
+
+    Args:
+        configs: files, each with a key ``schedule``.
+
+    Raises:
+        ConfigError: a config can't be used, has no schedule, or has the name of another.
+    """
+    served: dict[str, Served] = {}
+    for config in configs:
+        spec = load(config)
+        if spec.schedule is None:
+            raise ConfigError(
+                f"{config} has no key schedule, so there is no time to release at. Give it one, such as "
+                "schedule: {cron: '0 3 1 * *', timezone: Europe/Paris}."
+            )
+        if spec.release in served:
+            raise ConfigError(
+                f"{served[spec.release].config} and {config} have the same name in the key release, "
+                f"'{spec.release}'. Give them two names."
+            )
+        served[spec.release] = Served(config.resolve(), spec, spec.schedule)
+    return list(served.values())
