@@ -85,9 +85,10 @@ class Wanted:
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
-        for answer in beside:
-            estimate = model.marginal(answer.clique)
-            known[answer.clique] = denoised(answer.values, answer.variance, estimate)
+        for batch in domain.batches((m.clique for m in beside), _CELLS_A_BATCH):
+            estimates = model.marginals(batch)
+            for answer in (m for m in beside if m.clique in estimates):
+                known[answer.clique] = denoised(answer.values, answer.variance, estimates[answer.clique])
         for clique, posterior in known.items():
             counts[clique] = posterior.median
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)

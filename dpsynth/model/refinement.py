@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model.factor import Array
-from dpsynth.model.rounding import BITS, Codes, bits, phases, shuffled
+from dpsynth.model.rounding import BITS, Codes, bits, phases, position_of, shuffled
 from dpsynth.model.zeros import Zeros
 
 WIDEST = 3
@@ -63,12 +63,12 @@ class Effort:
 
     Attributes:
         passes: number of times that every row may change in every column.
-        batches: largest number of batches of a pass.
+        batches: number of batches of a pass, of at least ``least`` rows.
         least: smallest number of rows of a batch.
     """
 
     passes: int = 3
-    batches: int = 300
+    batches: int = 200
     least: int = 64
 
 
@@ -110,8 +110,10 @@ def refined(
         order = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
         for begin in range(0, rows, size):
             batch = np.sort(order[begin : begin + size])
+            some = table.codes[batch]
             for column in np.argsort(bits(rng, len(places)), kind="stable").tolist():
-                table.move(places[column], batch, rng)
+                table.move(places[column], some, rng)
+            table.codes[batch] = some
     return {c: table.codes[:, i].astype(np.int64) for i, c in enumerate(domain.columns)}
 
 
@@ -145,14 +147,24 @@ class _Cells:
         return cls(first, second, first_step, second_step, step, begin, weights)
 
     @cached_property
+    def _stepped(self) -> bool:
+        return bool((self.first_step != 1).any())
+
+    @cached_property
+    def _wide(self) -> bool:
+        return bool(self.second_step.any())
+
+    @cached_property
     def total(self) -> float:
         """Sum of the weights."""
         return float(self.weights.sum())
 
     def base(self, codes: NDArray[np.int32]) -> Places:
         """The place of each clique's cell for an own code of 0, int64[rows, cliques]."""
-        found = codes[:, self.first] * self.first_step
-        if self.second_step.any():
+        found = codes[:, self.first].astype(np.int64)
+        if self._stepped:
+            found *= self.first_step
+        if self._wide:
             found += codes[:, self.second] * self.second_step
         found += self.begin
         return found
@@ -198,7 +210,7 @@ class _Table:
         tables: list[tuple[tuple[int, ...], Array, float]] = []
         for target in wanted:
             weight = float(max(1, round(target.weight / heaviest * _HEAVIEST)))
-            tables.append((*_residuals(domain, whole, target, weight), weight))
+            tables.append((*_residuals(domain, codes, target, weight), weight))
         for clique, closed in zeros.items():
             if len(clique) <= WIDEST:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
@@ -246,32 +258,40 @@ class _Table:
             tuple(map(_Cells.of, echoes)),
         )
 
-    def move(self, column: int, batch: Places, rng: np.random.Generator) -> None:
-        """Give some rows another value of a column, where that lowers L."""
+    def move(self, column: int, codes: NDArray[np.int32], rng: np.random.Generator) -> None:
+        """Give some rows another value of a column, where that lowers L.
+
+        Args:
+            column: place of the column.
+            codes: int32[rows, columns + 1], a copy of rows of the table, which changes with the residuals.
+            rng: generator.
+        """
         own, size = self.own[column], self.sizes[column]
         part = slice(self.starts[column], self.starts[column + 1])
-        codes = self.codes[batch]
         old = codes[:, column].astype(np.int64)
         lines = own.base(codes)
         scores = _summed(self.residuals[part].reshape(-1, size), lines)
         new = scores.argmin(axis=1)
-        everyone = np.arange(len(batch))
+        everyone = np.arange(len(codes))
         was = scores[everyone, old]
         falls = was - scores[everyone, new]
         # A row that moves alone changes L by weight (2 - 2 fall), as two cells of each clique change by one.
         movers = np.flatnonzero((falls > UNIT * own.total) & (was < _FORBIDDEN / 2))
         if movers.size:
             places = self.starts[column] + lines[movers] * size
-            moves = _Moves(batch[movers], codes[movers], old[movers], new[movers], places)
-            self._apply(column, moves.some(self._taken(own, moves, float(falls[movers].sum()), rng)))
+            moves = _Moves(movers, codes[movers], old[movers], new[movers], places)
+            taken = moves.some(self._taken(column, moves, float(falls[movers].sum()), rng))
+            self._apply(column, taken)
+            codes[taken.rows, column] = taken.new
 
-    def _taken(self, own: _Cells, moves: _Moves, fall: float, rng: np.random.Generator) -> Places:
+    def _taken(self, column: int, moves: _Moves, fall: float, rng: np.random.Generator) -> Places:
         """The moves that are made: each with the probability t at which the expected L is least.
 
         With D the changes of all cells if all rows move, and A the sum of what each would add alone,
 
             E L(t) = L - 2 t fall + t^2 (sum of weight D^2 - A) + t A.
         """
+        own = self.own[column]
         before, after = (moves.places + codes[:, None] for codes in (moves.old, moves.new))
         np.add.at(self.changes, before.reshape(-1), -1.0)
         np.add.at(self.changes, after.reshape(-1), 1.0)
@@ -286,7 +306,7 @@ class _Table:
         return np.flatnonzero(phases(rng, len(moves.rows)) < chance)
 
     def _apply(self, column: int, moves: _Moves) -> None:
-        """Make some moves, in the codes and in the residuals of every column."""
+        """Make some moves in the residuals of every column."""
         own, echo = self.own[column], self.echoes[column]
         if not moves.rows.size:
             return
@@ -298,7 +318,6 @@ class _Table:
             weights = np.broadcast_to(UNIT * echo.weights, base.shape)
             np.add.at(self.residuals, base + moves.old[:, None] * echo.step, -weights)
             np.add.at(self.residuals, base + moves.new[:, None] * echo.step, weights)
-        self.codes[moves.rows, column] = moves.new
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,8 +325,8 @@ class _Moves:
     """Rows that may change in one column.
 
     Attributes:
-        rows: int64[moves].
-        codes: int32[moves, columns + 1], the codes of these rows before.
+        rows: int64[moves], places among the rows of a batch.
+        codes: int32[moves, columns + 1], their codes before.
         old, new: int64[moves], codes of the column.
         places: int64[moves, cliques], the cell of each of the column's cliques for a code of 0.
     """
@@ -339,20 +358,19 @@ def _summed(residuals: Array, lines: Places) -> Array:
 
 
 def _residuals(
-    domain: Domain, codes: NDArray[np.int32], target: TableTarget, weight: float
+    domain: Domain, codes: Mapping[str, Codes], target: TableTarget, weight: float
 ) -> tuple[tuple[int, ...], Array]:
     """The places of a target's columns, and weight x (rows - target) in parts of a row."""
     clique, counts = target.clique, target.counts
     shape = domain.shape(clique)
     if not 1 <= len(clique) <= WIDEST or counts.shape != shape:
         raise ValueError(f"the target of {clique} must have one to three columns and the shape {shape}")
-    if not (counts.min() >= 0 and max(counts.max(), len(codes)) < _MOST):
+    number = len(codes[clique[0]])
+    if not (counts.min() >= 0 and max(counts.max(), number) < _MOST):
         raise ValueError(
             f"the target of {clique} must have counts from 0 to {_MOST - 1}, no more rows either"
         )
     members = tuple(domain.columns.index(c) for c in clique)
-    cell = np.zeros(len(codes), dtype=np.int64)
-    for member, size in zip(members, shape, strict=True):
-        cell = cell * size + codes[:, member]
+    cell = position_of(codes, clique, domain, number)
     rows = np.bincount(cell, minlength=counts.size).reshape(shape)
     return members, np.asarray(weight * (UNIT * rows - np.rint(UNIT * counts)), dtype=np.float64)

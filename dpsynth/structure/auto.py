@@ -215,7 +215,8 @@ class Auto:
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
         grown = _grown(problem, pairs, distances, trade, bound)
-        allowance = (door.remaining - problem.structure * LATER) * tree_share(grown.inside, grown.outside)
+        kept = min(problem.structure * LATER, door.remaining / 4)
+        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))

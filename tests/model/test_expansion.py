@@ -303,3 +303,15 @@ def test_names_keep_their_rows_and_so_would_a_tail_if_missing_counted_as_a_numbe
     """The planted fault: missing, the last code, stands out, and so all bins before it are inside."""
     assert spread_over({})[6] > 5
     assert spread_over({"pay": 9})[6] > 5
+
+
+def test_missing_cells_that_do_not_stand_out_of_the_noise_get_no_rows_and_others_keep_theirs():
+    domain = Domain({"well": 3, "sex": 2})
+    grouping = Compression({"well": np.array([0, 1, 1])})
+    for missing, expected in ((15, 0.0), (60, 60.0)):
+        single = Measurement(("well",), np.array([400, 600, missing]), "gaussian", 10.0)
+        expansion = Expansion(domain, grouping, (single,), values={"well": 2})
+        model = expansion.model(estimate(expansion.coarse, expansion.sums).model)
+        rows = model.marginal(("well",))
+        assert rows[2] == pytest.approx(expected, abs=1.0)
+        assert rows.sum() == pytest.approx(1000 + missing)

@@ -109,3 +109,23 @@ def test_earlier_counts_are_averaged_by_their_precision():
     assert rare_groups(domain, [rough], 60.0, (), [exact]).groups["a"].tolist() == [0, 1, 2, 2]
     other = Measurement(("b",), np.array([1, 2]), "gaussian", 1.0)
     assert rare_groups(domain, [rough], 60.0, (), [other]).groups == {}
+
+
+def with_missing(*counts, values, least=30.0):
+    """Groups of a column whose places after so many values are of missing cells."""
+    single = Measurement(("a",), np.array(counts), "gaussian", 1.0)
+    found = rare_groups(Domain({"a": len(counts)}), [single], least, values={"a": values}).groups
+    return found["a"].tolist() if "a" in found else None
+
+
+def test_a_place_of_missing_cells_that_few_use_joins_the_most_frequent_value():
+    assert with_missing(400, 500, 3, values=2) == [0, 1, 1]
+    assert with_missing(400, 500, 30, values=2) is None
+    assert with_missing(400, 7, 500, 300, -2, 2, values=4) == [0, 1, 2, 3, 2, 2]
+    assert with_missing(400, 7, 500, 300, -2, 99, values=4) == [0, 1, 2, 3, 2, 4]
+
+
+def test_missing_cells_are_no_neighbours_of_the_last_values():
+    """Planted: as one run, the last values and the missing cells would make a group of their own."""
+    assert with_missing(500, 6, 5, 4, values=3) == [0, 1, 1, 0]
+    assert grouped(500, 6, 5, 4) == [0, 1, 1, 1]
