@@ -162,7 +162,7 @@ def test_parts_that_nobody_is_in_two_of_count_for_the_dearest(keeper: Keeper, mo
     apart = {"period": {"column": "notes", "every": "month", "composition": "parallel"}}
     shares = {}
     for name, config in (("one by one", MONTHLY), ("apart", apart)):
-        ledger = {"dataset": name, "other_people": "a test of two accounts"}
+        ledger = {"dataset": name, "other_people": "so that the two accounts can be compared"}
         monthly.configure(**config, ledger=ledger, release=name.replace(" ", "-"))
         for label in ("2026-02", "2026-03", "2026-04"):
             assert keeper.run(monthly, "--period", label).code == 0

@@ -82,7 +82,7 @@ def test_the_bundle_says_what_bound_was_found_and_the_ledger_holds_the_most(tmp_
     counts = [m for m in others if m["question"] in ("count", "marginal")]
     assert {m["sensitivity"] for m in counts} == {f"squared L2 {found**2}"}
     assert release.guarantee.epsilon <= 8
-    account = Ledger(spec.ledger.url).balance("small")
+    account = Ledger(spec.ledger.url).balance("t")
     assert account is not None and account.unit.endswith("at most 12")
     assert [entry.state for entry in account.releases] == ["closed"]
     report = (release.folder / "public" / "report.html").read_text()
@@ -94,9 +94,9 @@ def test_the_bundle_says_what_bound_was_found_and_the_ledger_holds_the_most(tmp_
 def test_what_was_found_may_be_declared_in_the_next_release_and_both_costs_count(tmp_path) -> None:
     dpsynth.release(spec_of(tmp_path, {"max_rows": "private"}), outputs=tmp_path / "out")
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
-    once = ledger.balance("small")
+    once = ledger.balance("t")
     dpsynth.release(spec_of(tmp_path, {"max_rows": 3, "missing": "together"}), outputs=tmp_path / "out")
-    twice = ledger.balance("small")
+    twice = ledger.balance("t")
     assert once is not None and twice is not None and len(twice.releases) == 2
     assert twice.epsilon_used > once.epsilon_used * 13 / 10
 
