@@ -22,7 +22,7 @@ help:
 	@echo "make test      the quick tests"
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
 	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
-	@echo "make check     ruff, mypy, import-linter and the quick tests"
+	@echo "make check     ruff, mypy, import-linter, the quick tests and the documentation"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl"
@@ -65,6 +65,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(PYTEST) -m "not slow"
+	$(MAKE) docs
 
 # With --quiet, --strict would let every warning through. The theme's own advertisement is switched off.
 docs: $(READY)

@@ -292,12 +292,12 @@ def first_release(
     values = changed(accepted(config, epsilon, unit))
     config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
     command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain", "--out", str(work / "out")]
-    bundle, seconds, _ = measured(command)
+    bundle, figures = measured(command)
     synthetic = read_texts(Path(bundle) / "public" / "synthetic.csv")
     real = read_texts(table)
     columns = tuple(compared(name, real[name], synthetic[name]) for name in real if name in synthetic)
     left_out = tuple(name for name in real if name not in synthetic)
-    return First(len(real), left_out, columns, values, seconds)
+    return First(len(real), left_out, columns, values, figures["seconds"])
 
 
 def main() -> None:

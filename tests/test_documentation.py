@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -122,6 +123,71 @@ def test_every_file_that_the_architecture_page_names_exists() -> None:
     assert [file for file in named if not (REPOSITORY / file).is_file()] == []
 
 
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
+ANYWHERE = re.compile(r"^(?:https?|mailto):")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+
+
+def pages() -> dict[Path, str]:
+    """The Markdown of every page, and that of every notebook."""
+    paths = [*(REPOSITORY / "docs").rglob("*.md"), *(REPOSITORY / name for name in TOP_PAGES)]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    for path in (REPOSITORY / "docs" / "notebooks").glob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts[path] = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return texts
+
+
+def anchors(text: str) -> set[str]:
+    """What a link to a part of a page may name: its headings, as GitHub and the site make anchors of them."""
+    headings = HEADING.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(texts: dict[Path, str]) -> list[str]:
+    """The links of some pages that lead to no file of the checkout, or to no heading of a page."""
+    found = []
+    for path, text in texts.items():
+        for link in LINK.findall(CODE.sub("", text)):
+            if ANYWHERE.match(link):
+                continue
+            file, _, anchor = link.partition("#")
+            there = (path.parent / file).resolve() if file else path
+            if not there.exists() or (anchor and anchor not in anchors(texts.get(there, ""))):
+                found.append(f"{path.name}: {link}")
+    return found
+
+
+def in_no_menu(texts: dict[Path, str], menu: str) -> set[str]:
+    """Pages that a site's menu leaves out, and those in it that there are not."""
+    docs = REPOSITORY / "docs"
+    there = {
+        path.relative_to(docs).as_posix()
+        if path.suffix == ".md" and docs in path.parents
+        else f"{path.stem}.md"
+        for path in texts
+    }
+    return there ^ set(re.findall(r"^ +- [^:]+: ([\w/]+\.md)$", menu, re.MULTILINE))
+
+
+def test_every_link_between_pages_leads_somewhere_and_every_page_is_in_the_menu() -> None:
+    texts = pages()
+    assert sum(len(LINK.findall(text)) for text in texts.values()) > 50
+    assert broken(texts) == []
+    assert in_no_menu(texts, (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")) == set()
+
+
+def test_a_link_to_no_page_or_no_heading_and_a_page_in_no_menu_are_caught() -> None:
+    texts = pages()
+    page = REPOSITORY / "docs" / "privacy.md"
+    for link in ("nowhere.md", "ledger.md#no-such-heading", "#no-such-heading"):
+        assert broken({**texts, page: f"{texts[page]}\n[A]({link})\n"}) == [f"privacy.md: {link}"]
+    menu = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    assert in_no_menu(texts, menu.replace("privacy.md", "privately.md")) == {"privacy.md", "privately.md"}
+
+
 def built(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """What becomes of a site when it is built as `make docs` builds it."""
     pytest.importorskip("mkdocs", reason="the site is built with the packages of the lock file")
@@ -161,6 +227,7 @@ FETCHED = re.compile(
 """Something that a browser fetches from another host when it shows a page."""
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_another_host(site: Path) -> None:
     pages = [file for file in site.rglob("*") if file.suffix in (".html", ".css")]
     assert {"index.html", "architecture.html", "first_release.html", "CONTRIBUTING.html"} <= {
@@ -181,6 +248,7 @@ def test_a_page_that_fetches_something_is_caught(page: str) -> None:
     assert FETCHED.search(page)
 
 
+@pytest.mark.slow
 def test_the_pages_of_the_api_hold_docstrings_with_their_doctests_as_code(site: Path) -> None:
     page = (site / "api" / "accounting.html").read_text(encoding="utf-8")
     assert "Bounded range" in page

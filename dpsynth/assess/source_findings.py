@@ -125,14 +125,17 @@ def _quotes(path: Path, form: FileForm, broken: BrokenRows, fate: str) -> Iterat
     with opened(path, form) as stream:
         odd = (str(number) for number, line in enumerate(stream, 1) if line.count(b'"') % 2)
         lines = list(islice(odd, _SHOWN))
-    where = f", the first in line {', '.join(lines)}" if lines else ""
-    remedy = "close it, or leave it out; where cells have line breaks on purpose, say so"
+    where = f"; lines with an odd number of quotes are {', '.join(lines)}" if lines else ""
+    trust, distrust = (
+        "say that cells have line breaks",
+        "say that each line is a row, whatever quotes it holds",
+    )
     yield Finding(
         "source",
         broken.unclosed,
         f"{_rows(broken.unclosed)} with a quote that is not closed{where}; {fate}",
-        remedy if not form.multiline else "close it, or leave it out",
-        "" if form.multiline else "multiline: true",
+        f"close it, or leave it out; or {distrust if form.multiline else trust}",
+        f"multiline: {str(not form.multiline).lower()}",
     )
 
 

@@ -69,9 +69,9 @@ class TableFile(Section):
         description="How a .csv file is packed; a .zip holds one file. Left out: by the ending of path.",
     )
     multiline: Annotated[bool, Flag()] = Field(
-        default=False,
-        description="true: quoted cells of a .csv file may hold line breaks. Only for files that software "
-        "quoted correctly, as one broken quote may then change the rows after it. Left out: a line is a row.",
+        default=True,
+        description="false: each line of a .csv file is a row, whatever quotes it holds; for files whose "
+        "quotes can't be trusted. Left out: quoted cells may hold line breaks.",
     )
     sheet: Annotated[str, Text("the name of a sheet", longest=100)] | None = Field(
         default=None, description="Sheet of an .xlsx file. Left out: the first one."
@@ -101,7 +101,7 @@ class TableFile(Section):
             )
         if self.format != "csv":
             for key in ("separator", "encoding", "compression", "multiline"):
-                if key in self.model_fields_set and getattr(self, key) not in (None, False):
+                if key in self.model_fields_set and getattr(self, key) is not None:
                     raise refused("is for .csv files: remove it", key)
         if self.format != "xlsx" and self.sheet is not None:
             raise refused("is for .xlsx files: remove it", "sheet")

@@ -1,9 +1,9 @@
-"""Lines of a CSV file, made into lines that are read alike whatever stands around them.
+"""Lines of a CSV file, made into lines that a parser of quotes reads one by one.
 
-A line ends with a line feed, or a carriage return and a line feed. Unless cells of several lines are
-declared, a line is a row: its cells follow from its own bytes by a public rule, never from another line. So
-a line that comes, goes or changes moves one row, whatever it holds, and quotes can't take other rows with
-them.
+A line ends with a line feed, or a carriage return and a line feed. Where a file is declared to have no
+cells of several lines (``multiline: false``), a line is a row: its cells follow from its own bytes by a
+public rule, never from another line. So a line that comes, goes or changes moves one row, whatever bytes it
+holds.
 
 The rule for a line:
 
@@ -13,12 +13,9 @@ The rule for a line:
 3. The line is a broken row if a quote is still open at its end, if a carriage return stands in it outside
    of quotes, if it has more bytes than ``LONGEST_LINE``, or if it has too few or too many cells.
 
-Cells of several lines are declared for files whose quotes are trusted. Then quotes decide where a row ends,
-so one broken quote might take lines of others with it, and the property above is given up: see
-``csv_records``.
+``csv_records`` has the rule for files whose quoted cells may hold line breaks.
 
-Invariant: what comes out is UTF-8, and no cell of it holds a line feed. A parser of quotes reads each line
-by itself.
+Invariant: what comes out is UTF-8, and no cell of it holds a line feed.
 """
 
 from __future__ import annotations
@@ -26,13 +23,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.curator.csv_records import MOST_BREAKS, GoesOn, row_of_lines
 from dpsynth.files.encodings import WIDE
 from dpsynth.files.form import FileForm
 
@@ -41,7 +37,7 @@ BLOCK = 16 << 20
 LONGEST_LINE = 16 << 20
 """Most bytes of a row."""
 
-_PIECE = 1 << 20
+PIECE = 1 << 20
 """Bytes that are searched for quotes at once."""
 
 _LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
@@ -123,8 +119,8 @@ def _line_as_utf8(line: bytes, encoding: str, broken: BrokenRows) -> bytes:
         return line.decode(encoding, "replace").encode()
 
 
-def sound_rows(blocks: Iterable[bytes], form: FileForm, width: int, broken: BrokenRows) -> Iterator[bytes]:
-    """Blocks of whole rows, which a parser of quotes reads one by one.
+def sound_lines(blocks: Iterable[bytes], form: FileForm, broken: BrokenRows) -> Iterator[bytes]:
+    """Blocks of whole lines, each of which a parser of quotes reads by itself.
 
     Lines with quotes where such a parser might run on into the next line are written anew, or left out and
     counted.
@@ -132,133 +128,136 @@ def sound_rows(blocks: Iterable[bytes], form: FileForm, width: int, broken: Brok
     Args:
         blocks: blocks of whole lines in UTF-8.
         form: the form of the file.
-        width: number of cells of a row.
         broken: the counts that grow.
     """
-    begun = b""
-    for read in chain(blocks, [b""]):
-        last, block = not read, begun + read
-        if b'"' not in block and not _has_lone_return(block):
-            begun = b""
+    for block in blocks:
+        if is_plain(block):
             yield block
             continue
-        pieces, start, size = [], 0, _PIECE
+        pieces, start = [], 0
         while start < len(block):
-            stop = (
-                block.rfind(b"\n", start, start + size) + 1
-                or block.find(b"\n", start + size) + 1
-                or len(block)
-            )
-            end_of_file = last and stop == len(block)
-            piece, used = _mended(
-                block[start:stop], form, width if form.multiline else None, end_of_file, broken
-            )
-            pieces.append(piece)
-            start += used
-            if not used and stop == len(block):
-                break
-            # A row of several lines may be longer than a piece.
-            size = _PIECE if used else 2 * size
-        begun = block[start:]
+            stop = piece_end(block, start, PIECE)
+            pieces.append(_mended(block[start:stop], form, broken))
+            start = stop
         yield b"".join(pieces)
 
 
-def _has_lone_return(block: bytes) -> bool:
-    return block.count(b"\r") != block.count(b"\r\n")
+def is_plain(block: bytes) -> bool:
+    """True if every parser reads a block line by line: it has no quote and no lone carriage return."""
+    return b'"' not in block and block.count(b"\r") == block.count(b"\r\n")
 
 
-def _mended(
-    block: bytes, form: FileForm, several: int | None, last: bool, broken: BrokenRows
-) -> tuple[bytes, int]:
-    """A block with its suspicious lines written anew or left out, and the number of its bytes that were read.
+def piece_end(block: bytes, start: int, size: int) -> int:
+    """The end of about so many bytes of whole lines; that of the block if it isn't further."""
+    if start + size >= len(block):
+        return len(block)
+    return block.rfind(b"\n", start, start + size) + 1 or block.find(b"\n", start + size) + 1 or len(block)
 
-    Args:
-        block: whole lines.
-        form: the form of the file.
-        several: number of cells of a row that may have several lines; None if a line is a row.
-        last: True if no line follows.
-        broken: the counts that grow.
-    """
-    data = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(data == _LINE_FEED)
-    lines = _suspicious(data, ends, np.flatnonzero(data == _QUOTE), ord(form.separator))
-    if not len(lines):
-        return block, len(block)
-    bounds = np.unique(np.r_[0, ends + 1, len(block)]).tolist()
+
+def _mended(block: bytes, form: FileForm, broken: BrokenRows) -> bytes:
+    marks = Marks.of(block)
     pieces, done = [], 0
-    for line in lines.tolist():
-        start, stop = bounds[line], bounds[line + 1]
-        if start < done:
-            # It is a part of the row before.
-            continue
-        pieces.append(block[done:start])
-        row = None
-        if several is not None:
-            try:
-                row = row_of_lines(
-                    block, bounds[line : line + MOST_BREAKS + 3], form.separator, several, last=last
-                )
-            except GoesOn:
-                return b"".join(pieces), start
-        if row is None:
-            done, cells = stop, cells_of_line(block[start:stop].decode(), form.separator)
-        else:
-            done, cells = bounds[line + row[1]], row[0]
-        if cells is None:
-            broken.unclosed += 1
-        else:
-            pieces.append(written(cells, form.separator))
-    return b"".join([*pieces, block[done:]]), len(block)
+    for line in marks.suspicious(ord(form.separator)).tolist():
+        start, stop = marks.bounds[line], marks.bounds[line + 1]
+        pieces += [block[done:start], line_alone(block[start:stop], form, broken)]
+        done = stop
+    return b"".join([*pieces, block[done:]]) if done else block
 
 
-def _suspicious(
-    data: NDArray[np.uint8], ends: NDArray[np.intp], quotes: NDArray[np.intp], separator: int
-) -> NDArray[np.intp]:
-    """The numbers of lines that aren't quoted by RFC 4180, or that hold a lone carriage return.
+def line_alone(line: bytes, form: FileForm, broken: BrokenRows) -> bytes:
+    """A suspicious line written anew, or nothing where it is broken."""
+    cells = cells_of_line(line.decode(), form.separator)
+    if cells is None:
+        broken.unclosed += 1
+        return b""
+    return written(cells, form.separator)
 
-    By that standard the quotes of a line open and close in turn: one that opens begins a cell, or repeats the
-    one before it; one that closes ends a cell, or is repeated. This is checked quote by quote.
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What decides how whole lines are read: where they end, and where quotes stand.
+
+    Attributes:
+        data: uint8[bytes], the lines.
+        ends: positions of the line feeds.
+        quotes: positions of the quotes.
     """
-    returns = np.searchsorted(ends, lone_returns(data))
-    opens = np.zeros(len(quotes), np.bool_)
-    opens[::2] = True
-    if (
-        len(quotes) % 2 == 0
-        and not (np.searchsorted(quotes, ends) % 2).any()
-        and well_placed(data, quotes, opens, separator).all()
-    ):
-        return np.unique(returns)
-    if len(ends) <= 1 and len(data) > _PIECE:
-        return np.zeros(1, np.intp)
-    line = np.searchsorted(ends, quotes)
-    first = np.flatnonzero(np.r_[True, line[1:] != line[:-1]])
-    many = np.diff(np.r_[first, len(quotes)])
-    opens = (np.arange(len(quotes)) - np.repeat(first, many)) % 2 == 0
-    astray = ~well_placed(data, quotes, opens, separator)
-    return np.unique(np.concatenate([returns, line[first][many % 2 == 1], line[astray]]))
 
+    data: NDArray[np.uint8]
+    ends: NDArray[np.intp]
+    quotes: NDArray[np.intp]
 
-def lone_returns(data: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Positions of carriage returns without a line feed behind them."""
-    returns = np.flatnonzero(data == _RETURN)
-    return returns[_padded(data)[returns + 2] != _LINE_FEED] if len(returns) else returns
+    @staticmethod
+    def of(block: bytes) -> Marks:
+        """The marks of whole lines."""
+        data = np.frombuffer(block, np.uint8)
+        return Marks(data, np.flatnonzero(data == _LINE_FEED), np.flatnonzero(data == _QUOTE))
 
+    @cached_property
+    def bounds(self) -> list[int]:
+        """Where each line begins, and where the last one ends."""
+        return [int(bound) for bound in np.unique(np.r_[0, self.ends + 1, len(self.data)])]
 
-def well_placed(
-    data: NDArray[np.uint8], quotes: NDArray[np.intp], opens: NDArray[np.bool_], separator: int
-) -> NDArray[np.bool_]:
-    """True for each quote that stands where RFC 4180 lets one open or close.
+    @cached_property
+    def _line_of_quotes(self) -> NDArray[np.intp]:
+        return np.searchsorted(self.ends, self.quotes)
 
-    Args:
-        data: the bytes, from the beginning of a line.
-        quotes: positions of all quotes.
-        opens: True for those that open, or repeat the one before them.
-        separator: the sign between cells.
-    """
-    padded = _padded(data)
-    beside = padded[np.where(opens, quotes, quotes + 2)]
-    ends_line = (beside == _LINE_FEED) | ((beside == _RETURN) & ~opens)
-    return np.asarray(ends_line | (beside == separator) | (beside == _QUOTE))
+    @cached_property
+    def odd(self) -> NDArray[np.intp]:
+        """The numbers of lines with an odd number of quotes."""
+        lines, many = np.unique(self._line_of_quotes, return_counts=True)
+        return np.asarray(lines[many % 2 == 1])
+
+    @cached_property
+    def lone_returns(self) -> NDArray[np.intp]:
+        """Positions of carriage returns without a line feed behind them."""
+        returns = np.flatnonzero(self.data == _RETURN)
+        if not len(returns):
+            return returns
+        return np.asarray(returns[_padded(self.data)[returns + 2] != _LINE_FEED])
+
+    def outside(self, positions: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The positions that lie outside of quotes, if quotes open and close in turn."""
+        return np.asarray(positions[np.searchsorted(self.quotes, positions) % 2 == 0])
+
+    def in_turn(self, separator: int) -> bool:
+        """True if the quotes open and close in turn as RFC 4180 wants it, from the first line to the last."""
+        opens = np.zeros(len(self.quotes), np.bool_)
+        opens[::2] = True
+        return len(self.quotes) % 2 == 0 and bool(self._well_placed(opens, separator).all())
+
+    def separators(self, separator: int) -> NDArray[np.intp]:
+        """Positions of the separators outside of quotes."""
+        return self.outside(np.flatnonzero(self.data == separator))
+
+    def suspicious(self, separator: int) -> NDArray[np.intp]:
+        """The numbers of lines that aren't quoted by RFC 4180, or that hold a lone carriage return.
+
+        By that standard the quotes of a line open and close in turn: one that opens begins a cell, or
+        repeats the one before it; one that closes ends a cell, or is repeated.
+        """
+        returns = np.searchsorted(self.ends, self.lone_returns)
+        if len(self.outside(self.ends)) == len(self.ends) and self.in_turn(separator):
+            return np.unique(returns)
+        if len(self.ends) <= 1 and len(self.data) > PIECE:
+            return np.zeros(1, np.intp)
+        line = self._line_of_quotes
+        first = np.flatnonzero(np.r_[True, line[1:] != line[:-1]])
+        many = np.diff(np.r_[first, len(line)])
+        opens = (np.arange(len(line)) - np.repeat(first, many)) % 2 == 0
+        astray = line[~self._well_placed(opens, separator)]
+        return np.unique(np.concatenate([returns, self.odd, astray]))
+
+    def _well_placed(self, opens: NDArray[np.bool_], separator: int) -> NDArray[np.bool_]:
+        """True for each quote that stands where RFC 4180 lets one open or close.
+
+        Args:
+            opens: True for the quotes that open, or repeat the one before them.
+            separator: the sign between cells.
+        """
+        beside = _padded(self.data)[np.where(opens, self.quotes, self.quotes + 2)]
+        ends_line = (beside == _LINE_FEED) | ((beside == _RETURN) & ~opens)
+        return np.asarray(ends_line | (beside == separator) | (beside == _QUOTE))
 
 
 def _padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:

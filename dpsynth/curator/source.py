@@ -4,11 +4,12 @@ Invariant: broken structure (no file, no such column, no table at all) is a clea
 charged; a broken cell or row is no error, and no message quotes one. The header alone decides if a CSV file
 is a table.
 
-**A row is read by itself.** The cells of a row of a CSV file follow from the bytes of its line
-(``csv_lines``), those of a row of a Parquet file or a sheet are stored apart. So two tables that differ in
-the rows of one unit are read as two tables that differ in the rows of one unit, whatever its cells hold:
-reading changes no sensitivity. A file that is declared to have cells of several lines is the exception,
-which ``csv_records`` states.
+**Reading changes no sensitivity.** The rows of a Parquet file or a sheet are stored apart. Those of a CSV
+file are read one by one too: a file that is quoted by RFC 4180 can be cut into rows in one way only,
+whatever its cells hold (``csv_records``). In a file that is declared ``multiline: false`` each line is a
+row, whatever bytes it holds (``csv_lines``). So two tables that differ in the rows of one unit are read as
+two tables that differ in the rows of one unit. Of a file with broken quotes that is not so declared,
+``csv_records`` says what they cost.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from dpsynth.curator.cell_texts import readable, text_of
-from dpsynth.curator.csv_lines import BrokenRows, line_blocks, sound_rows
+from dpsynth.curator.csv_lines import BrokenRows, line_blocks, sound_lines
+from dpsynth.curator.csv_records import sound_records
 from dpsynth.errors import SourceError
 from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
@@ -181,7 +183,9 @@ def _csv_rows(
         strings_can_be_null=False,
         check_utf8=False,
     )
-    for block in sound_rows(line_blocks(stream, form, broken), form, width, broken):
+    lines = line_blocks(stream, form, broken)
+    blocks = sound_records(lines, form, width, broken) if form.multiline else sound_lines(lines, form, broken)
+    for block in blocks:
         if not block:
             continue
         # Arrow takes a mark at the beginning of a block for that of a file.

@@ -33,7 +33,7 @@ class FileForm:
         separator: the sign between the cells of a CSV file.
         encoding: the encoding of a CSV file, one of ``encodings.ENCODINGS``.
         compression: the compression of a CSV file; None for a plain one.
-        multiline: True if quoted cells of a CSV file may hold line breaks.
+        multiline: True if quoted cells of a CSV file may hold line breaks; False if a line is a row.
         sheet: the sheet of a workbook; None for the first one.
     """
 
@@ -41,7 +41,7 @@ class FileForm:
     separator: str = ","
     encoding: str = "utf-8"
     compression: Compression | None = None
-    multiline: bool = False
+    multiline: bool = True
     sheet: str | None = None
 
 

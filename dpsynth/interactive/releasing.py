@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dpsynth.config import Spec
@@ -26,6 +27,7 @@ from dpsynth.pipeline import run
 _SPELT = (
     (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
     (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
+    (re.compile(r"--debug writes them"), "the environment variable DPSYNTH_DEBUG=1 has them written"),
 )
 """Advice of the command line, with its spelling in Python."""
 
@@ -90,12 +92,13 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
     if table is not None:
         _tell_of_the_ledger(spec.ledger, say)
     try:
-        return run(spec, request, table=table, tell=say)
+        release = run(spec, request, table=table, tell=say)
     except Paused as paused:
         raise _paused(paused, spec.ledger, request) from None
     except DpsynthError as error:
         error.args = (_spelt(str(error)),)
         raise
+    return replace(release, warnings=tuple(replace(w, remedy=_spelt(w.remedy)) for w in release.warnings))
 
 
 def _spelt(sentence: str) -> str:

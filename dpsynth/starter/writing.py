@@ -141,7 +141,7 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
         "separator": (words[form.separator], form.kind == "csv" and form.separator != plain.separator),
         "encoding": (usual_name(form.encoding), form.encoding != plain.encoding),
         "compression": (form.compression, form.compression != compression),
-        "multiline": (form.multiline, form.multiline),
+        "multiline": (form.multiline, not form.multiline),
         "sheet": (form.sheet, form.sheet is not None),
     }
     return {key: value for key, (value, said) in found.items() if said}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 from collections import Counter
 
 import pytest
 
-from dpsynth.curator import csv_lines, csv_records
+from dpsynth.curator import csv_lines
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.source import read_batches
 from dpsynth.files import FileForm
 from dpsynth.files.encodings import ENCODINGS, WIDE
 
-WIDTH, PLAIN = 3, FileForm()
+WIDTH = 3
+LINES, RECORDS = FileForm(multiline=False), FileForm()
 NASTY = (
     '1,"abc,x', '"', '""', '"""', '1,"', '",",', ',"",', '"a"b,c,d', 'a"b,"c,"d', '6" x 4",2,3', '"\r",1,2',
     "1,2\r3,4,5", "\r", "", ",", ",,", ",,,", '"1","2","3"', '"1""",2,"""3"', "1,2", '"a,b",c,d', '1,2,"x\r"',
@@ -59,7 +58,7 @@ def expected(line: str) -> list[str] | None:
 
 @pytest.fixture
 def read(tmp_path):
-    def run(lines, form=PLAIN, end="\n", header="a,b,c"):
+    def run(lines, form=LINES, end="\n", header="a,b,c"):
         path = tmp_path / "t.csv"
         encoding = form.encoding if form.encoding in WIDE else "utf-8"
         path.write_bytes(end.join([header, *lines, ""]).encode(encoding))
@@ -73,7 +72,7 @@ def read(tmp_path):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_each_line_is_one_row_by_the_rule_whatever_stands_around_it(read, monkeypatch, block, end):
     monkeypatch.setattr(csv_lines, "BLOCK", block)
-    monkeypatch.setattr(csv_lines, "_PIECE", 64)
+    monkeypatch.setattr(csv_lines, "PIECE", 64)
     chance = random.Random(7)
     for _ in range(30):
         lines = [a_line(chance) for _ in range(30)]
@@ -85,7 +84,7 @@ def test_each_line_is_one_row_by_the_rule_whatever_stands_around_it(read, monkey
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_a_row_that_comes_or_goes_moves_no_other_row(read, monkeypatch, encoding):
     monkeypatch.setattr(csv_lines, "BLOCK", 50)
-    form, chance = FileForm(encoding=encoding), random.Random(11)
+    form, chance = FileForm(encoding=encoding, multiline=False), random.Random(11)
     for _ in range(60):
         lines = [a_line(chance) for _ in range(12)]
         spot, line = chance.randrange(13), chance.choice((*NASTY, alphabet(chance)))
@@ -97,17 +96,18 @@ def test_a_row_that_comes_or_goes_moves_no_other_row(read, monkeypatch, encoding
 
 
 def test_a_reader_whose_quotes_run_on_is_caught(read, monkeypatch):
-    monkeypatch.setattr(csv_lines, "_mended", lambda block, *rest: (block, len(block)))
+    monkeypatch.setattr(csv_lines, "_mended", lambda block, *rest: block)
     with pytest.raises(AssertionError):
         test_a_row_that_comes_or_goes_moves_no_other_row(read, monkeypatch, "utf-8")
 
 
-def test_an_unclosed_quote_costs_its_own_row_and_is_counted(tmp_path):
+@pytest.mark.parametrize("form", [LINES, RECORDS])
+def test_an_unclosed_quote_costs_its_own_row_and_is_counted(tmp_path, form):
     path, broken = tmp_path / "t.csv", BrokenRows()
     rows = [f'{i},"x, y",{i}' for i in range(1000)]
     rows[500] = '500,"x, y,500'
     path.write_text("\n".join(["a,b,c", *rows, "1,2", "\u00e9" * 3]) + "\n", encoding="latin-1")
-    found = read_batches(path, ["a"], FileForm(), keep_broken=True, broken=broken)
+    found = read_batches(path, ["a"], form, keep_broken=True, broken=broken)
     texts = [text for batch in found for text in batch["a"].to_pylist()]
     assert texts == [f"{i}" for i in range(1000) if i != 500] + [None] * 3
     assert (broken.unclosed, broken.uneven, broken.overlong, broken.undecodable) == (1, 2, 0, 1)
@@ -123,46 +123,3 @@ def test_an_encoding_spells_ascii_as_ascii_does_and_ends_no_character_with_a_lin
         lines = [line.decode(encoding, "replace") for line in data.split(b"\n")]
         assert all("\n" not in line for line in lines)
         assert csv_lines._as_utf8(data, encoding, BrokenRows()).decode() == "\n".join(lines)
-
-
-@pytest.mark.parametrize("block", [30, 1 << 20])
-def test_declared_cells_of_several_lines_are_read_as_any_program_writes_them(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(csv_lines, "BLOCK", block)
-    monkeypatch.setattr(csv_lines, "_PIECE", 32)
-    chance, path = random.Random(3), tmp_path / "t.csv"
-    signs = ("\n", "\r\n", '"', ",", "x", "a b", "", '""')
-    for end in ("\n", "\r\n"):
-        rows = [["".join(chance.choices(signs, k=chance.randrange(6))) for _ in "abc"] for _ in range(300)]
-        rows = [[str(i), *row[1:]] for i, row in enumerate(rows)]
-        written = io.StringIO(newline="")
-        csv.writer(written, lineterminator=end).writerows([["a", "b", "c"], *rows])
-        path.write_bytes(written.getvalue().encode())
-        found = read_batches(path, ["a", "b", "c"], FileForm(multiline=True), keep_broken=True)
-        got = [list(r) for b in found for r in zip(*(b[c].to_pylist() for c in "abc"), strict=True)]
-        assert got == rows
-        one_by_one = read_batches(path, ["a"], FileForm(), keep_broken=True)
-        assert sum(len(b["a"]) for b in one_by_one) > 400
-
-
-@pytest.mark.parametrize("block", [30, 1 << 20])
-def test_with_cells_of_several_lines_a_broken_quote_costs_its_own_row(read, monkeypatch, block):
-    monkeypatch.setattr(csv_lines, "BLOCK", block)
-    rows = [line for i in range(200) for line in (f'{i},"two', f'lines",{i}', f'"{i}","","x"')]
-    whole = read(rows, FileForm(multiline=True))
-    assert len(whole) == 400 and (None, None, None) not in whole
-    for line in ('7,"open,9', '"', '7,"9"x', '"open'):
-        for spot in (0, 300, 600):
-            found = read([*rows[:spot], line, *rows[spot:]], FileForm(multiline=True))
-            assert found == [*whole, (None, None, None)], (line, spot)
-
-
-def test_a_row_has_so_many_lines_and_no_more(read, monkeypatch):
-    monkeypatch.setattr(csv_records, "MOST_BREAKS", 5)
-    monkeypatch.setattr(csv_lines, "MOST_BREAKS", 5)
-    for block in (1, 20, 1 << 20):
-        monkeypatch.setattr(csv_lines, "BLOCK", block)
-        for breaks in (4, 5, 6):
-            cell = "x" + "\n" * breaks
-            found = read([f'1,"{cell}",3', "4,5,6"], FileForm(multiline=True))
-            kept = [("1", cell, "3"), ("4", "5", "6")]
-            assert found == (kept if breaks <= 5 else [("4", "5", "6"), (None,) * 3, (None,) * 3]), breaks

@@ -100,8 +100,8 @@ def test_a_byte_order_mark_and_either_line_end_are_read_alike(read, mark, end):
     assert read(content + end) == {"a": ["1", "2"], "b": ["x", "y"]}
 
 
-def test_quoted_cells_may_hold_commas_and_quotes(read):
-    assert read(b'a,b\n"1 2","x,y"\n"say ""hi""",\n') == {"a": ["1 2", 'say "hi"'], "b": ["x,y", ""]}
+def test_quoted_cells_may_hold_newlines_commas_and_quotes(read):
+    assert read(b'a,b\n"1\n2","x,y"\n"say ""hi""",\n') == {"a": ["1\n2", 'say "hi"'], "b": ["x,y", ""]}
 
 
 def test_a_quoted_header_is_read_and_columns_come_in_the_order_asked(read):

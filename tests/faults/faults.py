@@ -372,7 +372,7 @@ FAULTS: tuple[Fault, ...] = (
         "ledger/store.py",
         '"sqlite": "BEGIN IMMEDIATE"',
         '"sqlite": "BEGIN"',
-        "ledger/test_ledger_races.py::test_thirty_two_processes_race_for_a_budget_that_one_can_have",
+        "ledger/test_ledger_races.py::test_processes_race_for_a_budget_that_one_can_have",
     ),
     _fault(
         "refund of an abandoned release",

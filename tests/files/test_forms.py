@@ -294,7 +294,7 @@ SOURCES = [
     ({"path": "t.csv.gz", "encoding": "Latin1"}, FileForm(compression="gz", encoding="iso8859-1")),
     ({"path": "t.zip", "separator": ";"}, FileForm(compression="zip", separator=";")),
     ({"path": "t.bin", "format": "csv", "compression": "xz"}, FileForm(compression="xz")),
-    ({"path": "t.csv", "multiline": True}, FileForm(multiline=True)),
+    ({"path": "t.csv", "multiline": False}, FileForm(multiline=False)),
     ({"path": "t.xlsx", "sheet": "Visits 2020"}, FileForm("xlsx", sheet="Visits 2020")),
     ({"path": "t.parquet"}, FileForm("parquet")),
 ]  # fmt: skip

@@ -36,6 +36,11 @@ SLOW = pytest.mark.slow
 NOISE = {PURE: "laplace", ZCDP: "laplace", GDP: "gaussian"}
 
 
+def told(near: Neighbours) -> str:
+    """A neighbour relation, as the names of tests have it."""
+    return f"{near.relation} {near.unit}"
+
+
 @cache
 def pairs(near: Neighbours) -> tuple[np.ndarray, np.ndarray]:
     """Codec of all tables that have neighbours among all tables, and of these."""
@@ -158,7 +163,7 @@ def lone_values_overspent(monkeypatch, near, price=Fraction(1, 20)) -> list[bool
     return [found.delta_at(50.0) > float(found.event.delta) * (1 + 1e-9) for found in events]
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS[2:], ids=lambda n: f"{n.relation} {n.unit}")
+@pytest.mark.parametrize("near", [pytest.param(NEIGHBOURS[2], marks=SLOW), NEIGHBOURS[3]], ids=told)
 def test_values_of_a_person_with_the_sensitivity_of_an_added_row_are_caught(monkeypatch, near):
     assert lone_values_overspent(monkeypatch, near) == [False, False]
     monkeypatch.setattr(Neighbours, "l1", 1)
@@ -177,7 +182,7 @@ def test_values_of_an_exchanged_row_with_the_sensitivity_of_an_added_one_are_cau
     assert overspent()
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS[2:], ids=lambda n: f"{n.relation} {n.unit}")
+@pytest.mark.parametrize("near", [NEIGHBOURS[2], pytest.param(NEIGHBOURS[3], marks=SLOW)], ids=told)
 def test_rows_counted_in_place_of_persons_are_caught(monkeypatch, near):
     assert lone_values_overspent(monkeypatch, near, Fraction(6)) == [False, False]
     monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)
@@ -270,16 +275,28 @@ class Medians:
         return LOSS[self.measure](*on_pairs(self.near, self.logs))
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
-@pytest.mark.parametrize("measure", NOISE)
-@pytest.mark.parametrize("runs", ["two", *(pytest.param(r, marks=SLOW) for r in RUNS if r != "two")])
+@pytest.mark.parametrize(
+    ("near", "measure", "runs", "price"),
+    thinned(
+        NEIGHBOURS,
+        tuple(NOISE),
+        tuple(RUNS),
+        (Fraction(1, 50), Fraction(4)),
+        by=lambda near, measure, runs, price: (
+            (near.relation, measure),
+            (near.unit, measure),
+            (near.unit, price),
+            runs,
+        ),
+        strength=1,
+    ),
+)
 def test_no_neighbour_of_any_small_table_loses_more_by_medians_of_all_runs_than_one_charge(
-    monkeypatch, near, measure, runs
+    monkeypatch, near, measure, runs, price
 ):
-    for price in (Fraction(1, 50), Fraction(4)):
-        medians = Medians(monkeypatch, near, measure, price, RUNS[runs])
-        assert medians.charged <= price
-        assert medians.loss <= medians.charged * (1 + 1e-9)
+    medians = Medians(monkeypatch, near, measure, price, RUNS[runs])
+    assert medians.charged <= price
+    assert medians.loss <= medians.charged * (1 + 1e-9)
 
 
 LARGE = Fraction(30)
@@ -290,13 +307,13 @@ LARGE = Fraction(30)
     ("near", "runs", "part"),
     [
         (NEIGHBOURS[0], "one", 0.9),
-        (NEIGHBOURS[0], "two", 0.9),
+        pytest.param(NEIGHBOURS[0], "two", 0.9, marks=SLOW),
         (NEIGHBOURS[1], "two", 0.9),
-        (NEIGHBOURS[2], "one", 0.9),
+        pytest.param(NEIGHBOURS[2], "one", 0.9, marks=SLOW),
         (NEIGHBOURS[2], "two", 0.9),
         # Two persons are too few for more.
         (NEIGHBOURS[3], "one", 0.45),
-        (NEIGHBOURS[3], "two", 0.45),
+        pytest.param(NEIGHBOURS[3], "two", 0.45, marks=SLOW),
     ],
 )
 def test_some_neighbour_loses_nearly_all_of_the_charge_in_one_run_and_in_several(
@@ -314,14 +331,20 @@ def overspent_medians(monkeypatch, near, runs) -> bool:
     return medians.loss > medians.charged * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS[1:], ids=lambda n: f"{n.relation} {n.unit}")
+@pytest.mark.parametrize(
+    "near", [NEIGHBOURS[1], pytest.param(NEIGHBOURS[2], marks=SLOW), NEIGHBOURS[3]], ids=told
+)
 def test_medians_with_the_sensitivity_of_an_added_row_for_any_other_unit_are_caught(monkeypatch, near):
     assert not overspent_medians(monkeypatch, near, RUNS["two"])
     monkeypatch.setattr(Neighbours, "l1", 1)
     assert overspent_medians(monkeypatch, near, RUNS["two"])
 
 
-@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
+@pytest.mark.parametrize(
+    "near",
+    [NEIGHBOURS[0], *(pytest.param(near, marks=SLOW) for near in NEIGHBOURS[1:3]), NEIGHBOURS[3]],
+    ids=told,
+)
 def test_runs_that_share_values_are_caught(monkeypatch, near):
     runs = [(0, 7), (0, 7), (0, 7)]
     with pytest.raises(ValueError, match="share a value"):
@@ -356,7 +379,7 @@ def test_cuts_are_chosen_as_often_as_their_event_claims(measure):
     assert chosen_as_often_as_claimed(measure)
 
 
-@pytest.mark.parametrize("measure", NOISE)
+@pytest.mark.parametrize("measure", [PURE, *(pytest.param(m, marks=SLOW) for m in (ZCDP, GDP))])
 def test_cuts_chosen_at_0_7_of_the_scale_would_be_seen(monkeypatch, measure):
     sound = noise.choose_index
     monkeypatch.setattr(noise, "choose_index", lambda scores, scale: sound(scores, 0.7 * scale))

@@ -18,7 +18,7 @@ from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import loading
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import measuring as opening
+from dpsynth.lifecycle import inputs
 from tests.examples import cases
 from tests.guarantee.observed import excess, sensitivities
 from tests.guarantee.wild_tables import (
@@ -106,12 +106,12 @@ def test_an_exact_row_count_under_add_remove_is_caught(tmp_path, monkeypatch, un
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_broken_rows_treated_as_the_other_unit_needs_are_caught(tmp_path, monkeypatch, unit: str) -> None:
-    sound = opening.read_batches
+    sound = inputs.read_batches
 
     def swapped(path, columns, kind, *, keep_broken, **more):
         return sound(path, columns, kind, keep_broken=not keep_broken, **more)
 
-    monkeypatch.setattr(opening, "read_batches", swapped)
+    monkeypatch.setattr(inputs, "read_batches", swapped)
     relation = "replace_one" if unit == "row" else "add_remove"
     # A broken row has no id, so it would be left out of persons' rows again.
     person = {"column": "who", "max_rows": MAX_ROWS, "missing": "together"}

@@ -21,7 +21,7 @@ from dpsynth.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-PROCESSES = 32
+FEW, MANY = 12, 32
 Outcomes = Sequence[Sequence[str]]
 
 
@@ -30,7 +30,7 @@ def raced(
     contest: str,
     rounds: int,
     *,
-    processes: int = PROCESSES,
+    processes: int = FEW,
     fault: str | None = None,
     head: Path | None = None,
 ) -> Outcomes:
@@ -60,9 +60,9 @@ def one_has_it(outcomes: Outcomes) -> bool:
     return all(Counter(told) == {"won": 1, "refused": len(told) - 1} for told in outcomes)
 
 
-def assert_one_has_it(url: str, rounds: int, head: Path | None = None) -> None:
-    outcomes = raced(url, "budget", rounds, head=head)
-    assert [len(told) for told in outcomes] == [PROCESSES] * rounds
+def assert_one_has_it(url: str, rounds: int, processes: int, head: Path | None = None) -> None:
+    outcomes = raced(url, "budget", rounds, processes=processes, head=head)
+    assert [len(told) for told in outcomes] == [processes] * rounds
     assert one_has_it(outcomes), [Counter(told) for told in outcomes]
     ledger = Ledger(url, head)
     assert ledger.verify().problems == ()
@@ -72,26 +72,26 @@ def assert_one_has_it(url: str, rounds: int, head: Path | None = None) -> None:
     assert len(ledger.balances()) == rounds
 
 
-def test_thirty_two_processes_race_for_a_budget_that_one_can_have(database: str) -> None:
-    assert_one_has_it(database, rounds=1)
+def test_processes_race_for_a_budget_that_one_can_have(database: str) -> None:
+    assert_one_has_it(database, rounds=1, processes=FEW)
 
 
 @pytest.mark.slow
 def test_thirty_two_processes_race_fifty_times(database: str, tmp_path: Path) -> None:
     """As above, fifty times, and with a head file that all of them write."""
-    assert_one_has_it(database, rounds=50, head=tmp_path / "ledger.head")
+    assert_one_has_it(database, rounds=50, processes=MANY, head=tmp_path / "ledger.head")
 
 
 def test_a_ledger_that_lets_processes_in_together_loses_the_race(database: str) -> None:
     """The planted fault: no lock."""
-    assert not one_has_it(raced(database, "budget", rounds=2, processes=12, fault="no lock"))
+    assert not one_has_it(raced(database, "budget", rounds=2, fault="no lock"))
 
 
 def test_processes_that_ask_for_one_occasion_are_all_given_the_same_release(
     database: str, tmp_path: Path
 ) -> None:
     rounds, head = 2, tmp_path / "ledger.head"
-    outcomes = raced(database, "occasion", rounds, processes=12, head=head)
+    outcomes = raced(database, "occasion", rounds, head=head)
     assert [len(set(told)) for told in outcomes] == [1] * rounds
     ledger = Ledger(database, head)
     assert ledger.verify().problems == ()

@@ -162,7 +162,8 @@ def test_parts_that_nobody_is_in_two_of_count_for_the_dearest(keeper: Keeper, mo
     apart = {"period": {"column": "notes", "every": "month", "composition": "parallel"}}
     shares = {}
     for name, config in (("one by one", MONTHLY), ("apart", apart)):
-        monthly.configure(**config, ledger={"dataset": name}, release=name.replace(" ", "-"))
+        ledger = {"dataset": name, "other_people": "a test of two accounts"}
+        monthly.configure(**config, ledger=ledger, release=name.replace(" ", "-"))
         for label in ("2026-02", "2026-03", "2026-04"):
             assert keeper.run(monthly, "--period", label).code == 0
         account = monthly.ledger.balance(name)

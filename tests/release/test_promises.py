@@ -167,9 +167,9 @@ def test_a_failure_after_the_first_charge_gives_nothing_back(
         failing()
 
     monkeypatch.setattr(pipeline, step, half)
-    with pytest.raises(DpsynthError, match=r"ValueError; details withheld.*--resume \S+$") as caught:
+    with pytest.raises(DpsynthError, match=r"ValueError; details withheld.*resume='\S+'$") as caught:
         release(place)
-    name = str(caught.value).split()[-1]
+    name = str(caught.value).split("'")[-2]
     balance = place.balance
     assert balance is not None
     (entry,) = balance.releases

@@ -134,7 +134,7 @@ def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
         patch.setattr(pipeline, "fit_model", stop)
         release(place)
-    return str(stopped.value).split("--resume ")[1].split()[0]
+    return str(stopped.value).split("resume='")[1].split("'")[0]
 
 
 def asked(made: Release) -> list[object]:
@@ -151,7 +151,7 @@ def test_a_release_goes_on_with_the_same_public_table_and_says_if_it_cannot(
     write(public, people(2000, seed=3))
     with pytest.raises(ConfigError, match=hashlib.sha256(content).hexdigest()) as refused:
         release(public, resume=release_id)
-    assert f"--resume {release_id}" in str(refused.value)
+    assert f"resume='{release_id}'" in str(refused.value)
     account = public.balance
     assert account is not None and [r.state for r in account.releases] == ["reserved"]
     path.write_bytes(content)

@@ -125,7 +125,7 @@ def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
     with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
         patch.setattr(pipeline, "fit_model", stop)
         released(place, "second", same_period=True)
-    return str(stopped.value).split("--resume ")[1].split()[0]
+    return str(stopped.value).split("resume='")[1].split("'")[0]
 
 
 def test_a_release_that_is_resumed_builds_on_what_it_began_with(
@@ -148,7 +148,7 @@ def test_without_its_evidence_a_release_does_not_go_on_and_asks_for_it(
     first.folder.rename(aside)
     with pytest.raises(ConfigError, match=r"Put .* back") as refused:
         released(monthly, "second", None, release_id, same_period=True)
-    assert f"--resume {release_id}" in str(refused.value)
+    assert f"resume='{release_id}'" in str(refused.value)
     account = monthly.balance
     assert account is not None and [r.state for r in account.releases] == ["closed", "reserved"]
     aside.rename(first.folder)

@@ -58,8 +58,10 @@ def test_a_schedule_pauses_says_why_and_goes_on_by_its_owners_word_alone(
         later.wait_for_ticks()
         assert account(place).releases[0].state == "reserved"
         assert evidence.charges(evidence.records(path)) == asked
+        assert later.stop() == 0
     finally:
-        later.kill()
+        if later.process.poll() is None:
+            later.kill()
     assert canaries.found_in(canaries.left_behind(place.home)) == {}
     done = place.run("--plain", "--resume", entry.release_id)
     assert done.code == 0 and account(place).releases[0].state == "closed"
