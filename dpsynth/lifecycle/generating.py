@@ -28,6 +28,7 @@ from dpsynth.model import (
     FitOptions,
     LeastSquares,
     MarkovRandomField,
+    TableCounts,
     Wanted,
     denoised_answers,
     estimate,
@@ -43,6 +44,8 @@ from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
 """Number of refits to fresh noise, which give the errors of statistics by the model."""
+LEAST_ROWS = 100_000
+"""Rows of a refined table that statistics are counted in, at least."""
 MAX_ITERATIONS = 1000
 """Largest number of iterations of the final fit."""
 
@@ -154,10 +157,22 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
         requests,
         fitted.layout.columns,
         direct,
-        fitted.model,
+        _modelled(inputs, fitted, rng) if by_model else fitted.model,
         replicates,
         basis=basis_of(measured.answers.evidence),
         public_marginals=inputs.compiled.public_marginals,
+    )
+
+
+def _modelled(
+    inputs: Inputs, fitted: FittedModel, rng: np.random.Generator
+) -> MarkovRandomField | TableCounts:
+    """The marginals of tables by the model; those of a refined table where answers lie beside the tree."""
+    if not fitted.measured.beside:
+        return fitted.model
+    rows = max(round(fitted.model.total), LEAST_ROWS)
+    return TableCounts(
+        fitted.model.tree.domain, row_source(inputs, fitted).codes(rows, rng), fitted.model.total
     )
 
 

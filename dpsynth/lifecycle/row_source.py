@@ -40,8 +40,7 @@ class RowSource:
     def rows(self, number: int, rng: np.random.Generator) -> pa.Table:
         """Rows drawn from the model, refined together, decoded column by column, all within the rules."""
         model, layout = self.model, self.layout
-        drawn = raked_rows(model, self.public_marginals, sample(model, number, rng), rng)
-        whole = refined_rows(model, self.wanted, drawn, rng, self.bounds)
+        whole = self.codes(number, rng)
         if not self.rules.written:
             return layout.decode(whole, rng)
         parts = iter([whole])
@@ -51,6 +50,11 @@ class RowSource:
             return next(parts, None) or sample(model, missing, rng)
 
         return obeying(self.rules, layout, number, draw, model.marginal, rng)
+
+    def codes(self, number: int, rng: np.random.Generator) -> dict[str, Codes]:
+        """Codes of rows drawn from the model and refined together, int64[rows] of the model's columns."""
+        drawn = raked_rows(self.model, self.public_marginals, sample(self.model, number, rng), rng)
+        return refined_rows(self.model, self.wanted, drawn, rng, self.bounds)
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:
         """Rows that a seed repeats; without one they are new each time."""

@@ -12,7 +12,7 @@ from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
-from dpsynth.model.refined_sample import Bounds, Wanted, refined_rows
+from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -30,6 +30,7 @@ __all__ = [
     "LeastSquares",
     "MarkovRandomField",
     "ModelFileError",
+    "TableCounts",
     "TreeSize",
     "Triangulation",
     "Wanted",

@@ -24,7 +24,7 @@ from dpsynth.model.denoising import Denoised, denoised
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.refinement import Effort, TableTarget, refined
-from dpsynth.model.rounding import Codes, drawn_cells
+from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
 
 MOST_CELLS = 4_000_000
@@ -154,6 +154,28 @@ def refined_rows(
         if changed.size:
             found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class TableCounts:
+    """The marginals of a table of codes, scaled to an estimated number of rows.
+
+    Attributes:
+        domain: the columns.
+        codes: int64[rows] of every column, at least one row.
+        total: number of rows that the table stands for.
+    """
+
+    domain: Domain
+    codes: Mapping[str, Codes]
+    total: float
+
+    def marginal(self, clique: Clique) -> Array:
+        """Counts over some columns, axes in the clique's order, summing to ``total``."""
+        rows = len(self.codes[self.domain.columns[0]])
+        cell = position_of(self.codes, clique, self.domain, rows)
+        counts = np.bincount(cell, minlength=self.domain.cells(clique)) * (self.total / rows)
+        return np.asarray(counts.reshape(self.domain.shape(clique)))
 
 
 def _values(

@@ -10,7 +10,7 @@ import pytest
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.model import Bounds, Expansion, Wanted, estimate, posteriors, refined_rows, sample
+from dpsynth.model import Bounds, Expansion, TableCounts, Wanted, estimate, posteriors, refined_rows, sample
 from dpsynth.model.denoising import denoised_answers
 
 DOMAIN = Domain({"a": 6, "b": 5, "c": 4})
@@ -85,6 +85,13 @@ def test_a_table_of_other_length_is_refined_to_the_same_shares():
         assert {len(v) for v in found.values()} == {rows}
     shares = counts(found, ("a", "c")) / rows
     assert np.abs(shares - counts(codes, ("a", "c")) / ROWS).sum() / 2 < 0.03
+
+
+def test_counts_of_a_table_are_scaled_to_its_total():
+    rng = np.random.default_rng(7)
+    codes = table(rng)
+    found = TableCounts(DOMAIN, codes, 2.0 * ROWS)
+    np.testing.assert_allclose(found.marginal(("c", "a")), 2.0 * counts(codes, ("c", "a")))
 
 
 def test_values_follow_their_groups_and_groups_without_rows_stay_empty():
