@@ -214,19 +214,19 @@ def test_it_stops_when_asked_and_its_server_with_it(year: Year) -> None:
 
 
 def test_a_config_without_a_schedule_is_refused(place: Place) -> None:
-    from flows.schedule import serve_all
+    from flows.served import checked
 
     with pytest.raises(ConfigError, match="no key schedule"):
-        serve_all([place.folder / "config.yaml"], place.folder, print)
+        checked([place.folder / "config.yaml"])
 
 
 def test_two_configs_of_one_name_are_refused(place: Place) -> None:
-    from flows.schedule import serve_all
+    from flows.served import checked
 
     furnish(place)
     (place.folder / "other.yaml").write_text((place.folder / "config.yaml").read_text())
     with pytest.raises(ConfigError, match="the same name"):
-        serve_all([place.folder / name for name in ("config.yaml", "other.yaml")], place.folder, print)
+        checked([place.folder / name for name in ("config.yaml", "other.yaml")])
 
 
 def test_a_run_that_starts_just_before_its_time_waits_for_it() -> None:
