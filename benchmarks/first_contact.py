@@ -118,6 +118,10 @@ def _numbers(texts: pd.Series) -> pd.Series:
     return pd.to_numeric(texts.where(~texts.isin(_MARKERS)), errors="coerce")
 
 
+_TWO_VALUES = 2
+"""A column of two numbers has no median to speak of: it jumps where both are as frequent."""
+
+
 def _is_numeric(texts: pd.Series) -> bool:
     known = ~texts.isin(_MARKERS)
     return bool(known.any()) and bool(_numbers(texts)[known].notna().mean() > 0.99)
@@ -129,10 +133,11 @@ def compared(name: str, real: pd.Series, synthetic: pd.Series) -> Compared:
     numbers: tuple[tuple[float, float], ...] = ()
     if numeric:
         before, after = _numbers(real), _numbers(synthetic)
-        numbers = tuple(
-            (float(of(before)), float(of(after)))
-            for of in (pd.Series.mean, pd.Series.median, lambda c: c.quantile(0.9))
-        )
+        if before.nunique() > _TWO_VALUES:
+            numbers = tuple(
+                (float(of(before)), float(of(after)))
+                for of in (pd.Series.mean, pd.Series.median, lambda c: c.quantile(0.9))
+            )
         codes, cells = _number_codes(before, after)
     else:
         codes, cells = _text_codes(real, synthetic)

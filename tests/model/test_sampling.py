@@ -172,7 +172,7 @@ def measured_by(name):
         noise = rng.integers(0, domain.sizes[column], 9000)
         rows[column] = np.where(rng.random(9000) < 0.7, rows[source] % domain.sizes[column], noise)
     door = FakeCurator(domain, rows, Fraction(2), rng, measure=GDP)
-    problem = problem_of(door, one_way=Fraction(1, 2), structure=Fraction(1, 2), max_cells=110)
+    problem = problem_of(door, one_way=Fraction(1, 2), structure=Fraction(1, 2), max_cells=50)
     selection = strategy_of(name).select(door, problem)
     return estimate(domain, [*problem.singles, *(m for m in selection.answers if m is not None)]).model
 
