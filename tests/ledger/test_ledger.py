@@ -328,7 +328,7 @@ def test_a_file_that_is_no_ledger_is_a_plain_error_and_is_left_alone(tmp_path: P
     with sqlite3.connect(older) as connection:
         connection.execute("CREATE TABLE dpsynth_ledger (format INTEGER)")
         connection.execute("INSERT INTO dpsynth_ledger VALUES (1)")
-    for file, said in ((text, "not a database"), (foreign, "no ledger"), (older, "format 1")):
+    for file, said in ((text, "its file is no database"), (foreign, "no ledger"), (older, "format 1")):
         before = file.read_bytes()
         ledger = Ledger(f"sqlite:///{file}")
         for use in (lambda: ledger.balance("people"), lambda: ledger.reserve(ASK)):  # noqa: B023
