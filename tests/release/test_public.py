@@ -82,7 +82,7 @@ def test_a_release_is_closer_to_its_table_with_a_like_one(place: Place) -> None:
     write(place, rows(3000, 2))
     errors = []
     for changes in ({"public_table": str(place.folder / "public.csv")}, {"public_table": None}):
-        place.configure(structure={"method": "auto"}, privacy={"epsilon": 0.3, "delta": 1e-9}, **changes)
+        place.configure(structure={"method": "auto"}, privacy={"epsilon": 0.1, "delta": 1e-9}, **changes)
         # Now and then noise has it that a table is not believed: the best of three tells what it brings.
         made = [release(place).synthetic for _ in range(3)]
         both = [np.corrcoef(t["age"].astype(float), t["income"].astype(float))[0, 1] for t in made]
