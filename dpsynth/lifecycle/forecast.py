@@ -5,8 +5,10 @@ Invariant: a forecast reads the config and the ledger, never the table, and chan
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from dpsynth.accounting.amount import digits
@@ -14,6 +16,7 @@ from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
+from dpsynth.ledger.hints import hints
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
 from dpsynth.plan.expected_errors import (
     CountErrors,
@@ -56,8 +59,18 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "expected_errors": _errors(compiled_spec, plan, rows, share),
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, account),
-        "notes": list(spec.warnings()),
+        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, account)],
     }
+
+
+def _hints(compiled_spec: CompiledSpec, plan: Plan, account: str) -> Iterator[str]:
+    """The hints that the next release would give about its account."""
+    from dpsynth.ledger.ledger import Ledger
+
+    spec = compiled_spec.spec
+    once = spec.period is None and spec.schedule is None
+    wanted = reservation_of(compiled_spec, plan, Occasion(None if once else "the next", None), "")
+    return hints(wanted, account, Ledger(spec.ledger.url, spec.ledger.head).balances(), Path())
 
 
 def _plan_of(compiled_spec: CompiledSpec) -> Plan:

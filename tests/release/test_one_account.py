@@ -1,0 +1,74 @@
+"""A table counts in one account, whatever its configurations are called and whichever path leads to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import pytest
+
+from tests.release.keeper import Keeper
+from tests.release.place import Place
+
+SMALL = {"structure": {"method": "independent"}, "ledger": {"dataset": None}}
+
+
+def accounts(place: Place) -> dict[str, list[str]]:
+    """The releases of each account."""
+    return {a.dataset: [r.release for r in a.releases] for a in place.ledger.balances()}
+
+
+def test_a_copy_of_a_config_counts_where_its_table_counts(keeper: Keeper, place: Place) -> None:
+    for name in ("first", "copy"):
+        place.configure(**SMALL, release=name)
+        assert keeper.run(place).code == 0
+    (place.folder / "link.csv").symlink_to("people.csv")
+    place.configure(**SMALL, release="link", source={"path": "./link.csv"})
+    assert keeper.run(place).code == 0
+    assert accounts(place) == {"people": ["first", "copy", "link"]}
+    assert place.ledger.verify().problems == ()
+
+
+def test_a_second_account_is_refused_and_a_declared_one_is_on_record(keeper: Keeper, place: Place) -> None:
+    place.configure(**SMALL)
+    assert keeper.run(place).code == 0
+    before = place.ledger.rows(), place.files
+    second = {"dataset": "others", "other_people": "a new intake of patients"}
+    place.configure(structure=SMALL["structure"], ledger={"dataset": "others"})
+    refused = keeper.run(place)
+    assert refused.code == 2 and "would give the same people a second cap" in refused.err
+    assert (place.ledger.rows(), place.files) == before
+    place.configure(structure=SMALL["structure"], ledger=second)
+    assert keeper.run(place).code == 0
+    assert accounts(place) == {"people": ["people"], "others": ["people"]}
+    assert place.ledger.balances()[1].releases[0].other_people == second["other_people"]
+
+
+def test_a_table_that_was_moved_is_asked_about(keeper: Keeper, place: Place) -> None:
+    place.configure(**SMALL)
+    assert keeper.run(place).code == 0
+    (place.folder / "archive").mkdir()
+    shutil.move(place.folder / "people.csv", place.folder / "archive" / "people.csv")
+    place.configure(**SMALL, release="later", source={"path": "archive/people.csv"})
+    refused = keeper.run(place)
+    assert refused.code == 2 and "moved or renamed" in refused.err
+    place.configure(structure=SMALL["structure"], release="later", source={"path": "archive/people.csv"})
+    assert keeper.run(place).code == 0
+    assert accounts(place) == {"people": ["people", "later"]}
+
+
+@pytest.mark.parametrize("change", [{"ledger": {"dataset": None, "cap": {"epsilon": 5000}}}, {}])
+def test_a_plan_says_what_the_release_will_say_of_its_account(
+    keeper: Keeper, place: Place, change: dict[str, object]
+) -> None:
+    place.configure(**SMALL)
+    assert keeper.run(place).code == 0
+    place.configure(**{**SMALL, **change})
+    planned = place.call([sys.executable, "-m", "dpsynth", "plan", "config.yaml", "--json"])
+    notes = json.loads(planned.out)["notes"]
+    assert any("the recorded one holds. If it may be raised: dpsynth ledger cap" in n for n in notes) == bool(
+        change
+    )
+    assert "This is a further release, number 2 of dataset 'people'" in notes[-1]
+    assert keeper.run(place).err.splitlines()[-1].startswith("Note: This configuration was released")
