@@ -67,9 +67,10 @@ def _hints(compiled_spec: CompiledSpec, plan: Plan, account: str) -> Iterator[st
     """The hints that the next release would give about its account."""
     from dpsynth.ledger.ledger import Ledger
 
-    spec = compiled_spec.spec
+    spec, label = compiled_spec.spec, "the next"
+    part = None if spec.period is None else Slice(spec.period.column, label)
     once = spec.period is None and spec.schedule is None
-    wanted = reservation_of(compiled_spec, plan, Occasion(None if once else "the next", None), "")
+    wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
     return hints(wanted, account, Ledger(spec.ledger.url, spec.ledger.head).balances(), Path())
 
 
