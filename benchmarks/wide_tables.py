@@ -81,7 +81,8 @@ def released(table: Path, structure: str, privacy: str, apart: ProcessPoolExecut
     config = table.with_name(f"{structure}.yaml")
     config.write_text(config_text(table, table.with_name("ledger.db"), privacy, f"method: {structure}"))
     command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain"]
-    bundle, seconds, peak = measured([*command, "--out", str(table.with_name("out"))])
+    bundle, figures = measured([*command, "--out", str(table.with_name("out"))])
+    seconds, peak = figures["seconds"], figures["MB"]
     return seconds, peak, *apart.submit(figures, table, Path(bundle) / "public").result()
 
 
