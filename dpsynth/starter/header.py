@@ -114,11 +114,11 @@ def _refuse_values(path: Path, names: list[str]) -> None:
 
 def _parquet(path: Path) -> tuple[list[str], dict[str, Declared]]:
     schema = parquet.read_schema(path)
-    found = {field.name: _declared(field.type) for field in schema}
+    found = {field.name: declared_of(field.type) for field in schema}
     return schema.names, {name: declared for name, declared in found.items() if declared is not None}
 
 
-def _declared(kind: pa.DataType) -> Declared | None:
+def declared_of(kind: pa.DataType) -> Declared | None:
     """The declaration that follows from an Arrow type; None if none does."""
     ends: Declared = {"min": None, "max": None}
     if pa.types.is_boolean(kind):

@@ -15,7 +15,10 @@ from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.errors import SourceError
 from dpsynth.starter.fitting import fitted
+from dpsynth.starter.header import declared_of
 from dpsynth.starter.sketch import STUB, Draft, Sketch
+
+_LEFT_TO_THE_LOOK = frozenset({"integer", "number", "category"})
 
 
 def draft_in_memory(names: Sequence[str], types: Mapping[str, pa.DataType]) -> Draft:
@@ -46,13 +49,5 @@ def draft_in_memory(names: Sequence[str], types: Mapping[str, pa.DataType]) -> D
 
 
 def _declared(kind: pa.DataType) -> Declared | None:
-    ends: Declared = {"min": None, "max": None}
-    if pa.types.is_boolean(kind):
-        return {"type": "boolean"}
-    if pa.types.is_timestamp(kind):
-        return {"type": "datetime", **ends}
-    if pa.types.is_date(kind):
-        return {"type": "date", **ends}
-    if pa.types.is_time(kind):
-        return {"type": "time"}
-    return {"type": "duration", **ends} if pa.types.is_duration(kind) else None
+    declared = declared_of(kind)
+    return None if declared is None or declared["type"] in _LEFT_TO_THE_LOOK else declared
