@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.amount import digits
 from dpsynth.config import CompiledSpec, Spec, compiled
@@ -31,6 +31,9 @@ from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
+if TYPE_CHECKING:
+    from dpsynth.ledger.ledger import Ledger
+
 SHARE = 0.01
 """Default share of the rows that noise may move in a column."""
 
@@ -50,7 +53,8 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
 
     compiled_spec = compiled(spec)
     plan = _plan_of(compiled_spec)
-    account = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
+    ledger = Ledger(spec.ledger.url, spec.ledger.head)
+    account = ledger.dataset_of(table_of(spec))
     return {
         "release": spec.release,
         "dataset": account,
@@ -58,20 +62,18 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         **plan.to_json(),
         "expected_errors": _errors(compiled_spec, plan, rows, share),
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
-        "ledger": _ledger(compiled_spec, plan, account),
-        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, account)],
+        "ledger": _ledger(compiled_spec, plan, ledger.balance(account), account),
+        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, ledger, account)],
     }
 
 
-def _hints(compiled_spec: CompiledSpec, plan: Plan, account: str) -> Iterator[str]:
+def _hints(compiled_spec: CompiledSpec, plan: Plan, ledger: Ledger, account: str) -> Iterator[str]:
     """The hints that the next release would give about its account."""
-    from dpsynth.ledger.ledger import Ledger
-
     spec, label = compiled_spec.spec, "the next"
     part = None if spec.period is None else Slice(spec.period.column, label)
     once = spec.period is None and spec.schedule is None
     wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
-    return hints(wanted, account, Ledger(spec.ledger.url, spec.ledger.head).balances(), Path())
+    return hints(wanted, account, ledger.balances(), Path())
 
 
 def _plan_of(compiled_spec: CompiledSpec) -> Plan:
@@ -111,13 +113,12 @@ def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
     return {**asdict(errors), "columns": list(errors.columns), **share}
 
 
-def _ledger(compiled_spec: CompiledSpec, plan: Plan, account: str) -> dict[str, object]:
+def _ledger(
+    compiled_spec: CompiledSpec, plan: Plan, recorded: Balance | None, account: str
+) -> dict[str, object]:
     """The dataset's account before and after the next release, by its filter."""
-    from dpsynth.ledger.ledger import Ledger
-
     spec = compiled_spec.spec
     now, period = datetime.now(UTC), spec.period
-    recorded = Ledger(spec.ledger.url, spec.ledger.head).balance(account)
     releases = () if recorded is None else recorded.releases
     released = [r.occasion for r in releases if r.occasion is not None]
     parallel = period is not None and period.composition == "parallel"
