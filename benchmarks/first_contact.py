@@ -106,7 +106,7 @@ class Compared:
 
     @property
     def median_off(self) -> float | None:
-        """How far off the median is, relative to the real one; of a median of 0, to the real 90 %."""
+        """The error of the median, relative to the real one; of a median of 0, to the real 90 %."""
         if not self.numbers:
             return None
         (_, _), (real, synthetic), (high, _) = self.numbers

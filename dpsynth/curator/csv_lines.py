@@ -175,7 +175,7 @@ def line_alone(line: bytes, form: FileForm, broken: BrokenRows) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """What decides how whole lines are read: where they end, and where quotes stand.
+    """The facts that decide how whole lines are read: where they end, and where quotes stand.
 
     Attributes:
         data: uint8[bytes], the lines.

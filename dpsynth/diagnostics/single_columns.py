@@ -119,7 +119,7 @@ class _Look:
     rows: NoisyRows
 
     def warnings(self) -> Iterator[DataWarning]:
-        """What is amiss with the column."""
+        """The faults of the column."""
         missing = self._missing
         if missing.low > MOSTLY and missing.high >= NEARLY_ALL:
             yield self._said(

@@ -16,7 +16,7 @@ Readings = NDArray[np.int8]
 
 
 class Reading(IntEnum):
-    """How a codec takes a text."""
+    """The outcome of a codec's reading of a text."""
 
     VALUE = 0
     """As the value that it says."""

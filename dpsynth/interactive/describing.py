@@ -127,7 +127,7 @@ def _description(draft: Draft) -> Description:
 
 
 def _mark(sketch: Sketch) -> str:
-    """What is to be done about a column, in a few words; empty if nothing is."""
+    """The work left to do on a column, in a few words; empty if there is none."""
     guesses = [key for key in sketch.declared or {} if key in sketch.guessed]
     open_keys = f"to fill in: {', '.join(sketch.gaps)}" if sketch.gaps else ""
     return "; ".join(filter(None, (open_keys, f"guessed: {', '.join(guesses)}" if guesses else "")))
