@@ -21,6 +21,8 @@ from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
 from dpsynth.rules import Rules, rules_of
 
+_PAIR = 2
+
 
 @dataclass(frozen=True, eq=False)
 class CompiledSpec:
@@ -57,12 +59,17 @@ class CompiledSpec:
 
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
         the pairs of columns of requested statistics, the slices of the table, the earlier answers that serve
-        as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) It
+        as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) Where
+        there is an exam, it covers the sample section and all statistics: the exam asks about both. It
         doesn't cover the table's path, the cap, the schedule, what to do about warnings, or anything else
         that is published from the answers: these may change when a release is resumed. The slice of a
         release is in its journal, not in the configuration.
         """
-        return _digest(self._questions)
+        spec = self.spec
+        if spec.privacy.exam == 0:
+            return _digest(self._questions)
+        asked = [list(r.columns) for r in spec.publish.statistics if len(r.columns) > _PAIR]
+        return _digest({**self._questions, "exam": {"sample": spec.sample.model_dump(), "columns": asked}})
 
     @cached_property
     def whole_fingerprint(self) -> str:
@@ -81,11 +88,11 @@ class CompiledSpec:
         return {
             # As it always was: before the ledger knew sources, the name of the release stood for the table.
             "dataset": spec.ledger.dataset or spec.release,
-            "privacy": spec.privacy.model_dump(exclude={"on_empty"}),
+            "privacy": _privacy(spec),
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,
             "structure": spec.structure.model_dump(),
-            "pairs": [list(r.columns) for r in spec.publish.statistics if len(r.columns) == 2],
+            "pairs": [list(r.columns) for r in spec.publish.statistics if len(r.columns) == _PAIR],
             "period": None if spec.period is None else spec.period.model_dump(),
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
@@ -111,6 +118,14 @@ def compiled(spec: Spec) -> CompiledSpec:
         public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
+
+
+def _privacy(spec: Spec) -> dict[str, object]:
+    """The privacy section, with the exam's share only where it is given: older digests stay as they were."""
+    found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
+    if split is None or split.exam is not None:
+        return found
+    return found | {"split": split.model_dump(exclude={"exam"})}
 
 
 def _digest(facts: dict[str, object]) -> str:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept
-from dpsynth.curator.table import PrivateTable, Texts, codes_of
-from dpsynth.domain.column import Column, domain_of
+from dpsynth.curator.table import PrivateTable, Texts
+from dpsynth.domain.column import Column, coded, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
 
@@ -106,7 +106,7 @@ def load_rows(
             if column.kept_as_text:
                 texts[column.name].append(coded_texts(batch[column.name]))
             else:
-                parts[column.name].append(_encode(column, batch[column.name]))
+                parts[column.name].append(coded(column, batch[column.name]))
     return LoadedRows(
         domain_of(c for c in columns if not c.kept_as_text),
         {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()},
@@ -132,12 +132,6 @@ def load_table(
         part: the slice that the release is about; None for all rows.
     """
     return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
-
-
-def _encode(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
-    """Codes of a batch; each distinct text is interpreted once."""
-    coded = pc.dictionary_encode(texts, null_encoding="encode")
-    return np.asarray(codes_of(column, coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)])
 
 
 def rows_within(batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 
@@ -130,8 +130,3 @@ class PrivateTable:
                 texts = self.texts[column.name]
                 codes[column.name] = texts.each(partial(codes_of, column))[texts.index]
         return PrivateTable(domain_of(columns), {c.name: codes[c.name] for c in columns}, self.rows)
-
-
-def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
-    """Codes of texts, in the smallest type that holds the column's domain."""
-    return column.encode(texts).astype(np.min_scalar_type(column.size - 1))

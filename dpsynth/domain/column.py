@@ -182,3 +182,14 @@ def _nulled(values: pa.Array, gone: NDArray[np.bool_]) -> pa.Array:
 def domain_of(columns: Iterable[Column]) -> Domain:
     """The discrete domain of columns."""
     return Domain({c.name: c.size for c in columns})
+
+
+def coded(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+    """Codes of texts, in the smallest type that holds the domain; each distinct text is interpreted once."""
+    found = pc.dictionary_encode(texts, null_encoding="encode")
+    return np.asarray(codes_of(column, found.dictionary)[found.indices.to_numpy(zero_copy_only=False)])
+
+
+def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+    """Codes of texts, in the smallest type that holds the column's domain."""
+    return column.encode(texts).astype(np.min_scalar_type(column.size - 1))

@@ -70,6 +70,12 @@ class FittedModel:
     wanted: Wanted
     zeros: Zeros
 
+    @property
+    def rows(self) -> int:
+        """The number of rows of the private table if it is public, otherwise the estimate."""
+        exact = [int(m.values) for m in self.measured.answers.first if isinstance(m, ExactTotal)]
+        return exact[0] if exact else round(self.model.total)
+
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
     """The model of groups, fitted to all counts; it starts from the strategy's last fit.
@@ -133,13 +139,9 @@ def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
 
 
 def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table.
-
-    Its number of rows is that of the private table if public, otherwise the estimate.
-    """
-    exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
-    same, asked = exact[0] if exact else round(fitted.model.total), inputs.spec.sample.rows
-    return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
+    """The synthetic table: as many rows as the private one has, or as many as the config asks for."""
+    asked = inputs.spec.sample.rows
+    return row_source(inputs, fitted).rows(fitted.rows if asked == "same" else asked, rng)
 
 
 def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:

@@ -21,6 +21,7 @@ from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
+from dpsynth.publish.exam import Exam
 from dpsynth.rules import enforcement_of
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
@@ -35,6 +36,7 @@ class Synthesis:
         table: the synthetic rows.
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
+        exam: the measured errors of ``table``; None if the budget has no share for it.
         warnings: signs in the noisy single columns that something was misread.
     """
 
@@ -42,6 +44,7 @@ class Synthesis:
     table: pa.Table
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
+    exam: Exam | None
     warnings: tuple[DataWarning, ...] = ()
 
 
@@ -80,6 +83,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
+        exam=synthesis.exam,
     )
 
 
@@ -95,6 +99,7 @@ def _budget(plan: Plan) -> dict[str, object]:
             "one_way": float(shares.one_way),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
+            "exam": float(shares.exam),
         },
     }
 

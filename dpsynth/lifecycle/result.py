@@ -22,6 +22,7 @@ from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.inline_page import InlinePage
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.statistics import StatisticTable
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Release:
         tables: tables of statistics with error bars, by title ("age", "age and sex", "income by city").
         steps: the planned steps, in the order in which they spent the budget.
         rows: the source of further synthetic rows.
+        exam: the measured errors of ``table``; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
     """
 
@@ -53,6 +55,7 @@ class Release:
     tables: Mapping[str, StatisticTable]
     steps: tuple[PlannedStep, ...]
     rows: RowSource
+    exam: Exam | None = None
     warnings: tuple[DataWarning, ...] = ()
 
     @cached_property
@@ -87,6 +90,16 @@ class Release:
         the table's title, kind and columns, and whether it was measured.
         """
         return {title: _statistic(table) for title, table in self.tables.items()}
+
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """The measured error of every pair of columns of ``table``, and of other marginals, with 95 % limits.
+
+        Without rows if there was no exam.
+        """
+        import pandas as pd
+
+        return pd.DataFrame() if self.exam is None else self.exam.table.to_pandas()
 
     @cached_property
     def plan(self) -> pd.DataFrame:

@@ -17,17 +17,21 @@ from dpsynth.domain.domain import Clique
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the budget by step; together at most 1. The last step takes what is left."""
+    """Shares of the budget by step; together at most 1.
+
+    The last step before the exam takes what is left but for the exam's share.
+    """
 
     one_way: Fraction
     structure: Fraction
     marginals: Fraction
     domain: Fraction = Fraction(0)
+    exam: Fraction = Fraction(0)
 
-    def after(self, domain: Fraction) -> Shares:
-        """The same split of the budget that is left after domain discovery, with the share of that."""
-        rest = 1 - domain
-        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain)
+    def between(self, domain: Fraction, exam: Fraction) -> Shares:
+        """The same split of what domain discovery and the exam leave, with the shares of these."""
+        rest = 1 - domain - exam
+        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain, exam)
 
 
 @dataclass(frozen=True)

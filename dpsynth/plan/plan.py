@@ -19,14 +19,15 @@ from dpsynth.config.grammar import Spec
 from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Clique
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.plan.exam import Examined, exam_of
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
-from dpsynth.plan.steps import PlannedStep, Spending
+from dpsynth.plan.steps import Asked, PlannedStep, Spending
 
 CELL_BYTES = 8
 
@@ -34,6 +35,8 @@ DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
 BOUND_SHARE = Fraction(1, 50)
 """Default share of the budget for finding the contribution bound alone."""
+EXAM_SHARE = Fraction(3, 100)
+"""Default share of the budget for the exam; docs/exam.md weighs it."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ class Plan:
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
         outlined: the expected questions of the strategy.
-        steps: the spending steps, in order; the last one takes what is left.
+        exam: the marginals whose distances from the finished table are asked for; none without an exam.
+        steps: the spending steps, in order. The last one takes what is left; with an exam, so does the one
+            before, but for what is kept for the exam.
         max_cells: largest number of cells of the model's junction tree that the strategy may use.
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
@@ -85,11 +90,22 @@ class Plan:
     structure: str
     wanted: tuple[Clique, ...]
     outlined: StrategyOutline
+    exam: tuple[Examined, ...]
     steps: tuple[PlannedStep, ...]
     max_cells: int
     model_cells: int
     merged_below: float
     forecast: Forecast
+
+    @property
+    def kept(self) -> Fraction:
+        """The part of the budget that is kept for the exam."""
+        return self.budget * self.shares.exam
+
+    @property
+    def last_measured(self) -> PlannedStep:
+        """The last step before the exam: the chosen marginals, or the single columns without any."""
+        return self.steps[-2 if self.exam else -1]
 
     @property
     def selection_delta(self) -> Fraction:
@@ -129,6 +145,7 @@ class Plan:
             ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
             "rounds": self.outlined.rounds,
+            "examined": [list(examined.clique) for examined in self.exam],
             "steps": [asdict(s) for s in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
             "model_cells_allowed": self.max_cells,
@@ -183,25 +200,27 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
+    exam = _exam(spec, domain)
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
     planned = [
-        (spending, outlined, spending.steps(shares, outlined, domain, searches, rows), searches, rows)
+        (spending, outlined, spending.steps(shares, outlined, domain, asked), asked)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for selection in [_for_selection(columns, measure, delta)]
         if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
         for spending in [Spending(budget, measure, near, noise, known)]
-        for shares in [_shares(compiled, outlined)]
+        for shares in [_shares(compiled, outlined, exam)]
         for rows in [price_of_bound(columns, budget * shares.domain) * spec.privacy.max_rows_private]
         for searches in [planned_searches(columns, budget * shares.domain - rows, selection)]
+        for asked in [Asked(searches, rows, len(exam))]
     ]
     if not planned:
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    spending, outlined, steps, searches, rows = min(planned, key=lambda way: way[2][-1].scale)
+    spending, outlined, steps, asked = min(planned, key=lambda way: way[2][-2 if exam else -1].scale)
     allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
@@ -210,16 +229,17 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         epsilon=epsilon,
         delta=delta,
         noise=noise,
-        shares=_shares(compiled, outlined),
-        bound_price=rows,
-        searches=searches,
+        shares=_shares(compiled, outlined, exam),
+        bound_price=asked.bound_price,
+        searches=asked.searches,
         structure=outline.name,
         wanted=wanted,
         outlined=outlined,
+        exam=exam,
         steps=steps,
         max_cells=allowed,
         model_cells=cells,
-        merged_below=_merged_below(spec, outlined, steps[-1]),
+        merged_below=_merged_below(spec, outlined, steps[-2 if exam else -1]),
         forecast=forecast_of(
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
@@ -240,15 +260,30 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
     return delta / 2 if measure.needs_delta else delta
 
 
-def _shares(compiled: CompiledSpec, outlined: StrategyOutline) -> Shares:
+def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
+    """The marginals of the exam; none if its share is 0."""
+    if spec.privacy.exam == 0:
+        return ()
+    return exam_of(domain, [request.columns for request in spec.publish.statistics])
+
+
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline, exam: Sequence[Examined]) -> Shares:
     spec, columns = compiled.spec, compiled.columns
     split = spec.privacy.split
-    if split is None:
-        if searched := sum(c.search is not None for c in columns):
-            return outlined.shares.after(max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE))
-        return outlined.shares.after(BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0))
+    given = spec.privacy.exam
+    examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)
+    if split is None or split.one_way is None:
+        searched = sum(c.search is not None for c in columns)
+        found = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
+        if searched:
+            found = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
+        return outlined.shares.between(found, examined)
     return Shares(
-        Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
+        Fraction(split.one_way),
+        Fraction(split.structure),
+        Fraction(split.marginals),
+        Fraction(split.domain),
+        examined,
     )
 
 

@@ -11,16 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
+from dpsynth.publish import exam
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
 from dpsynth.publish.measurement_file import write_measurements
 from dpsynth.publish.pages import readme_text, report_html
 from dpsynth.publish.publication import Publication
-from dpsynth.publish.statistics import StatisticTable
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
@@ -66,17 +67,20 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     yield "measurements.parquet"
     save(publication.model, folder / "model.npz")
     yield "model.npz"
+    if publication.exam is not None and publication.exam.distances is not None:
+        _write_table(folder / exam.FILE, publication.exam.table)
+        yield exam.FILE
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
-        _write_statistic(folder / name, statistic)
+        _write_table(folder / name, statistic.table)
         yield name
 
 
-def _write_statistic(path: Path, statistic: StatisticTable) -> None:
-    columns = [column.combine_chunks() for column in statistic.table.columns]
-    texts = [number_texts(column) if column.type == pa.float64() else column for column in columns]
-    write_csv(path, statistic.table.column_names, texts)
+def _write_table(path: Path, table: pa.Table) -> None:
+    columns = [column.combine_chunks() for column in table.columns]
+    texts = [number_texts(c) if c.type == pa.float64() else pc.cast(c, pa.string()) for c in columns]
+    write_csv(path, table.column_names, texts)
 
 
 def _sync(path: Path) -> None:

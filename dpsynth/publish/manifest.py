@@ -92,6 +92,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": list(constraints_in_words(publication)),
         },
         "synthetic_rows": publication.synthetic.num_rows,
+        "exam": None if publication.exam is None else publication.exam.to_json(),
         "statistics": [
             {
                 "file": f"statistics/{statistic.name}.csv",

@@ -20,6 +20,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
 
@@ -43,7 +44,7 @@ class Publication:
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors" or "count"), ``columns``, ``merged_values`` (true if it was asked
+            "choose", "errors", "exam" or "count"), ``columns``, ``merged_values`` (true if it was asked
             over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         structure: the strategy that chose the cliques.
@@ -62,6 +63,7 @@ class Publication:
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
+        exam: the measured errors of the synthetic table; None if the budget had no share for it.
     """
 
     release: str
@@ -92,6 +94,7 @@ class Publication:
     nameless: Nameless | None = None
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
+    exam: Exam | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -74,7 +74,7 @@ class Protection:
             return self.l1, self.l1
         if question["ask"] == "choose":
             return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
-        assert question["ask"] == "errors"
+        assert question["ask"] in {"errors", "exam"}
         number = question["candidates"]["number"]
         return number * self.l1, number * self.l1**2
 
