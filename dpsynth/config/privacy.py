@@ -121,6 +121,7 @@ class Split(Section):
         json_schema_extra=without_default,
         description="For the marginals of single columns. It is needed beside any share but exam.",
     )
+    sums: _Share = Field(default=Decimal(0), description="For the sums of means that are asked for.")
     structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
     marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
     exam: _Share | None = Field(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.domain.column import coded
+from dpsynth.domain.column import codes_of, each_once
 from dpsynth.domain.layout import Layout
 
 _CHUNK = 1 << 18
@@ -49,7 +49,7 @@ class FinishedTable:
         for start in range(0, max(table.num_rows, 1), _CHUNK):
             chunk = table.slice(start, _CHUNK)
             for column in layout.columns:
-                parts[column.name].append(coded(column, layout.text_of(column, chunk)))
+                parts[column.name].append(each_once(partial(codes_of, column), layout.text_of(column, chunk)))
         codes = {name: np.concatenate(part) for name, part in parts.items()}
         return cls(codes, table.num_rows, stands_for)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dpsynth.domain.measurement import Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
@@ -27,6 +28,7 @@ class Answers:
         evidence: evidence from earlier releases and a public table.
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
+        sums: sums of the means that are asked for.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -35,6 +37,7 @@ class Answers:
     evidence: Evidence
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
+    sums: tuple[MeasuredSums, ...] = ()
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:

@@ -39,7 +39,7 @@ from dpsynth.model import (
     zeros_within,
 )
 from dpsynth.model.zeros import Zeros
-from dpsynth.publish import StatisticTable, compute_statistics
+from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -161,8 +161,9 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
         direct,
         _modelled(inputs, fitted, rng) if by_model else fitted.model,
         replicates,
-        basis=basis_of(measured.answers.evidence),
-        public_marginals=inputs.compiled.public_marginals,
+        provenance=Provenance(
+            basis_of(measured.answers.evidence), inputs.compiled.public_marginals, measured.answers.sums
+        ),
     )
 
 

@@ -84,6 +84,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
         exam=synthesis.exam,
+        sums=answers.sums,
     )
 
 
@@ -97,6 +98,7 @@ def _budget(plan: Plan) -> dict[str, object]:
         "split": {
             "domain": float(shares.domain),
             "one_way": float(shares.one_way),
+            **({"sums": float(shares.sums)} if shares.sums else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
             "exam": float(shares.exam),

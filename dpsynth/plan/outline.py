@@ -26,12 +26,14 @@ class Shares:
     structure: Fraction
     marginals: Fraction
     domain: Fraction = Fraction(0)
+    sums: Fraction = Fraction(0)
     exam: Fraction = Fraction(0)
 
-    def between(self, domain: Fraction, exam: Fraction) -> Shares:
-        """The same split of what domain discovery and the exam leave, with the shares of these."""
-        rest = 1 - domain - exam
-        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain, exam)
+    def beside(self, domain: Fraction, sums: Fraction, exam: Fraction) -> Shares:
+        """The same split of what domain discovery, sums and the exam leave, with the shares of these."""
+        rest = 1 - domain - sums - exam
+        parts = self.one_way * rest, self.structure * rest, self.marginals * rest
+        return Shares(*parts, domain, sums, exam)
 
 
 @dataclass(frozen=True)

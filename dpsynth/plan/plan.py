@@ -7,7 +7,7 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -28,6 +28,7 @@ from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import Asked, PlannedStep, Spending
+from dpsynth.plan.sums import Allowances, PlannedMean, described, mean_requests, planned_means, share_of_sums
 
 CELL_BYTES = 8
 
@@ -68,6 +69,7 @@ class Plan:
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
+        means: the means that sums could measure, each with the way in which it is measured.
         outlined: the expected questions of the strategy.
         exam: the marginals whose distances from the finished table are asked for; none without an exam.
         steps: the spending steps, in order. The last one takes what is left; with an exam, so does the one
@@ -89,6 +91,7 @@ class Plan:
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
+    means: tuple[PlannedMean, ...]
     outlined: StrategyOutline
     exam: tuple[Examined, ...]
     steps: tuple[PlannedStep, ...]
@@ -106,6 +109,16 @@ class Plan:
     def last_measured(self) -> PlannedStep:
         """The last step before the exam: the chosen marginals, or the single columns without any."""
         return self.steps[-2 if self.exam else -1]
+
+    @property
+    def summed(self) -> tuple[PlannedMean, ...]:
+        """The means that are measured by sums."""
+        return tuple(mean for mean in self.means if mean.summed)
+
+    @property
+    def price_of_sums(self) -> Fraction:
+        """The price of all sums together."""
+        return sum((mean.price for mean in self.means), Fraction(0))
 
     @property
     def selection_delta(self) -> Fraction:
@@ -144,6 +157,7 @@ class Plan:
                 for s in self.searches
             ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
+            "means": described(self.means),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
             "steps": [asdict(s) for s in self.steps],
@@ -203,37 +217,40 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     exam = _exam(spec, domain)
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
-    planned = [
-        (spending, outlined, spending.steps(shares, outlined, domain, asked), asked)
+    means = None if found is None else found.plan.means
+    terms = [
+        (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for selection in [_for_selection(columns, measure, delta)]
         if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
-        for spending in [Spending(budget, measure, near, noise, known)]
-        for shares in [_shares(compiled, outlined, exam)]
-        for rows in [price_of_bound(columns, budget * shares.domain) * spec.privacy.max_rows_private]
-        for searches in [planned_searches(columns, budget * shares.domain - rows, selection)]
-        for asked in [Asked(searches, rows, len(exam))]
+    ]
+    asked = compiled, domain, wanted, exam
+    planned = [
+        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam)
+        for each in terms
     ]
     if not planned:
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    spending, outlined, steps, asked = min(planned, key=lambda way: way[2][-2 if exam else -1].scale)
+    way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
+    outlined, steps = way.outlined, way.steps
     allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
-        measure=spending.measure,
-        budget=spending.budget,
+        measure=way.spending.measure,
+        budget=way.spending.budget,
         epsilon=epsilon,
         delta=delta,
         noise=noise,
-        shares=_shares(compiled, outlined, exam),
-        bound_price=asked.bound_price,
-        searches=asked.searches,
+        shares=way.shares,
+        bound_price=way.asked.bound_price,
+        searches=way.asked.searches,
         structure=outline.name,
         wanted=wanted,
+        means=way.means,
         outlined=outlined,
         exam=exam,
         steps=steps,
@@ -244,6 +261,61 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to spend the budget, under one measure."""
+
+    spending: Spending
+    outlined: StrategyOutline
+    means: tuple[PlannedMean, ...]
+    shares: Shares
+    asked: Asked
+    steps: tuple[PlannedStep, ...]
+
+
+def _way(
+    compiled: CompiledSpec,
+    domain: Domain,
+    terms: tuple[Spending, StrategyOutline, Fraction],
+    means: tuple[PlannedMean, ...],
+    exam: Sequence[Examined],
+) -> _Way:
+    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections."""
+    spending, outlined, selection = terms
+    summed = sum(mean.summed for mean in means)
+    shares = _shares(compiled, outlined, summed, exam)
+    allowance = spending.budget * shares.domain
+    rows = price_of_bound(compiled.columns, allowance) * compiled.spec.privacy.max_rows_private
+    searches = planned_searches(compiled.columns, allowance - rows, selection)
+    asked = Asked(searches, rows, summed, len(exam))
+    steps = spending.steps(shares, outlined, domain, asked)
+    price = spending.budget * shares.sums / max(summed, 1)
+    priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
+    return _Way(spending, outlined, priced, shares, asked, steps)
+
+
+def _means(
+    compiled: CompiledSpec,
+    domain: Domain,
+    wanted: tuple[Clique, ...],
+    exam: Sequence[Examined],
+    spending: Spending,
+    outlined: StrategyOutline,
+) -> tuple[PlannedMean, ...]:
+    """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
+    requests = mean_requests(compiled, wanted if outlined.cliques else ())
+    shares = _shares(compiled, outlined, len(requests), exam)
+    if not shares.sums:
+        return ()
+    one_way = len(domain.columns) + 1
+    prices = Allowances(
+        one_way=spending.budget * shares.one_way / one_way,
+        pair=spending.budget * shares.marginals / max(outlined.cliques, 1),
+        sum=spending.budget * shares.sums / len(requests),
+    )
+    return planned_means(requests, compiled, domain, spending.bought, prices)
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
@@ -267,22 +339,22 @@ def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
     return exam_of(domain, [request.columns for request in spec.publish.statistics])
 
 
-def _shares(compiled: CompiledSpec, outlined: StrategyOutline, exam: Sequence[Examined]) -> Shares:
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int, exam: Sequence[Examined]) -> Shares:
+    """The split in force: the one of the config, or the default one for so many sums and an exam."""
     spec, columns = compiled.spec, compiled.columns
-    split = spec.privacy.split
-    given = spec.privacy.exam
+    split, given = spec.privacy.split, spec.privacy.exam
     examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)
     if split is None or split.one_way is None:
-        searched = sum(c.search is not None for c in columns)
-        found = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
-        if searched:
-            found = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
-        return outlined.shares.between(found, examined)
+        domain = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
+        if searched := sum(c.search is not None for c in columns):
+            domain = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
+        return outlined.shares.beside(domain, share_of_sums(sums), examined)
     return Shares(
         Fraction(split.one_way),
         Fraction(split.structure),
         Fraction(split.marginals),
         Fraction(split.domain),
+        Fraction(split.sums) if sums else Fraction(0),
         examined,
     )
 
