@@ -20,6 +20,7 @@ import typer
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, rehearsal
 from dpsynth.cli.check_command import check
+from dpsynth.cli.local_commands import aggregate, collect
 from dpsynth.cli.plan_command import plan
 from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
@@ -34,6 +35,8 @@ app = typer.Typer(
 app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.command()(check)
+app.command()(collect)
+app.command()(aggregate)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsynth.domain.measurement import Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
@@ -27,6 +27,7 @@ class Answers:
         evidence: evidence from earlier releases and a public table.
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
+        combined: one-way counts from answers about several columns, where no column was measured alone.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -35,6 +36,7 @@ class Answers:
     evidence: Evidence
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
+    combined: tuple[CombinedCounts, ...] = ()
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
@@ -44,7 +46,7 @@ class Answers:
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.again)
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def rows(self) -> float:

@@ -19,6 +19,7 @@ from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.slices import Slice
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
+from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
@@ -62,6 +63,7 @@ class Publication:
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports of respondents that it was made from; None if a curator answered.
     """
 
     release: str
@@ -92,6 +94,7 @@ class Publication:
     nameless: Nameless | None = None
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
+    collection: Collection | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -23,6 +23,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.public_estimates import PublicFigures
+from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -124,7 +125,7 @@ def compute_statistics(
     everything = _Tables(
         named,
         direct,
-        Measured(direct),
+        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
         basis,
         public_marginals,
