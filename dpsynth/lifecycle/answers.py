@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dpsynth.domain.measurement import Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
@@ -29,6 +29,7 @@ class Answers:
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
         sums: sums of the means that are asked for.
+        combined: one-way counts from answers about several columns, where no column was measured alone.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -38,6 +39,7 @@ class Answers:
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
+    combined: tuple[CombinedCounts, ...] = ()
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
@@ -47,7 +49,7 @@ class Answers:
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.again)
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def rows(self) -> float:

@@ -20,6 +20,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
+from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
@@ -64,6 +65,7 @@ class Publication:
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports of respondents that it was made from; None if a curator answered.
     """
 
     release: str
@@ -95,6 +97,7 @@ class Publication:
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
+    collection: Collection | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
