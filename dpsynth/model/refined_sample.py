@@ -33,7 +33,7 @@ _CELLS_A_BATCH = 1 << 22
 WEIGHT_POWER = 1 / 3
 """Power of the precision that a target's weight is. A power of 1 would be right if errors of one target were
 independent of those of another one; then a few precise targets would decide all."""
-SINGLE = 0.05
+SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2

@@ -18,9 +18,10 @@ table, its targets and a seed give the same refined table on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,8 @@ class Effort:
         laps: number of parts of a pass.
         enough: the refinement ends after a lap that lowers L by less than this part of L and of the error
             that the targets have themselves; 0 for no early end.
+        scores: number of scores computed, as far as one lap does with it: a value of a column has one in
+            each row and target.
     """
 
     passes: int = 3
@@ -85,6 +88,7 @@ class Effort:
     most: int = 4096
     laps: int = 20
     enough: float = 0.002
+    scores: float = 5e9
 
 
 def refined(
@@ -99,7 +103,7 @@ def refined(
 ) -> dict[str, Codes]:
     """A table whose marginals are nearer to their targets.
 
-    Memory: 4 bytes a row and column; 8 bytes a cell of each target for each of its columns.
+    Memory: 1 or 2 bytes a row and column, 8 in the result; 8 bytes a cell of each target for each of its columns.
 
     Args:
         domain: the columns.
@@ -123,17 +127,21 @@ def refined(
     places = [domain.columns.index(c) for c in moving]
     size = min(max(effort.least, -(-rows // effort.batches)), effort.most)
     lap = -(-rows // effort.laps)
-    for _ in range(effort.passes):
-        order = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
-        for first in range(0, rows, lap):
-            fall = sum(
-                table.refine(np.sort(order[begin : min(begin + size, first + lap)]), places, rng)
-                for begin in range(first, min(first + lap, rows), size)
-            )
-            loss -= fall
-            if fall < effort.enough * (loss + error):
-                return table.rows(domain, codes)
+    each = lap * sum(domain.sizes[c] for t in wanted for c in t.clique)
+    for some in islice(_laps(rows, lap, effort.passes, rng), max(int(effort.scores // each), 1)):
+        batches = (np.sort(some[begin : begin + size]) for begin in range(0, len(some), size))
+        fall = sum(table.refine(batch, places, rng) for batch in batches)
+        loss -= fall
+        if fall < effort.enough * (loss + error):
+            break
     return table.rows(domain, codes)
+
+
+def _laps(rows: int, lap: int, passes: int, rng: np.random.Generator) -> Iterator[Places]:
+    """The rows of each lap, at random; every pass has all rows once."""
+    for _ in range(passes):
+        order = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
+        yield from (order[begin : begin + lap] for begin in range(0, rows, lap))
 
 
 @dataclass(frozen=True, eq=False)
