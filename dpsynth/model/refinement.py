@@ -42,7 +42,7 @@ _MOST = 1 << 27
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
 _TOO_FEW, _TOO_MANY, _MORE, _FEWER = 0.9, 0.6, 1.3, 0.8
-"""If this many of the tried rows move, or fewer than that, then more or fewer are tried next: so many times."""
+"""Parts of the tried rows that move, beyond which more or fewer are tried next, and how many times so many."""
 _FORBIDDEN = 2.0**46
 """Score of a forbidden cell, above every sum of residuals."""
 
@@ -103,7 +103,8 @@ def refined(
 ) -> dict[str, Codes]:
     """A table whose marginals are nearer to their targets.
 
-    Memory: 1 or 2 bytes a row and column, 8 in the result; 8 bytes a cell of each target for each of its columns.
+    Memory: 1 or 2 bytes a row and column, 8 in the result; 8 bytes a cell of each target for each of its
+    columns.
 
     Args:
         domain: the columns.
@@ -287,9 +288,9 @@ class _Table:
                 lines += parts[-1].size // size
             starts.append(starts[-1] + lines * size)
         residuals = np.concatenate(parts)
-        kinds = (tuple(map(_Cells.of, cells)) for cells in (own, echoes))
+        mine, theirs = (tuple(map(_Cells.of, listed)) for listed in (own, echoes))
         shares = np.full(len(sizes), _FIRST_SHARE)
-        return cls(codes, sizes, residuals, tuple(starts), *kinds, loss, error, shares)
+        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
         """The codes of all columns; those of a column without changes are the ones before."""
@@ -391,7 +392,7 @@ class _Table:
         where = np.empty((2, *places.shape), dtype=np.int64)
         for codes, found in zip((moves.old, moves.new), where, strict=True):
             np.multiply(codes, cells.step[:, None], out=found)
-            found += places
+        where += places
         change = np.empty((2, places.size))
         change[1] = np.repeat(UNIT * cells.weights, len(moves.rows))
         np.negative(change[1], out=change[0])
