@@ -7,13 +7,15 @@ can be written as the release's measurements.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
-from dpsynth.model import Expansion, estimated_total
+from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
 from dpsynth.structure.strategy import Selection
 
 
@@ -96,3 +98,10 @@ class Measured:
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
         return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]
+
+    @cached_property
+    def posteriors(self) -> dict[Clique, Denoised]:
+        """Posteriors of the cliques that the model is fitted to, over groups."""
+        if not self.fitted_to:
+            return {}
+        return posteriors(self.fitted_to, estimate(self.expansion.coarse, self.expansion.sums).model)
