@@ -20,7 +20,6 @@ from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
-from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
     Denoised,
@@ -40,6 +39,7 @@ from dpsynth.model import (
 )
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import StatisticTable, compute_statistics
+from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -61,6 +61,7 @@ class FittedModel:
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.
+        densities: the counts from which the layout has its densities.
     """
 
     measured: Measured
@@ -69,6 +70,7 @@ class FittedModel:
     model: MarkovRandomField
     wanted: Wanted
     zeros: Zeros
+    densities: Densities
 
 
 def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
@@ -102,9 +104,8 @@ def _posteriors(measured: Measured) -> dict[Clique, Denoised]:
 def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
     counts = pooled_counts(measured.answers.own)
-    layout = stage.layout.with_density(
-        {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    )
+    densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    layout = stage.layout.with_density(densities)
     expansion, selection = measured.expansion, measured.selection
     model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
     names = expansion.names
@@ -120,7 +121,8 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
-    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
+    zeros = {named(c): z for c, z in impossible.items()}
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
 
 
 def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
@@ -128,7 +130,13 @@ def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
     compiled = inputs.compiled
     bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
-        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+        fitted.model,
+        fitted.layout,
+        compiled.rules,
+        compiled.public_marginals,
+        fitted.wanted,
+        bounds,
+        fitted.densities,
     )
 
 
