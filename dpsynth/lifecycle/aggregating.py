@@ -270,7 +270,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),
         merged_below=0.0,
-        model=fitted.model,
+        rows=row_source(collected, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
         events=tuple(_described(collected)),

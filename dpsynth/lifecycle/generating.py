@@ -20,7 +20,6 @@ from dpsynth.evidence.drift import pooled_counts
 from dpsynth.evidence.earlier_releases import basis_of
 from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.progress import Advance
-from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
     Fit,
@@ -39,6 +38,7 @@ from dpsynth.model import (
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -88,6 +88,7 @@ class FittedModel:
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.
+        densities: the counts from which the layout has its densities.
     """
 
     measured: Measured
@@ -96,6 +97,7 @@ class FittedModel:
     model: MarkovRandomField
     wanted: Wanted
     zeros: Zeros
+    densities: Densities
 
 
 def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
@@ -121,9 +123,8 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
 def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
     counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
-    layout = stage.layout.with_density(
-        {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    )
+    densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    layout = stage.layout.with_density(densities)
     expansion, selection = measured.expansion, measured.selection
     model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
     names = expansion.names
@@ -139,7 +140,8 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
-    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
+    zeros = {named(c): z for c, z in impossible.items()}
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
 
 
 def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
@@ -147,7 +149,13 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
     compiled = inputs.compiled
     bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
-        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+        fitted.model,
+        fitted.layout,
+        compiled.rules,
+        compiled.public_marginals,
+        fitted.wanted,
+        bounds,
+        fitted.densities,
     )
 
 
