@@ -36,6 +36,7 @@ from dpsynth.ledger.balance import Reservation
 from dpsynth.lifecycle.answers import Answers, Measured
 from dpsynth.lifecycle.collecting import contract_for
 from dpsynth.lifecycle.folders import alone_in, partial_of
+from dpsynth.lifecycle.generating import row_source
 from dpsynth.lifecycle.outputs import Synthesis, software
 from dpsynth.local.collection import Collection
 from dpsynth.local.contract import Contract
