@@ -24,7 +24,7 @@ from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.publication import Mean
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.sums import MOST_STEPS, Centring, Steps
+from dpsynth.domain.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
 
 Numbers = NDArray[np.float64]
 
@@ -37,6 +37,8 @@ _LIMITS = 60
 """Number of limits that are compared."""
 _FAINT = 2.0
 """Standard deviations of noise below which a bin's count is taken to be none."""
+_CLEARLY = 0.8
+"""Part of the half-width by counts that a sum must be expected to fall below: it costs all other answers."""
 _REFERENCE = 1 << 20
 """Limit at which the noise of a step of limit is computed."""
 
@@ -105,6 +107,35 @@ class Allowances:
     sum: Fraction
 
 
+@dataclass(frozen=True, eq=False)
+class BinnedNumbers:
+    """What is known of a column's numbers before its sums are measured.
+
+    Attributes:
+        steps: the column's bins.
+        centres: float64[bins], the expected number of each bin, in steps.
+        counts: float64[bins], expected rows, none negative and some positive.
+    """
+
+    steps: Steps
+    centres: Numbers
+    counts: Numbers
+
+    @property
+    def total(self) -> float:
+        """Expected number of rows."""
+        return float(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Expected mean, in steps."""
+        return float(self.counts @ self.centres / self.total)
+
+    def variance_of_unknown(self, distances: Numbers) -> float:
+        """Variance of a mean because numbers lie anywhere within some distances; in steps squared."""
+        return float(variance_of_unknown(self.counts / self.total, distances))
+
+
 def mean_requests(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[Mean, ...]:
     """The means that sums could measure.
 
@@ -154,11 +185,9 @@ def _planned(
     even = np.full(len(steps.low), rows / len(steps.low))
     found = column.search is not None
     unit = 1.0 / max(steps.last, 1) if found else steps.unit
-    by_sums, by_counts = (
-        best_centring(steps, even, noise)[1] * unit,
-        by_counts_alone(steps, even, noise) * unit,
-    )
-    price = prices.sum if by_sums < by_counts else Fraction(0)
+    bins = BinnedNumbers(steps, steps.middles, even)
+    by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
+    price = prices.sum if by_sums < _CLEARLY * by_counts else Fraction(0)
     return PlannedMean(request.mean, request.by, price, by_sums, by_counts, found, int(rows))
 
 
@@ -167,41 +196,27 @@ def noise_of_step(bought: Calibration, price: Fraction) -> float:
     return bought.sums(price, _REFERENCE).stddev / _REFERENCE
 
 
-def by_counts_alone(steps: Steps, counts: Numbers, noise: NoiseOfMeans) -> float:
-    """Expected half-width of a mean's interval by counts of bins, in steps.
-
-    Args:
-        steps: the column's bins.
-        counts: float64[bins], expected rows, none negative.
-        noise: the noise of the answers.
-    """
-    total = counts.sum()
-    centre = float(counts @ steps.middles / total)
-    spread = sqrt(float(((steps.middles - centre) ** 2).sum()))
-    return Z95 * noise.cell * spread * noise.groups / total + float(counts @ steps.half_widths / total)
+def by_counts_alone(bins: BinnedNumbers, noise: NoiseOfMeans) -> float:
+    """Expected half-width of a mean's interval by counts of bins, in steps."""
+    rows = bins.total / noise.groups
+    spread = noise.cell**2 * float(((bins.centres - bins.mean) ** 2).sum()) / rows**2
+    return Z95 * sqrt(spread + bins.variance_of_unknown(bins.steps.half_widths))
 
 
-def best_centring(steps: Steps, counts: Numbers, noise: NoiseOfMeans) -> tuple[Centring, float]:
+def best_centring(bins: BinnedNumbers, noise: NoiseOfMeans) -> tuple[Centring, float]:
     """The offsets and the limit of the narrowest interval of a mean, and its expected half-width in steps.
 
     For each limit, the offset of a bin is as near to the mean as the limit allows while it reaches both ends
     of the bin: the less offsets differ, the less noise of counts they bring in. In a bin wider than twice
-    the limit it is the middle, and what lies beyond the limit is lost.
-
-    Args:
-        steps: the column's bins.
-        counts: float64[bins], expected rows, none negative.
-        noise: the noise of the answers.
+    the limit it is the expected number, and what lies beyond the limit is lost.
     """
-    total = counts.sum()
-    centre = float(counts @ steps.middles / total)
-    rows = total / noise.groups
+    rows = bins.total / noise.groups
     found: tuple[Centring, float] | None = None
-    for limit in _limits(steps):
-        centring = Centring(_offsets(steps, centre, limit), limit)
-        spread = float(((np.array(centring.offsets) - centre) ** 2).sum())
-        deviation = sqrt((noise.step * limit) ** 2 + noise.cell**2 * spread) / rows
-        half_width = Z95 * deviation + float(counts @ centring.beyond(steps) / total)
+    for limit in _limits(bins.steps):
+        centring = Centring(_offsets(bins, limit), limit)
+        spread = float(((np.array(centring.offsets) - bins.mean) ** 2).sum())
+        of_noise = ((noise.step * limit) ** 2 + noise.cell**2 * spread) / rows**2
+        half_width = Z95 * sqrt(of_noise + bins.variance_of_unknown(centring.beyond(bins.steps)))
         if found is None or half_width < found[1]:
             found = centring, half_width
     assert found is not None
@@ -217,10 +232,11 @@ def _limits(steps: Steps) -> list[int]:
     return sorted({min(max(1, ceil(limit)), MOST_STEPS) for limit in several.tolist()})
 
 
-def _offsets(steps: Steps, centre: float, limit: int) -> tuple[int, ...]:
-    nearest = np.clip(centre, steps.high - limit, steps.low + limit)
-    whole = steps.high - steps.low <= 2 * limit
-    return tuple(np.floor(np.where(whole, nearest, steps.middles)).astype(np.int64).tolist())
+def _offsets(bins: BinnedNumbers, limit: int) -> tuple[int, ...]:
+    low, high = bins.steps.low, bins.steps.high
+    whole = high - low <= 2 * limit
+    nearest = np.clip(bins.mean, high - limit, low + limit)
+    return tuple(np.floor(np.where(whole, nearest, bins.centres)).astype(np.int64).tolist())
 
 
 def without_noise(values: NDArray[np.int64], deviation: float) -> Numbers:

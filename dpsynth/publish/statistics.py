@@ -25,6 +25,7 @@ from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, So
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
+from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -143,7 +144,7 @@ def compute_statistics(
     everything = _Tables(
         named,
         direct,
-        Measured(direct),
+        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
         provenance,

@@ -72,6 +72,9 @@ class Protection:
         if question["ask"] == "values":
             # A unit counts once for a value.
             return self.l1, self.l1
+        if question["ask"] == "sums":
+            most = self.l1 * question["limit"]
+            return most, most**2
         if question["ask"] == "choose":
             return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
         assert question["ask"] in {"errors", "exam"}
@@ -226,7 +229,7 @@ def assert_whole(folder: Path) -> Record:
     """The manifest of a bundle, after checking every file against it."""
     public = folder / "public"
     manifest = json.loads((public / "manifest.json").read_text())
-    assert there(public) == {*manifest["files"], "manifest.json"}
+    assert there(public) == {*manifest["files"], "manifest.json", "SHA256SUMS"}
     for name, facts in manifest["files"].items():
         content = (public / name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (facts["bytes"], facts["sha256"]), name
