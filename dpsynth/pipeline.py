@@ -106,7 +106,7 @@ def run(
         drawn = step("sample rows", sample_rows, inputs, fitted, rng)
         exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
-        statistics = step("compute statistics", tabulate, inputs, fitted, rng)
+        statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam=exam)
         synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)

@@ -38,6 +38,7 @@ from dpsynth.model import (
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
@@ -172,7 +173,11 @@ def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator
 
 
 def tabulate(
-    inputs: Described, fitted: FittedModel, rng: np.random.Generator, unbiased: Unbiased | None = None
+    inputs: Described,
+    fitted: FittedModel,
+    rng: np.random.Generator,
+    unbiased: Unbiased | None = None,
+    exam: Exam | None = None,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
@@ -183,21 +188,27 @@ def tabulate(
         fitted: its model.
         rng: generator of this post-processing step.
         unbiased: estimates from the answers alone; left out, least squares of all answers.
+        exam: the measured errors of the synthetic table, if there are any.
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured) if unbiased is None else unbiased
-    by_model = any(not direct.covers(r.columns) for r in requests)
+    distances = {} if exam is None else exam.by_columns
+    modelled = [frozenset(r.columns) for r in requests if not direct.covers(r.columns)]
+    unexamined = any(columns not in distances for columns in modelled)
     replicates = (
-        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
+        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
     )
     return compute_statistics(
         requests,
         fitted.layout.columns,
         direct,
-        _modelled(inputs, fitted, rng) if by_model else fitted.model,
+        _modelled(inputs, fitted, rng) if modelled else fitted.model,
         replicates,
         provenance=Provenance(
-            basis_of(measured.answers.evidence), inputs.compiled.public_marginals, measured.answers.sums
+            basis_of(measured.answers.evidence),
+            inputs.compiled.public_marginals,
+            measured.answers.sums,
+            distances,
         ),
     )
 

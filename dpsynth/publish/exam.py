@@ -9,7 +9,7 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import sqrt
@@ -122,16 +122,17 @@ class Exam:
         assert self.distances is not None
         return self.distances.values / (2.0 * self.rows)
 
-    def upper(self, columns: Iterable[str]) -> float | None:
-        """The upper 95 % limit of the error of some columns' marginal; None if it wasn't examined."""
-        at = self._position.get(frozenset(columns))
-        if at is None or self.distances is None:
-            return None
-        return float(self._limits[1][at])
+    @property
+    def by_columns(self) -> dict[frozenset[str], float]:
+        """For the columns of each marginal the distance that intervals of its figures rest on, in rows.
 
-    @cached_property
-    def _position(self) -> dict[frozenset[str], int]:
-        return {frozenset(e.clique): i for i, e in enumerate(self.examined)}
+        It is one standard error above the noisy one, and above 0: a distance that noise has made small would
+        make intervals too short.
+        """
+        if self.distances is None:
+            return {}
+        values = np.maximum(self.distances.values, 0) + self.distances.stddev
+        return {frozenset(e.clique): float(v) for e, v in zip(self.examined, values, strict=True)}
 
     @cached_property
     def _limits(self) -> tuple[Numbers, Numbers]:

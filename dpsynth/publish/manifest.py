@@ -22,6 +22,7 @@ from dpsynth.publish.explanation import (
 )
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.statistics import NOISE_ONLY, WHOLE
 
 FORMAT = "dpsynth bundle 2"
 """The version of the bundle's form. A later version may lack what a recipient's command reads."""
@@ -101,6 +102,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
+                "limits": WHOLE if statistic.whole else NOISE_ONLY,
             }
             for statistic in publication.statistics
         ],

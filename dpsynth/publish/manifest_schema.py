@@ -21,6 +21,7 @@ _TEXTS: Schema = {"type": "array", "items": _TEXT}
 _FLAG: Schema = {"type": "boolean"}
 _LOSS: Schema = {"type": ["number", "null"], "minimum": 0}
 _PROBABILITY: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+_SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 _WHOLE: Schema = {"type": "integer", "minimum": 0}
 _SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 
@@ -74,6 +75,21 @@ def manifest_schema() -> Schema:
         "missing": {"type": "object"},
     }
     statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    statistic["limits"] = {"enum": ["95 %", "noise only"]}
+    mean_error = _or_null(_object({"number": _WHOLE, "mean_error": _SHARE, "low": _SHARE, "high": _SHARE}))
+    exam: dict[str, Schema] = {
+        "answered": {**_FLAG, "description": "False if an interruption lost the answer."},
+        "marginals": _WHOLE,
+        "rows": {**_WHOLE, "description": "Number of rows that the synthetic counts were scaled to."},
+        "noise": _TEXT,
+        "scale": {"type": "number"},
+        "standard_error": {"type": "number", "description": "Of one error, a share of the rows."},
+        "pairs": mean_error,
+        "pairs_by_basis": {"type": "object", "additionalProperties": mean_error},
+        "triples": mean_error,
+        "limits": _TEXT,
+    }
+    unanswered = tuple(key for key in exam if key not in {"answered", "marginals", "rows"})
     merged = {"values": _WHOLE, "groups": _WHOLE, "held_together": _list(_TEXTS)}
     structure: dict[str, Schema] = {
         "method": _TEXT,
@@ -110,6 +126,7 @@ def manifest_schema() -> Schema:
         "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
         "constraints": _object(rules),
         "synthetic_rows": _WHOLE,
+        "exam": _or_null(_object(exam, *unanswered, about="Measured errors of the synthetic table.")),
         "statistics": _list(_object(statistic)),
         "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
         "signed_by": {"type": ["string", "null"], "pattern": "^ed25519:[0-9a-f]{64}$"},

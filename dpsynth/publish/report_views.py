@@ -8,7 +8,8 @@ from math import sqrt
 
 from dpsynth.domain.column import Column
 from dpsynth.presentation import figures
-from dpsynth.publish.statistics import Z95, StatisticTable
+from dpsynth.publish.estimates import Z95
+from dpsynth.publish.statistics import StatisticTable
 
 _BARS_SHOWN = 16
 _LARGEST_SHOWN = 8

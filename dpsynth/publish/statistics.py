@@ -10,7 +10,7 @@ Invariant: post-processing. Nothing here has seen the private table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,17 +21,18 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import ConfigError
-from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
+from dpsynth.publish.estimates import Z95, Marginals, Means, Measured, Modelled, Numbers, Source, Unbiased
+from dpsynth.publish.examined_estimates import Distances, ExaminedFigures
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
-Z95 = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
+WHOLE, NOISE_ONLY = "95 %", "noise only"
+"""The stamps of intervals: they cover all errors, or leave out what the model lacks."""
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "basis"))
+_FIGURES |= frozenset(("rows", "grouping_error", "limits", "basis"))
 
 
 @runtime_checkable
@@ -77,7 +78,10 @@ class StatisticTable:
             one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
             rows without a missing value) and ``grouping_error`` (largest distance of the mean from the
             estimate because values inside a bin are unknown, or were cut at a limit). Null where undefined.
-            A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
+            A measured count may be negative; the ends of a count's interval never are. The interval of a mean
+            that follows from counts includes the grouping error. Then ``limits``, the same in every row:
+            "95 %" if the interval covers all errors, "noise only" if it leaves out what the model lacks, and
+            so may hold far less often. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
             periods".
@@ -93,6 +97,11 @@ class StatisticTable:
     measured: bool
 
     @property
+    def whole(self) -> bool:
+        """True if the intervals cover all errors."""
+        return NOISE_ONLY not in self.table["limits"].to_pylist()[:1]
+
+    @property
     def label_names(self) -> tuple[str, ...]:
         """Names of the columns of ``table`` that hold labels."""
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
@@ -106,11 +115,13 @@ class Provenance:
         basis: the basis of tables by the model.
         public_marginals: the public marginals.
         sums: measured sums, for means.
+        distances: distances of the examined cliques, from which tables by the model get their errors.
     """
 
     basis: str = "model"
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     sums: tuple[MeasuredSums, ...] = ()
+    distances: Distances = field(default_factory=dict)
 
 
 ANSWERS_ALONE = Provenance()
@@ -132,8 +143,8 @@ def compute_statistics(
         columns: the table's columns, in order.
         direct: estimates from the answers alone, for columns that were measured together.
         model: the fitted model, for all other columns.
-        replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
-            errors are null.
+        replicates: refits to fresh noise, which give the errors of the model's tables that were not examined;
+            without any, those errors are null.
         provenance: what tables rest on beside the noisy counts.
 
     Raises:
@@ -145,6 +156,7 @@ def compute_statistics(
         named,
         direct,
         MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
+        ExaminedFigures(model, provenance.distances),
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
         provenance,
@@ -164,6 +176,7 @@ class _Tables:
     columns: Mapping[str, Column]
     direct: Unbiased
     measured: Source
+    examined: ExaminedFigures
     modelled: Source
     public: Source
     provenance: Provenance
@@ -176,12 +189,17 @@ class _Tables:
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
-        return self.measured if self.direct.covers(clique) else self.modelled
+        if self.direct.covers(clique):
+            return self.measured
+        return self.examined if self.examined.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.public:
             return "public"
         return "measured" if source is self.measured else self.provenance.basis
+
+    def limits_of(self, source: Source) -> str:
+        return NOISE_ONLY if source is self.modelled else WHOLE
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -194,7 +212,7 @@ class _Tables:
         members = self.checked(clique)
         source = self.source(clique)
         found = source.counts(clique)
-        figures = _with_interval(found.rows, found.error, 0.0, np.inf)
+        figures = _with_interval(found.rows, found.error)
         if kind == "one_way":
             figures |= {"share": found.share, "share_standard_error": found.share_error}
         return StatisticTable(
@@ -202,8 +220,8 @@ class _Tables:
             title=listed(clique),
             kind=kind,
             columns=clique,
-            table=_table(members, figures, self.basis_of(source)),
-            measured=source is not self.modelled,
+            table=_table(members, figures, self.limits_of(source), self.basis_of(source)),
+            measured=source not in (self.examined, self.modelled),
         )
 
     def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
@@ -215,17 +233,13 @@ class _Tables:
         source = self.source(clique)
         summed = sums_of(clique, self.provenance.sums)
         if summed is not None and source is self.measured:
-            return self.mean_table(
-                clique, _summed(summed_means(summed, column, self.direct)), "measured sum", taken
-            )
-        found = source.means(clique, centres, half_widths)
-        least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
-        figures = _with_interval(found.mean, found.error, least, most)
-        figures |= {"rows": found.rows, "grouping_error": found.grouping_error}
-        return self.mean_table(clique, figures, self.basis_of(source), taken)
+            figures = _summed(summed_means(summed, column, self.direct))
+            return self.mean_table(clique, figures, (WHOLE, "measured sum"), taken)
+        figures = _of_counts(source.means(clique, centres, half_widths), centres, half_widths)
+        return self.mean_table(clique, figures, (self.limits_of(source), self.basis_of(source)), taken)
 
     def mean_table(
-        self, clique: Clique, figures: Mapping[str, Numbers], basis: str, taken: Set[str]
+        self, clique: Clique, figures: Mapping[str, Numbers], stamps: tuple[str, str], taken: Set[str]
     ) -> StatisticTable:
         *groups, of = clique
         return StatisticTable(
@@ -233,8 +247,8 @@ class _Tables:
             title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table([self.columns[group] for group in groups], figures, basis),
-            measured=basis != self.provenance.basis,
+            table=_table([self.columns[group] for group in groups], figures, *stamps),
+            measured=stamps[-1] != self.provenance.basis,
         )
 
 
@@ -249,22 +263,38 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
     }
 
 
-def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:
+def _of_counts(found: Means, centres: Numbers, half_widths: Numbers) -> dict[str, Numbers]:
+    """Figures of means that follow from counts; a mean may lie off by the grouping error beside its noise."""
+    wide = Z95 * found.error + found.grouping_error
+    least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
     return {
-        "estimate": estimate,
-        "standard_error": error,
-        "low": np.clip(estimate - Z95 * error, least, most),
-        "high": np.clip(estimate + Z95 * error, least, most),
+        "estimate": found.mean,
+        "standard_error": found.error,
+        "low": np.clip(found.mean - wide, least, most),
+        "high": np.clip(found.mean + wide, least, most),
+        "rows": found.rows,
+        "grouping_error": found.grouping_error,
     }
 
 
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], basis: str) -> pa.Table:
+def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:
+    """Figures of counts. Where noise has taken one below zero, the upper end is that of a count of 0."""
+    return {
+        "estimate": rows,
+        "standard_error": error,
+        "low": np.maximum(rows - Z95 * error, 0.0),
+        "high": np.maximum(rows, 0.0) + Z95 * error,
+    }
+
+
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: str, basis: str) -> pa.Table:
     shape = tuple(member.size for member in members)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    bases = pa.repeat(basis, len(numbers[0]))
-    return pa.Table.from_arrays([*labels, *numbers, bases], names=[*_label_names(members), *figures, "basis"])
+    stamps = [pa.repeat(stamp, len(numbers[0])) for stamp in (limits, basis)]
+    names = [*_label_names(members), *figures, "limits", "basis"]
+    return pa.Table.from_arrays([*labels, *numbers, *stamps], names=names)
 
 
 def listed(names: Clique) -> str:

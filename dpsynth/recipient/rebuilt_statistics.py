@@ -63,7 +63,9 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             direct,
             bundle.model,
             (),
-            provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),
+            provenance=Provenance(
+                public_marginals=source.public_marginals, sums=bundle.sums, distances=bundle.distances
+            ),
         )
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
@@ -124,7 +126,7 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
-        if name in table.label_names or name == "basis":
+        if name in table.label_names or name in {"limits", "basis"}:
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
         elif table.measured or name == "estimate":
