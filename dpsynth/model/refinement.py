@@ -42,7 +42,7 @@ _MOST = 1 << 27
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
 _TOO_FEW, _TOO_MANY, _MORE, _FEWER = 0.9, 0.6, 1.3, 0.8
-"""Parts of the tried rows that move, beyond which more or fewer are tried next, and how many times so many."""
+"""Shares of the tried rows that move, beyond which more or fewer are tried next, and by what factor."""
 _FORBIDDEN = 2.0**46
 """Score of a forbidden cell, above every sum of residuals."""
 
