@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import pi
+from math import pi, sqrt
 
 import numpy as np
 
@@ -35,6 +35,8 @@ WEIGHT_POWER = 1 / 3
 independent of those of another one; then a few precise targets would decide all."""
 SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
+BELOW = 3.0
+"""Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2
 
@@ -100,7 +102,10 @@ class Wanted:
         least = max(self.variances.values(), default=1.0)
         weights = {p: self.variances.get(p, least) ** -WEIGHT_POWER for p in self.pairs}
         errors = {p: variance * scale**2 for p, variance in self.variances.items()}
-        found = [TableTarget(p, counts * scale, weights[p], errors[p]) for p, counts in self.counts.items()]
+        found = [
+            TableTarget(p, counts * scale, weights[p], errors[p], BELOW * sqrt(errors[p]))
+            for p, counts in self.counts.items()
+        ]
         others = [p for p in self.pairs if p not in self.counts]
         for batch in domain.batches(others, _CELLS_A_BATCH):
             marginals = model.marginals(batch)
