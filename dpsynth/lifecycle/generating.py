@@ -149,7 +149,7 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured)
-    by_model = any(not direct.covers(r.columns) for r in requests)
+    by_model = any(not direct.covers(clique) for r in requests for clique in r.cliques)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
     )
