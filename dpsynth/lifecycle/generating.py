@@ -184,7 +184,7 @@ def tabulate(
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured) if unbiased is None else unbiased
-    by_model = any(not direct.covers(r.columns) for r in requests)
+    by_model = any(not direct.covers(clique) for r in requests for clique in r.cliques)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
     )

@@ -198,10 +198,10 @@ def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
             if mean.by is None
             else sqrt(noise_variance(plan.noise, plan.steps[-1].scale)),
             step=noise_of_step(bought, mean.price),
-            groups=stage.domain.cells(mean.groups),
+            groups=stage.domain.cells(mean.by),
         )
         centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
-        found.append(stage.curator.sums(mean.column, mean.groups, centring, mean.price))
+        found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
     return replace(answers, sums=tuple(found))
 
 

@@ -64,7 +64,7 @@ def manifest_schema() -> Schema:
         "scale": {"type": ["number", "null"]},
         "sensitivity": _TEXT,
         "epsilon": _LOSS,
-        "rho": {"type": "number", "minimum": 0},
+        "rho": {"type": ["number", "null"], "minimum": 0},
         "delta": _PROBABILITY,
     }
     column: dict[str, Schema] = {
@@ -73,7 +73,14 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    statistic: dict[str, Schema] = {
+        "file": _TEXT,
+        "title": _TEXT,
+        "kind": _TEXT,
+        "columns": _TEXTS,
+        "measured": _FLAG,
+        "asked": {"type": ["object", "null"], "description": "Its declaration in the configuration."},
+    }
     merged = {"values": _WHOLE, "groups": _WHOLE, "held_together": _list(_TEXTS)}
     structure: dict[str, Schema] = {
         "method": _TEXT,
@@ -94,6 +101,8 @@ def manifest_schema() -> Schema:
         "format": {"const": FORMAT},
         "release": {**_TEXT, "description": "Name of the release in its configuration."},
         "release_id": _TEXT,
+        "trust": {**_TEXT, "description": "Who has to be trusted: a curator with all rows, or nobody."},
+        "local": {"type": ["object", "null"], "description": "The respondents' reports, if there were any."},
         "rehearsal": {**_FLAG, "description": "True if the table was made up: nothing is about anybody."},
         "date": {"type": "string", "format": "date"},
         "period": {"type": ["object", "null"]},
