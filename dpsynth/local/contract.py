@@ -53,7 +53,7 @@ class Contract:
 
     Attributes:
         compiled: the config.
-        one: True if a respondent answers one question, drawn uniformly; False if she answers all.
+        one: True if a respondent answers one of several questions, drawn uniformly; False if she answers all.
         questions: the questions.
         asked_for: the epsilon in the config; what a report costs is at most that.
     """
@@ -117,7 +117,7 @@ def contract_of(compiled: CompiledSpec) -> Contract:
             continue
         questions = tuple(Question(c, _randomiser(spec.local, domain, c, part)) for c in cliques)
         loss = expected_loss(compiled, _layout(domain, spec.local, epsilon, one=one), cliques)
-        found.append((loss, Contract(compiled, one, questions, epsilon)))
+        found.append((loss, Contract(compiled, one and len(questions) > 1, questions, epsilon)))
     if not found:
         odds = spec.local.fixed_odds
         cost = "more" if odds is None else f"{float(log_above(odds)):.4f}"

@@ -29,7 +29,7 @@ def expected_variances(contract: Contract, respondents: int) -> dict[Clique, flo
         for column in question.columns:
             precision[column] += domain.sizes[column] / (cells * noise)
             reached[column] += part
-    singles = {
+    singles: dict[Clique, float] = {
         (c,): 1 / p + _sampling(respondents, domain.sizes[c], min(reached[c], 1.0))
         for c, p in precision.items()
     }
