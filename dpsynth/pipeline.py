@@ -6,6 +6,8 @@
                                         |
     one-way marginals -> warnings: go on, or pause for the owner
                                         |
+    sums of means that are asked for
+                                        |
     compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
@@ -37,6 +39,7 @@ from dpsynth.lifecycle.measuring import (
     find_contribution_bound,
     find_domains,
     measure_one_way,
+    measure_sums,
     open_door,
     select,
 )
@@ -90,8 +93,9 @@ def run(
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
         warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
-        expansion = step("merge rare values", compress, stage, answers)
-        measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
+        summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
+        expansion = step("merge rare values", compress, stage, summed)
+        measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)

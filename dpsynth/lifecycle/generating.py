@@ -23,7 +23,6 @@ from dpsynth.lifecycle.progress import Advance
 from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
-    Denoised,
     Fit,
     FitOptions,
     LeastSquares,
@@ -33,13 +32,12 @@ from dpsynth.model import (
     denoised_answers,
     estimate,
     estimated_total,
-    posteriors,
     raked,
     refits,
     zeros_within,
 )
 from dpsynth.model.zeros import Zeros
-from dpsynth.publish import StatisticTable, compute_statistics
+from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.rules import grids_of, zeros_of
 
@@ -107,7 +105,7 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
     excluded cells are drawn again.
     """
     expansion, selection = measured.expansion, measured.selection
-    counts = [*expansion.sums, *denoised_answers(measured.fitted_to, _posteriors(measured))]
+    counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]
     impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
     capacity = stage.max_cells - expansion.cells
     return estimate(
@@ -118,14 +116,6 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
         zeros=zeros_within(expansion.coarse, [m.clique for m in counts], impossible, capacity),
         start=selection.fit,
     )
-
-
-def _posteriors(measured: Measured) -> dict[Clique, Denoised]:
-    """Posteriors of the cliques that the model is fitted to, over groups."""
-    expansion = measured.expansion
-    if not measured.fitted_to:
-        return {}
-    return posteriors(measured.fitted_to, estimate(expansion.coarse, expansion.sums).model)
 
 
 def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
@@ -144,7 +134,7 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
     wanted = Wanted.of(
         model,
         {groups: column for column, groups in names.items()},
-        {named(clique): posterior for clique, posterior in _posteriors(measured).items()},
+        {named(clique): posterior for clique, posterior in measured.posteriors.items()},
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
@@ -196,8 +186,9 @@ def tabulate(
         direct,
         _modelled(inputs, fitted, rng) if by_model else fitted.model,
         replicates,
-        basis=basis_of(measured.answers.evidence),
-        public_marginals=inputs.compiled.public_marginals,
+        provenance=Provenance(
+            basis_of(measured.answers.evidence), inputs.compiled.public_marginals, measured.answers.sums
+        ),
     )
 
 

@@ -80,6 +80,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
+        sums=answers.sums,
     )
 
 
@@ -93,6 +94,7 @@ def _budget(plan: Plan) -> dict[str, object]:
         "split": {
             "domain": float(shares.domain),
             "one_way": float(shares.one_way),
+            **({"sums": float(shares.sums)} if shares.sums else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
         },

@@ -17,6 +17,7 @@ from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement, OwnAnswer
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.slices import Slice
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.local.collection import Collection
@@ -38,13 +39,14 @@ class Publication:
         synthetic: typed values under the original names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
         answers: all joint noisy marginals, over the compressed domain.
+        sums: noisy sums by group, of means that are asked for.
         compression: the groups of values that were merged before columns were measured together.
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
         model: the Markov random field fitted to all answers, from which the table was drawn.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors" or "count"), ``columns``, ``merged_values`` (true if it was asked
+            "choose", "errors", "sums" or "count"), ``columns``, ``merged_values`` (true if it was asked
             over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         structure: the strategy that chose the cliques.
@@ -94,6 +96,7 @@ class Publication:
     nameless: Nameless | None = None
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
+    sums: tuple[MeasuredSums, ...] = ()
     collection: Collection | None = None
 
     @property

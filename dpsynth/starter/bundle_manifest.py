@@ -6,12 +6,8 @@ on. Declared in the next configuration they cost nothing, and all releases have 
 
 from __future__ import annotations
 
-from typing import cast
-
 from dpsynth.config.columns import KINDS
-from dpsynth.config.declaration import Declared
-from dpsynth.config.schema_reading import value_labels
-from dpsynth.config.yaml_reader import Value
+from dpsynth.config.schema_reading import missing_rule
 from dpsynth.errors import ConfigError
 from dpsynth.starter.documents import Mapping, mapping
 from dpsynth.starter.fitting import first_fit, fitted
@@ -57,16 +53,4 @@ def _sketch(facts: Mapping) -> Sketch:
     declared = next((one for one in found if one is not None), None)
     if declared is None:
         return fitted(Sketch(called, dict(STUB), ("The manifest doesn't say what it is.",)))
-    return first_fit(called, {**declared, **_missing(facts)}, declared)
-
-
-def _missing(facts: Mapping) -> Declared:
-    missing = facts.get("missing")
-    if not isinstance(missing, dict):
-        return {}
-    markers, distinct = value_labels(missing.get("markers")), value_labels(missing.get("distinct_markers"))
-    if missing.get("modelled") is False:
-        return {"missing": False}
-    if distinct:
-        return {"missing": cast(Value, {"distinct": distinct} | ({"markers": markers} if markers else {}))}
-    return {"missing": cast(Value, markers)} if markers else {}
+    return first_fit(called, {**declared, **missing_rule(facts)}, declared)
