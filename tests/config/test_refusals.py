@@ -678,8 +678,9 @@ def test_nothing_is_found_privately_in_the_local_model(column, name, tmp_path):
 
 
 def test_a_local_epsilon_is_bounded(tmp_path):
-    with pytest.raises(ConfigError, match=r"privacy\.epsilon must be at most 30 with trust: local"):
-        _local(LOCAL.replace("1.0", "31"), tmp_path)
+    for epsilon in ("31", "0.0001"):
+        with pytest.raises(ConfigError, match=r"privacy\.epsilon must be at least 0\.001 and at most 30"):
+            _local(LOCAL.replace("1.0", epsilon), tmp_path)
 
 
 def test_the_section_of_the_local_model_is_for_it_alone(load_with):
