@@ -3,10 +3,10 @@
     python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic]
         [--gzipped fire] [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...] [--missing]
 
-Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is
-switched off by a key of the config, or by replacing a constant or a function of its module meanwhile.
---missing doesn't declare that no cell is missing. The cases take turns, run by run. Prints for each table and epsilon means with their standard errors,
-and by how many percent tvd3 changes without the idea; its own standard error beside it.
+Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is switched
+off by a key of the config, or by replacing a constant or a function of its module meanwhile. --missing doesn't
+declare that no cell is missing. The cases take turns, run by run. Prints for each table and epsilon means with
+their standard errors, and by how many percent tvd3 changes without the idea; its own standard error beside it.
 """
 
 from __future__ import annotations
