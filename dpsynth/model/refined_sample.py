@@ -20,9 +20,10 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Observation
-from dpsynth.model.denoising import Denoised, denoised
+from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refinement import TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
@@ -87,10 +88,14 @@ class Wanted:
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
-        for batch in domain.batches((m.clique for m in beside), _CELLS_A_BATCH):
-            estimates = model.marginals(batch)
-            for answer in (m for m in beside if m.clique in estimates):
-                known[answer.clique] = denoised(answer.values, answer.variance, estimates[answer.clique])
+        combined = pooled(beside)
+        for wide in (False, True):
+            # Triples are denoised about estimates that have the pairs' answers.
+            estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
+            asked = [c for c in combined if (len(c) > _PAIR) == wide]
+            for batch in domain.batches(asked, _CELLS_A_BATCH):
+                for clique, guess in estimates.marginals(batch).items():
+                    known[clique] = denoised(*combined[clique], guess)
         for clique, posterior in known.items():
             counts[clique] = posterior.median
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
