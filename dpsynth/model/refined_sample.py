@@ -101,6 +101,32 @@ class Wanted:
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
 
+    def counts_of_values(
+        self, model: MarkovRandomField, asked: Iterable[Clique] = ()
+    ) -> dict[tuple[str, str], Array]:
+        """Counts of the measured pairs, over the values of groups.
+
+        Args:
+            model: the model.
+            asked: cliques whose pairs are measured too; the counts of these are the model's.
+        """
+        counts = dict(self.counts)
+        for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
+            if (first, second) not in counts and (second, first) not in counts:
+                counts[first, second] = model.marginal((first, second))
+        found = {}
+        for (first, second), some in counts.items():
+            over_values = self._values_given(model, first).T @ some @ self._values_given(model, second)
+            found[self.values_of.get(first, first), self.values_of.get(second, second)] = over_values
+        return found
+
+    def _values_given(self, model: MarkovRandomField, groups: str) -> Array:
+        """The share of each value in each group, float64[groups, values]; of no groups, an identity."""
+        if groups not in self.values_of:
+            return np.eye(model.tree.domain.sizes[groups])
+        shares = model.marginal((groups, self.values_of[groups]))
+        return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
+
     def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
         """The targets of a table of so many rows."""
         domain, scale = model.tree.domain, rows / self.total
