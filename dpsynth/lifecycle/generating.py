@@ -37,6 +37,7 @@ from dpsynth.model import (
 )
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
+from dpsynth.publish.computations import BY_EXAM
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
@@ -84,7 +85,8 @@ class FittedModel:
 
     Attributes:
         measured: all answers.
-        layout: the table's columns, with densities inside bins that follow from neighbouring counts.
+        layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
+            from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
@@ -146,6 +148,8 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
+    asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
+    layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
     return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
@@ -193,8 +197,8 @@ def tabulate(
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured) if unbiased is None else unbiased
     distances = {} if exam is None else exam.by_columns
-    modelled = [frozenset(r.columns) for r in requests if not direct.covers(r.columns)]
-    unexamined = any(columns not in distances for columns in modelled)
+    modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
+    unexamined = any(not isinstance(r, BY_EXAM) or frozenset(r.columns) not in distances for r in modelled)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
     )

@@ -9,10 +9,11 @@ Invariant: post-processing. All of it is made from noisy distances and public fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import NoisyDistances
 from dpsynth.plan.exam import Examined, reach
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILE = "exam.csv"
 BASES = ("measured", "public", "earlier", "through others", "independent")
@@ -124,14 +128,10 @@ class Exam:
 
     @property
     def by_columns(self) -> dict[frozenset[str], float]:
-        """For the columns of each marginal the distance that intervals of its figures rest on, in rows.
-
-        It is one standard error above the noisy one, and above 0: a distance that noise has made small would
-        make intervals too short.
-        """
+        """For the columns of each marginal the distance that intervals of its figures rest on, in rows."""
         if self.distances is None:
             return {}
-        values = np.maximum(self.distances.values, 0) + self.distances.stddev
+        values = resting_on(self.distances.values, self.distances.stddev)
         return {frozenset(e.clique): float(v) for e, v in zip(self.examined, values, strict=True)}
 
     @cached_property
@@ -203,6 +203,25 @@ class Exam:
             "triples": _shown(self.triples),
             "limits": "95 %, each by itself",
         }
+
+
+def resting_on(distances: Numbers | NDArray[np.int64], stddev: float) -> Numbers:
+    """The distances that intervals rest on: one standard error above the noisy ones, and above 0.
+
+    Intervals would be too short where noise has made a distance small.
+    """
+    return np.maximum(distances, 0) + stddev
+
+
+def distances_in(table: pd.DataFrame, facts: Mapping[str, Any] | None) -> dict[frozenset[str], float]:
+    """The same as ``Exam.by_columns``, from the published table and the manifest's facts."""
+    if table.empty or not facts:
+        return {}
+    names = table[[name for name in table.columns if name.startswith("column_")]]
+    stddev = 2 * float(facts["rows"]) * float(facts["standard_error"])
+    values = resting_on(table["distance"].to_numpy(dtype=np.float64), stddev)
+    cliques = (frozenset(c for c in row if isinstance(c, str) and c) for row in names.itertuples(index=False))
+    return dict(zip(cliques, values.tolist(), strict=True))
 
 
 def _is_pair(basis: str, examined: Examined, of: str) -> bool:

@@ -56,12 +56,26 @@ class ExaminedFigures:
         shown = np.where(rows >= least, rows, 0.0)
         mean = ratio(cells @ centres, shown, LEAST_ROWS)
         weights = ratio(centres - mean[:, None], shown[:, None], LEAST_ROWS)
-        random = pi / 2 * (weights**2 * sizes**2).sum(axis=1)
-        shift = (np.abs(weights) * sizes).sum(axis=1) / Z95
         grouping_error = ratio(cells @ half_widths, shown, LEAST_ROWS)
-        return Means(mean, np.sqrt(random + shift**2), rows, grouping_error)
+        return Means(mean, _deviation(weights, sizes), rows, grouping_error)
+
+    def deviation(self, clique: Clique, weights: Numbers) -> Numbers:
+        """Standard deviation of weighted sums of cells, float64[groups].
+
+        Args:
+            clique: an examined one.
+            weights: float64[groups, cells], of the cells of each group, all its cells in the clique's order.
+        """
+        return _deviation(weights, self._sizes(clique).reshape(weights.shape))
 
     def _sizes(self, clique: Clique) -> Numbers:
         """Expected size of the error of each cell, in rows, of the clique's shape."""
         parts = np.sqrt(np.maximum(self.model.marginal(clique), 0.0) + 1.0)
         return np.asarray(self.distances[frozenset(clique)] * parts / parts.sum())
+
+
+def _deviation(weights: Numbers, sizes: Numbers) -> Numbers:
+    """Standard deviation of weighted sums of errors, if these are random or shift a sum in one direction."""
+    random = pi / 2 * (weights**2 * sizes**2).sum(axis=1)
+    shift = (np.abs(weights) * sizes).sum(axis=1) / Z95
+    return np.asarray(np.sqrt(random + shift**2))

@@ -22,7 +22,6 @@ from dpsynth.publish.explanation import (
 )
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
-from dpsynth.publish.statistics import NOISE_ONLY, WHOLE
 
 FORMAT = "dpsynth bundle 2"
 """The version of the bundle's form. A later version may lack what a recipient's command reads."""
@@ -102,7 +101,8 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
-                "limits": WHOLE if statistic.whole else NOISE_ONLY,
+                "interval": statistic.interval,
+                "asked": statistic.asked,
             }
             for statistic in publication.statistics
         ],

@@ -65,7 +65,7 @@ def manifest_schema() -> Schema:
         "scale": {"type": ["number", "null"]},
         "sensitivity": _TEXT,
         "epsilon": _LOSS,
-        "rho": {"type": "number", "minimum": 0},
+        "rho": {"type": ["number", "null"], "minimum": 0},
         "delta": _PROBABILITY,
     }
     column: dict[str, Schema] = {
@@ -74,8 +74,15 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
-    statistic["limits"] = {"enum": ["95 %", "noise only"]}
+    statistic: dict[str, Schema] = {
+        "file": _TEXT,
+        "title": _TEXT,
+        "kind": _TEXT,
+        "columns": _TEXTS,
+        "measured": _FLAG,
+        "interval": {"enum": ["95 %", "noise alone", "none"], "description": "What intervals cover."},
+        "asked": {"type": ["object", "null"], "description": "Its declaration in the configuration."},
+    }
     mean_error = _or_null(_object({"number": _WHOLE, "mean_error": _SHARE, "low": _SHARE, "high": _SHARE}))
     exam: dict[str, Schema] = {
         "answered": {**_FLAG, "description": "False if an interruption lost the answer."},
@@ -110,6 +117,8 @@ def manifest_schema() -> Schema:
         "format": {"const": FORMAT},
         "release": {**_TEXT, "description": "Name of the release in its configuration."},
         "release_id": _TEXT,
+        "trust": {**_TEXT, "description": "Who has to be trusted: a curator with all rows, or nobody."},
+        "local": {"type": ["object", "null"], "description": "The respondents' reports, if there were any."},
         "rehearsal": {**_FLAG, "description": "True if the table was made up: nothing is about anybody."},
         "date": {"type": "string", "format": "date"},
         "period": {"type": ["object", "null"]},

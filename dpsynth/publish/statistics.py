@@ -10,57 +10,29 @@ Invariant: post-processing. Nothing here has seen the private table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
-from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import ConfigError
+from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ALONE, NONE, Computed
 from dpsynth.publish.estimates import Z95, Marginals, Means, Measured, Modelled, Numbers, Source, Unbiased
-from dpsynth.publish.examined_estimates import Distances, ExaminedFigures
+from dpsynth.publish.examined_estimates import ExaminedFigures
 from dpsynth.publish.file_names import file_name
+from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
-WHOLE, NOISE_ONLY = "95 %", "noise only"
-"""The stamps of intervals: they cover all errors, or leave out what the model lacks."""
-
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "limits", "basis"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
 
 
-@runtime_checkable
-class CrosstabRequest(Protocol):
-    """A request for counts by several columns."""
-
-    @property
-    def crosstab(self) -> tuple[str, ...]:
-        """The columns."""
-        ...
-
-
-@runtime_checkable
-class MeanRequest(Protocol):
-    """A request for the mean of a column, over all rows or by group."""
-
-    @property
-    def mean(self) -> str:
-        """The column averaged."""
-        ...
-
-    @property
-    def by(self) -> str | None:
-        """The column whose values make the groups, if any."""
-        ...
-
-
-StatisticRequest = CrosstabRequest | MeanRequest
+StatisticRequest = Asked
 
 
 @dataclass(frozen=True)
@@ -70,7 +42,7 @@ class StatisticTable:
     Attributes:
         name: safe as a file name and unique among a release's tables.
         title: its content in words.
-        kind: "one_way", "crosstab" or "mean".
+        kind: "one_way", or the word of its kind in the configuration.
         columns: the columns of the private table that it is about; for a mean by group, the group's column
             first.
         table: one row a cell. Label columns bear the names of the table's columns; then
@@ -78,15 +50,15 @@ class StatisticTable:
             one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
             rows without a missing value) and ``grouping_error`` (largest distance of the mean from the
             estimate because values inside a bin are unknown, or were cut at a limit). Null where undefined.
-            A measured count may be negative; the ends of a count's interval never are. The interval of a mean
-            that follows from counts includes the grouping error. Then ``limits``, the same in every row:
-            "95 %" if the interval covers all errors, "noise only" if it leaves out what the model lacks, and
-            so may hold far less often. Last, ``basis``:
+            A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
-            periods".
+            periods". Kinds beside counts and plain means have ``interval`` before it, which is what the
+            interval claims: "95 %", "noise alone" or "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
+        document: the content as JSON values, for a classifier; None where the table says it all.
+        asked: its declaration in the configuration, as JSON values; None for a column's own table.
     """
 
     name: str
@@ -95,36 +67,19 @@ class StatisticTable:
     columns: Clique
     table: pa.Table
     measured: bool
+    document: Mapping[str, object] | None = None
+    asked: Mapping[str, object] | None = None
 
     @property
-    def whole(self) -> bool:
-        """True if the intervals cover all errors."""
-        return NOISE_ONLY not in self.table["limits"].to_pylist()[:1]
+    def interval(self) -> str:
+        """What the intervals cover, by that of its first figure."""
+        claims = [str(claim) for claim in self.table["interval"].to_pylist()]
+        return next((claim for claim in claims if claim != NONE), NONE)
 
     @property
     def label_names(self) -> tuple[str, ...]:
         """Names of the columns of ``table`` that hold labels."""
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Facts beside noisy counts that tables of statistics rest on.
-
-    Attributes:
-        basis: the basis of tables by the model.
-        public_marginals: the public marginals.
-        sums: measured sums, for means.
-        distances: distances of the examined cliques, from which tables by the model get their errors.
-    """
-
-    basis: str = "model"
-    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
-    sums: tuple[MeasuredSums, ...] = ()
-    distances: Distances = field(default_factory=dict)
-
-
-ANSWERS_ALONE = Provenance()
 
 
 def compute_statistics(
@@ -143,8 +98,8 @@ def compute_statistics(
         columns: the table's columns, in order.
         direct: estimates from the answers alone, for columns that were measured together.
         model: the fitted model, for all other columns.
-        replicates: refits to fresh noise, which give the errors of the model's tables that were not examined;
-            without any, those errors are null.
+        replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
+            errors are null.
         provenance: what tables rest on beside the noisy counts.
 
     Raises:
@@ -152,44 +107,54 @@ def compute_statistics(
             column without numbers.
     """
     named = {column.name: column for column in columns}
+    examined = ExaminedFigures(model, provenance.distances)
+    sources = Sources(named, direct, model, replicates, provenance)
     everything = _Tables(
-        named,
-        direct,
+        sources,
         MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
-        ExaminedFigures(model, provenance.distances),
+        examined,
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
-        provenance,
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
         table = everything.counts("one_way", (column.name,), tables.keys())
         tables[table.name] = table
     for request in requests:
-        table = everything.requested(request, tables.keys())
+        asked = request.model_dump(mode="json", exclude_defaults=True)
+        table = replace(everything.requested(request, tables.keys()), asked=asked)
         tables[table.name] = table
     return tuple(tables.values())
 
 
 @dataclass(frozen=True)
 class _Tables:
-    columns: Mapping[str, Column]
-    direct: Unbiased
+    sources: Sources
     measured: Source
     examined: ExaminedFigures
     modelled: Source
     public: Source
-    provenance: Provenance
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.sources.columns
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, MeanRequest):
+        if isinstance(request, Crosstab):
+            return self.counts("crosstab", tuple(request.crosstab), taken)
+        if isinstance(request, Mean) and request.where is None and len(request.by) <= 1:
             return self.means(request.mean, request.by, taken)
-        return self.counts("crosstab", tuple(request.crosstab), taken)
+        self.checked(request.columns)
+        return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
 
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
-        if self.direct.covers(clique):
+        if self.sources.direct.covers(clique):
             return self.measured
         return self.examined if self.examined.covers(clique) else self.modelled
 
@@ -198,8 +163,10 @@ class _Tables:
             return "public"
         return "measured" if source is self.measured else self.provenance.basis
 
-    def limits_of(self, source: Source) -> str:
-        return NOISE_ONLY if source is self.modelled else WHOLE
+    def claim_of(self, source: Source) -> str:
+        if source is not self.modelled:
+            return HOLDS
+        return NOISE_ALONE if self.sources.replicates else NONE
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -220,12 +187,12 @@ class _Tables:
             title=listed(clique),
             kind=kind,
             columns=clique,
-            table=_table(members, figures, self.limits_of(source), self.basis_of(source)),
+            table=_table(members, figures, self.claim_of(source), self.basis_of(source)),
             measured=source not in (self.examined, self.modelled),
         )
 
-    def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
-        clique = (of,) if by is None else (by, of)
+    def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
+        clique = (*by, of)
         column = self.checked(clique)[-1]
         centres, half_widths = column.centres, column.codec.half_widths
         if centres is None or half_widths is None:
@@ -233,13 +200,13 @@ class _Tables:
         source = self.source(clique)
         summed = sums_of(clique, self.provenance.sums)
         if summed is not None and source is self.measured:
-            figures = _summed(summed_means(summed, column, self.direct))
-            return self.mean_table(clique, figures, (WHOLE, "measured sum"), taken)
+            figures = _summed(summed_means(summed, column, self.sources.direct))
+            return self.mean_table(clique, figures, (HOLDS, "measured sum"), taken)
         figures = _of_counts(source.means(clique, centres, half_widths), centres, half_widths)
-        return self.mean_table(clique, figures, (self.limits_of(source), self.basis_of(source)), taken)
+        return self.mean_table(clique, figures, (self.claim_of(source), self.basis_of(source)), taken)
 
     def mean_table(
-        self, clique: Clique, figures: Mapping[str, Numbers], stamps: tuple[str, str], taken: Set[str]
+        self, clique: Clique, figures: Mapping[str, Numbers], stated: tuple[str, str], taken: Set[str]
     ) -> StatisticTable:
         *groups, of = clique
         return StatisticTable(
@@ -247,8 +214,8 @@ class _Tables:
             title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table([self.columns[group] for group in groups], figures, *stamps),
-            measured=stamps[-1] != self.provenance.basis,
+            table=_table([self.columns[group] for group in groups], figures, *stated),
+            measured=stated[-1] != self.provenance.basis,
         )
 
 
@@ -261,6 +228,44 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
         "rows": found.rows,
         "grouping_error": found.cut_off,
     }
+
+
+def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> StatisticTable:
+    """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
+    figures, members = computed.figures, computed.members
+    shape = tuple(member.size for member in members)
+    groups = int(np.prod(shape, dtype=np.int64))
+    cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
+    each = len(figures.estimate) // groups
+    labels = {
+        name: pa.array(np.repeat(np.array(member.labels, dtype=object)[codes], each), pa.string())
+        for name, member, codes in zip(_label_names(members), members, cells, strict=True)
+    }
+    labels |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
+    numbers = {
+        "estimate": figures.estimate,
+        "standard_error": figures.error,
+        "low": figures.low,
+        "high": figures.high,
+        **figures.more,
+    }
+    rows = len(figures.estimate)
+    bases = [figures.basis] * rows if isinstance(figures.basis, str) else list(figures.basis)
+    arrays = labels | {
+        name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()
+    }
+    # A figure without an end has no interval to claim anything of.
+    claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
+    arrays |= {"interval": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    return StatisticTable(
+        name=file_name(computed.name, taken),
+        title=computed.title,
+        kind=request.kind,
+        columns=request.columns,
+        table=pa.table(arrays),
+        measured=figures.measured,
+        document=computed.document,
+    )
 
 
 def _of_counts(found: Means, centres: Numbers, half_widths: Numbers) -> dict[str, Numbers]:
@@ -287,14 +292,14 @@ def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:
     }
 
 
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: str, basis: str) -> pa.Table:
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], interval: str, basis: str) -> pa.Table:
     shape = tuple(member.size for member in members)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    stamps = [pa.repeat(stamp, len(numbers[0])) for stamp in (limits, basis)]
-    names = [*_label_names(members), *figures, "limits", "basis"]
-    return pa.Table.from_arrays([*labels, *numbers, *stamps], names=names)
+    stated = [pa.repeat(words, len(numbers[0])) for words in (interval, basis)]
+    names = [*_label_names(members), *figures, "interval", "basis"]
+    return pa.Table.from_arrays([*labels, *numbers, *stated], names=names)
 
 
 def listed(names: Clique) -> str:
