@@ -18,7 +18,6 @@ import numpy as np
 from dpsynth.errors import ConfigError
 from dpsynth.publish.statistics import StatisticRequest, StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
-from dpsynth.recipient.measured_counts import measured_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,12 +54,11 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "from this bundle alone; only their checksums were compared."
         ], []
     source = bundle.rows
-    direct = measured_counts(bundle.answers, source.layout, source.public_marginals)
     try:
         tables = compute_statistics(
             [r for facts in listed if (r := _request(facts)) is not None],
             source.layout.columns,
-            direct,
+            bundle.measured,
             bundle.model,
             (),
             public_marginals=source.public_marginals,
