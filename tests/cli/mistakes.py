@@ -993,7 +993,10 @@ MISTAKES = (
     Mistake(
         "a minimum set size of one",
         2,
-        "config.yaml, line 10: publish.minimum_set_size must be a whole number of at least 2 and at most 1000000000.",
+        (
+            "config.yaml, line 10: publish.minimum_set_size must be a whole number of at least 2 and at most "
+            "1000000000."
+        ),
         changes=(("publish:", "publish:\n  minimum_set_size: 1"),),
     ),
 )
