@@ -14,7 +14,7 @@ from hashlib import sha256
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
-from dpsynth.config.publication import Publish
+from dpsynth.config.publication import Mean, Publish
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
@@ -47,6 +47,13 @@ class CompiledSpec:
         """Columns that are read from the table and modelled."""
         return self.layout.columns
 
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """The means that are asked for of columns whose numbers can be summed."""
+        able = {column.name for column in self.columns if column.codec.steps is not None}
+        requests = (r for r in self.spec.publish.statistics if isinstance(r, Mean))
+        return tuple(request for request in requests if request.mean in able)
+
     @cached_property
     def domain(self) -> Domain:
         """The domain of ``columns``."""
@@ -57,11 +64,11 @@ class CompiledSpec:
         """SHA-256 in hex of all that decides which questions a release asks of the private table.
 
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
-        the pairs of columns of requested statistics, the slices of the table, the earlier answers that serve
-        as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) It
-        doesn't cover the table's path, the cap, the schedule, what to do about warnings, or anything else
-        that is published from the answers: these may change when a release is resumed. The slice of a
-        release is in its journal, not in the configuration.
+        the means and the pairs of columns of requested statistics, the slices of the table, the earlier
+        answers that serve as evidence, and the constraints. (Pairs of statistics and of constraints are
+        measured first.) It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
+        or anything else that is published from the answers: these may change when a release is resumed. The
+        slice of a release is in its journal, not in the configuration.
         """
         return _digest(self._questions)
 
@@ -92,6 +99,7 @@ class CompiledSpec:
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
+            **({"means": means} if (means := [list(m.columns) for m in self.means]) else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(

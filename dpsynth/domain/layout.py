@@ -179,10 +179,7 @@ class Layout:
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
-    """The part with densities; the least count, half a standard deviation, smooths empty bins."""
-    if not isinstance(part, Column) or part.uniform:
-        return part
-    return replace(part, codec=part.codec.with_density(counts[: len(part.codec.labels)], stddev / 2))
+    return part.with_density(counts, stddev) if isinstance(part, Column) else part
 
 
 class FormulaRefused(ValueError):

@@ -93,6 +93,11 @@ def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
         ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
             table.
     """
+    if spec.trust == "local":
+        raise ConfigError(
+            "trust: local has no table to open: respondents report with dpsynth collect CONFIG, and their "
+            "reports are released with dpsynth aggregate CONFIG REPORTS."
+        )
     if table is None and spec.source.in_memory:
         raise ConfigError(
             "source is missing: say where the table is, such as source: {path: data/table.csv}, or hand over "

@@ -71,7 +71,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         budget=_budget(plan),
         formats=inputs.spec.publish.formats,
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
-        versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
+        versions=software(),
         reused=None if answers.reused is None else replace(answers.reused, cliques=together),
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
@@ -80,6 +80,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
+        sums=answers.sums,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
     )
@@ -95,6 +96,7 @@ def _budget(plan: Plan) -> dict[str, object]:
         "split": {
             "domain": float(shares.domain),
             "one_way": float(shares.one_way),
+            **({"sums": float(shares.sums)} if shares.sums else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
         },
@@ -109,6 +111,11 @@ def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
     for search in plan.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)
     return found
+
+
+def software() -> dict[str, str]:
+    """Names and versions of the software that runs."""
+    return {p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
 def _version(package: str) -> str:

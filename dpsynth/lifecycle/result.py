@@ -18,6 +18,7 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.diagnostics import DataWarning
 from dpsynth.errors import DpsynthError
+from dpsynth.local.collection import Collection
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.inline_page import InlinePage
@@ -45,6 +46,7 @@ class Release:
         steps: the planned steps, in the order in which they spent the budget.
         rows: the source of further synthetic rows.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports that it was made from, under trust: local; None if a curator answered.
     """
 
     release_id: str
@@ -55,6 +57,7 @@ class Release:
     steps: tuple[PlannedStep, ...]
     rows: RowSource
     warnings: tuple[DataWarning, ...] = ()
+    collection: Collection | None = None
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:

@@ -6,6 +6,7 @@ manifest last; one rename then publishes them all.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from dpsynth.publish.publication import Publication
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.summed_means import sums_file
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
@@ -82,6 +84,11 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.compression,
     )
     yield "measurements.parquet"
+    if publication.sums:
+        content = sums_file(publication.sums, {column.name: column for column in publication.columns})
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (folder / "sums.json").write_text(f"{text}\n", encoding="utf-8", newline="\n")
+        yield "sums.json"
     save(publication.model, folder / "model.npz")
     yield "model.npz"
     save_row_source(publication.rows, folder / "rows.npz")

@@ -16,7 +16,7 @@ from dpsynth.evidence.reused import guarantee_with
 from dpsynth.publish.checksums import sha256_of
 from dpsynth.publish.explanation import (
     constraints_in_words,
-    guarantee_in_words,
+    guarantee_words,
     merged_in_words,
     not_protected,
 )
@@ -45,6 +45,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "rehearsal": publication.rehearsal,
         "date": publication.date,
         "period": None if publication.part is None else publication.part.to_json(),
+        "trust": _trust(publication),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -55,7 +56,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "rows_without_id": publication.nameless,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
-            "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
+            "in_words": [*guarantee_words(publication), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
         "warnings": [warning.to_json() for warning in publication.warnings],
@@ -90,6 +91,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "rules": [asdict(way) for way in publication.constraints],
             "in_words": list(constraints_in_words(publication)),
         },
+        "local": None if publication.collection is None else publication.collection.to_json(),
         "synthetic_rows": publication.synthetic.num_rows,
         "statistics": [
             {
@@ -106,6 +108,11 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},
     }
+
+
+def _trust(publication: Publication) -> str:
+    """Who has to be trusted: a curator with all rows, or nobody."""
+    return "central" if publication.collection is None else "local, ε per respondent"
 
 
 def manifest_text(content: Mapping[str, object]) -> str:

@@ -19,10 +19,13 @@ import pyarrow as pa
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import ConfigError
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.public_estimates import PublicFigures
+from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
+from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -73,10 +76,11 @@ class StatisticTable:
             ``estimate``, ``standard_error``, ``low`` and ``high`` (95 % interval), and for
             one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
             rows without a missing value) and ``grouping_error`` (largest distance of the mean from the
-            estimate because values inside a bin are unknown). Null where undefined. A measured count may be
-            negative; the ends of a count's interval never are. Last, ``basis``: "measured", "public" or
-            "model" in every row, for a reader of the file alone; for the model also its evidence beside this
-            release's answers: "model with earlier periods".
+            estimate because values inside a bin are unknown, or were cut at a limit). Null where undefined.
+            A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
+            "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
+            alone; for the model also its evidence beside this release's answers: "model with earlier
+            periods".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
     """
@@ -94,6 +98,24 @@ class StatisticTable:
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
 
 
+@dataclass(frozen=True)
+class Provenance:
+    """Facts beside noisy counts that tables of statistics rest on.
+
+    Attributes:
+        basis: the basis of tables by the model.
+        public_marginals: the public marginals.
+        sums: measured sums, for means.
+    """
+
+    basis: str = "model"
+    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
+    sums: tuple[MeasuredSums, ...] = ()
+
+
+ANSWERS_ALONE = Provenance()
+
+
 def compute_statistics(
     requests: Sequence[StatisticRequest],
     columns: Sequence[Column],
@@ -101,8 +123,7 @@ def compute_statistics(
     model: Marginals,
     replicates: Sequence[Marginals],
     *,
-    basis: str = "model",
-    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS,
+    provenance: Provenance = ANSWERS_ALONE,
 ) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
 
@@ -113,8 +134,7 @@ def compute_statistics(
         model: the fitted model, for all other columns.
         replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
             errors are null.
-        basis: the basis of tables by the model.
-        public_marginals: the public marginals.
+        provenance: what tables rest on beside the noisy counts.
 
     Raises:
         ConfigError: a request names an undeclared column, a column twice, or the mean of a
@@ -124,11 +144,10 @@ def compute_statistics(
     everything = _Tables(
         named,
         direct,
-        Measured(direct),
+        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
-        basis,
-        public_marginals,
-        PublicFigures(public_marginals, direct),
+        PublicFigures(provenance.public_marginals, direct),
+        provenance,
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
@@ -146,9 +165,8 @@ class _Tables:
     direct: Unbiased
     measured: Source
     modelled: Source
-    basis: str
-    public_marginals: PublicMarginals
     public: Source
+    provenance: Provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
         if isinstance(request, MeanRequest):
@@ -156,14 +174,14 @@ class _Tables:
         return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
-        if self.public_marginals.shares(clique) is not None:
+        if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
         return self.measured if self.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.public:
             return "public"
-        return "measured" if source is self.measured else self.basis
+        return "measured" if source is self.measured else self.provenance.basis
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -190,23 +208,45 @@ class _Tables:
 
     def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
         clique = (of,) if by is None else (by, of)
-        *groups, column = self.checked(clique)
+        column = self.checked(clique)[-1]
         centres, half_widths = column.centres, column.codec.half_widths
         if centres is None or half_widths is None:
             raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
         source = self.source(clique)
+        summed = sums_of(clique, self.provenance.sums)
+        if summed is not None and source is self.measured:
+            return self.mean_table(
+                clique, _summed(summed_means(summed, column, self.direct)), "measured sum", taken
+            )
         found = source.means(clique, centres, half_widths)
         least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
         figures = _with_interval(found.mean, found.error, least, most)
         figures |= {"rows": found.rows, "grouping_error": found.grouping_error}
+        return self.mean_table(clique, figures, self.basis_of(source), taken)
+
+    def mean_table(
+        self, clique: Clique, figures: Mapping[str, Numbers], basis: str, taken: Set[str]
+    ) -> StatisticTable:
+        *groups, of = clique
         return StatisticTable(
-            name=file_name(("mean", of) if by is None else ("mean", of, "by", by), taken),
-            title=f"mean of {of}" if by is None else f"{of} by {by}",
+            name=file_name(("mean", of, *(("by", *groups) if groups else ())), taken),
+            title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table(groups, figures, self.basis_of(source)),
-            measured=source is not self.modelled,
+            table=_table([self.columns[group] for group in groups], figures, basis),
+            measured=basis != self.provenance.basis,
         )
+
+
+def _summed(found: SummedMeans) -> dict[str, Numbers]:
+    return {
+        "estimate": found.mean,
+        "standard_error": found.error,
+        "low": found.low,
+        "high": found.high,
+        "rows": found.rows,
+        "grouping_error": found.cut_off,
+    }
 
 
 def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:

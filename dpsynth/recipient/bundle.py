@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.domain.layout import Layout
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import DpsynthError, ModelFileError
 from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
@@ -27,6 +28,7 @@ from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
+from dpsynth.publish.summed_means import sums_in
 from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
 
@@ -179,6 +181,15 @@ class Bundle:
     def measured(self) -> LeastSquares:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
         return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
+
+    @cached_property
+    def sums(self) -> tuple[MeasuredSums, ...]:
+        """The noisy sums from which means were made; () where none was measured."""
+        path = self.folder / "sums.json"
+        if not path.is_file():
+            return ()
+        columns = {column.name: column for column in self.layout.columns}
+        return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
 
     @cached_property
     def measurements(self) -> pd.DataFrame:

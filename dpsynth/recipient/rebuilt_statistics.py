@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpsynth.errors import ConfigError
-from dpsynth.publish.statistics import StatisticRequest, StatisticTable, compute_statistics
+from dpsynth.publish.statistics import Provenance, StatisticRequest, StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             bundle.measured,
             bundle.model,
             (),
-            public_marginals=source.public_marginals,
+            provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),
         )
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
