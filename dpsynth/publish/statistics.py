@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,32 @@ _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "sha
 _FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
 
 
-StatisticRequest = Asked
+@runtime_checkable
+class CrosstabRequest(Protocol):
+    """A request for counts by several columns."""
+
+    @property
+    def crosstab(self) -> Clique:
+        """The columns."""
+        ...
+
+
+@runtime_checkable
+class MeanRequest(Protocol):
+    """A request for the mean of a column, over all rows or by group."""
+
+    @property
+    def mean(self) -> str:
+        """The column averaged."""
+        ...
+
+    @property
+    def by(self) -> Clique | str | None:
+        """The column whose values make the groups, if any."""
+        ...
+
+
+StatisticRequest = CrosstabRequest | MeanRequest | Asked
 
 
 @dataclass(frozen=True)
@@ -133,12 +159,14 @@ class _Tables:
         return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, Crosstab):
-            return self.counts("crosstab", tuple(request.crosstab), taken)
-        if isinstance(request, Mean) and request.where is None and len(request.by) <= 1:
-            return self.means(request.mean, request.by, taken)
-        self.checked(request.columns)
-        return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, Asked) and not _plain(request):
+            self.checked(request.columns)
+            return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, MeanRequest):
+            by = (request.by,) if isinstance(request.by, str) else request.by or ()
+            return self.means(request.mean, by, taken)
+        assert isinstance(request, CrosstabRequest)
+        return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
@@ -216,7 +244,13 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
     }
 
 
-def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> StatisticTable:
+def _plain(request: Asked) -> bool:
+    """True for a crosstab, and for a mean of all rows by one column at most."""
+    mean = isinstance(request, Mean) and request.where is None and len(request.by) <= 1
+    return mean or isinstance(request, Crosstab)
+
+
+def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTable:
     """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)
