@@ -14,6 +14,7 @@ from hashlib import sha256
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
+from dpsynth.config.publication import Publish
 from dpsynth.config.statistic_kinds import Mean, Sum
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
@@ -83,10 +84,11 @@ class CompiledSpec:
     def whole_fingerprint(self) -> str:
         """SHA-256 in hex of all that decides the bundle.
 
-        It leaves out the paths of table and ledger, the cap, the ledger's filter and the schedule. A release
+        It leaves out the paths of table, ledger and signing key, the cap, the ledger's filter and the
+        schedule. A release
         of the same occasion with the same digest is the same release.
         """
-        published = {key: getattr(self.spec, key).model_dump() for key in ("sample", "publish")}
+        published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
         return _digest({**self._questions, "release": self.spec.release, **published})
 
     @cached_property
@@ -133,6 +135,12 @@ def _privacy(spec: Spec) -> dict[str, object]:
     """The privacy section, with a share for sums only if there is one: older digests stay as they were."""
     found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
     return found if split is None or split.sums else found | {"split": split.model_dump(exclude={"sums"})}
+
+
+def _published(publish: Publish) -> dict[str, object]:
+    """The keys of a publication; a key that is newer than digests counts only where it is given."""
+    found = publish.model_dump(exclude={"sign"})
+    return {k: v for k, v in found.items() if k != "minimum_set_size" or v is not None}
 
 
 def _digest(facts: dict[str, object]) -> str:

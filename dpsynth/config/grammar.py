@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.layout_checks import check_layout
+from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Ledger, Person, Privacy
@@ -26,7 +27,7 @@ from dpsynth.config.public_table import PublicTableSpec
 from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.review import Unreviewed, refuse_unreviewed
 from dpsynth.config.rule_checks import check_rules
-from dpsynth.config.scalars import EMPTY, Text
+from dpsynth.config.scalars import EMPTY, Choice, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import InMemory, Source
@@ -77,7 +78,12 @@ class Spec(Section):
         json_schema_extra=without_default,
         description="Name of the release and of its folder. Left out: this file's name.",
     )
-    source: Source = Field(description="The private table.")
+    trust: Annotated[Trust, Choice(TRUSTS)] = Field(
+        default="central",
+        description="central: a curator holds the private table. local: there is none, and respondents "
+        "randomise their records themselves: dpsynth collect, dpsynth aggregate.",
+    )
+    source: Source = Field(description="The private table. Left out with trust: local.")
     privacy: Privacy = Field(description="The guarantee asked for.")
     ledger: Ledger = Field(default=Ledger(), description="Record of spending, and its cap.")
     columns: Mapping[str, ColumnSpec] = Field(
@@ -108,6 +114,7 @@ class Spec(Section):
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
     )
+    local: Local = Field(default=Local(), description="With trust: local: what respondents report.")
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
     )
@@ -149,6 +156,10 @@ class Spec(Section):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
+        if values.get("trust") == "local":
+            refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
+            return {**values, "source": InMemory()}
+        refuse_local_keys(values)
         ledger = values.get("ledger", {})
         if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
             if "dataset" not in ledger:
@@ -168,6 +179,9 @@ class Spec(Section):
         check_layout(layout)
         self._statistics_checked(columns, layout)
         self._structure_checked(columns)
+        if self.trust == "local":
+            searched = [name for name, column in columns.items() if column.search is not None]
+            check_local(self.local, self.privacy.epsilon, self.structure.method, searched)
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()

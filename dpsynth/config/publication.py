@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.scalars import Checked, Choice, ColumnName, JsonSchema, Whole
+from dpsynth.config.scalars import Checked, Choice, ColumnName, JsonSchema, Text, Whole
 from dpsynth.config.section import Later, Section, refused, unrepeated
 from dpsynth.config.statistic_kinds import Statistic
 
@@ -32,6 +32,16 @@ class Publish(Section):
     )
     statistics: tuple[Statistic, ...] = Field(
         default=(), description="Tables of statistics with standard errors."
+    )
+    minimum_set_size: Annotated[int, Whole(at_least="2", at_most="1000000000")] | None = Field(
+        default=None,
+        description="Fewest estimated rows that an answer of dpsynth query rests on; others are withheld. A "
+        "rule of courtesy, not of privacy: the noise protects persons, and all files can be computed on.",
+    )
+    sign: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
+        default=None,
+        description="File of the key that signs the bundle, made by dpsynth keygen. Left out: that of the "
+        "environment variable DPSYNTH_SIGNING_KEY, if there is one.",
     )
     suppress_below: Later[Annotated[int, Whole(at_least="1", at_most="1000000000")]] = Field(
         default=None, description="Not yet supported. Leave out estimated counts below this."

@@ -61,6 +61,12 @@ class Layout:
         """
         return Layout(tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
 
+    def following(self, rows: int) -> Layout:
+        """The layout of the rows that follow so many rows of a table: their identifiers go on."""
+        if not rows:
+            return self
+        return Layout(tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts))
+
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """The kind of each column of the table.

@@ -68,6 +68,11 @@ class Stage:
         """The domain of the table's columns."""
         return domain_of(self.layout.columns)
 
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        return self.plan.max_cells
+
 
 def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
     """The answers of the earlier releases that serve as evidence.

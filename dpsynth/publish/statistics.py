@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
@@ -26,6 +26,7 @@ from dpsynth.publish.file_names import file_name
 from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
+from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
@@ -85,6 +86,7 @@ class StatisticTable:
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
         document: the content as JSON values, for a classifier; None where the table says it all.
+        asked: the request as JSON values, where kind and columns don't say it all.
     """
 
     name: str
@@ -94,6 +96,7 @@ class StatisticTable:
     table: pa.Table
     measured: bool
     document: Mapping[str, object] | None = None
+    asked: Mapping[str, object] | None = None
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -129,7 +132,7 @@ def compute_statistics(
     sources = Sources(named, direct, model, replicates, provenance)
     everything = _Tables(
         sources,
-        Measured(direct),
+        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
     )
@@ -285,6 +288,7 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
         table=pa.table(arrays),
         measured=figures.measured,
         document=computed.document,
+        asked=as_json(request),
     )
 
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.sums import MeasuredSums, Steps, variance_of_unknown
+from dpsynth.domain.sums import Centring, MeasuredSums, Steps, variance_of_unknown
 from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Numbers, Unbiased
 
 Z95 = 1.96
@@ -141,6 +142,23 @@ def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> li
         columns: the columns by name.
     """
     return [_described(measured, columns[measured.column].codec.steps, columns) for measured in sums]
+
+
+def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> tuple[MeasuredSums, ...]:
+    """The noisy sums of a bundle, read back from what ``sums_file`` made.
+
+    Raises:
+        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+    """
+    found = []
+    for facts in content:
+        by, labels = tuple(facts["by"]), columns[facts["column"]].codec.labels
+        shape = tuple(columns[name].size for name in by)
+        centring = Centring(tuple(int(facts["offsets"][label]) for label in labels), int(facts["limit"]))
+        values = np.array(facts["sums"], dtype=np.int64).reshape(shape)
+        noise, scale = str(facts["noise"]), float(facts["scale"])
+        found.append(MeasuredSums(str(facts["column"]), by, values, noise, scale, centring))
+    return tuple(found)
 
 
 def _described(
