@@ -73,14 +73,8 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic: dict[str, Schema] = {
-        "file": _TEXT,
-        "title": _TEXT,
-        "kind": _TEXT,
-        "columns": _TEXTS,
-        "measured": _FLAG,
-        "asked": {"type": ["object", "null"], "description": "Its declaration in the configuration."},
-    }
+    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    asked: Schema = {"type": "object", "description": "The request, where kind and columns don't say it all."}
     merged = {"values": _WHOLE, "groups": _WHOLE, "held_together": _list(_TEXTS)}
     structure: dict[str, Schema] = {
         "method": _TEXT,
@@ -119,7 +113,7 @@ def manifest_schema() -> Schema:
         "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
         "constraints": _object(rules),
         "synthetic_rows": _WHOLE,
-        "statistics": _list(_object(statistic)),
+        "statistics": _list(_object({**statistic, "asked": asked}, "asked")),
         "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
         "signed_by": {"type": ["string", "null"], "pattern": "^ed25519:[0-9a-f]{64}$"},
         "software": {"type": "object", "additionalProperties": _TEXT},
