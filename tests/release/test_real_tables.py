@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import dpsynth
 from dpsynth.config import from_mapping
@@ -40,7 +41,8 @@ def test_intervals_of_measured_counts_hold_the_real_count_about_95_times_in_100(
             real = sum(row[column] == marker for row in rows)
             held.append(cell["low"] <= real <= cell["high"])
     assert len(held) > 80
-    assert 0.86 < np.mean(held) <= 1.0
+    # Each misses once in 20 times, by noise of its own; fewer hold once in a million releases.
+    assert sum(held) >= binom.ppf(1e-6, len(held), 0.95)
 
 
 @needs_tables
