@@ -4,7 +4,9 @@ Many cells of a marginal of several columns are empty, and noise would give them
 near an estimate that is known before, such as that of a model without this answer, and a few lie far from it.
 So a cell's count is taken to be 0, or normal about its estimate m with variance k (m + a little of
 independence), for a small k or a large one. The shares of the three kinds, and both k, are learnt from the
-answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). A model is fitted
+answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). Empty cells lie
+together where columns are ordered: so the spike's share in a cell follows the cells around it, as far as the
+answer shows that they tell. A model is fitted
 to posterior means, which keep the number of rows. A table is refined to posterior medians, which have the
 least expected L1 error, and leave cells empty.
 
@@ -16,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from functools import cached_property
+from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +29,7 @@ from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 
-_ROUNDS, _HALVINGS = 40, 40
+_ROUNDS, _HALVINGS = 40, 30
 _INDEPENDENCE, _LEAST_ROWS = 0.1, 1e-3
 """Part of independence in the slabs' variance, and rows added to it: so no cell is thought impossible."""
 _APART = (0.1, 10.0)
@@ -35,24 +38,44 @@ _LEAST = 1e-9
 _SHARES = (0.5, 0.45, 0.05)
 """Shares of the spike and of the two slabs at the start."""
 _LEAST_SHARE = 1e-6
+_LEAST_LOCAL, _APPROACH = 1e-4, 5
+"""Least probability that one cell is empty or not; rounds after which the cells around are looked at."""
 _LEAST_DEVIATION = 0.5
 """Smallest standard deviation of a denoised count, in rows, which is a whole number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Denoised:
-    """The posterior of a marginal.
+    """The posterior of a marginal: each cell is 0, or normal in one of several ways, cut off below 0.
 
     Attributes:
-        mean, median: float64, shape of the marginal: posterior mean and median of each cell, not negative.
+        mean: float64, shape of the marginal: posterior mean of each cell, not negative.
         variance: mean posterior variance of a cell, in rows squared.
-        empty: the learnt share of empty cells.
+        kinds: float64[1 + slabs, cells], probabilities of 0 and of each slab; the sum of a cell is 1.
+        centres, errors: float64[slabs, cells], mean and standard deviation of each slab before it is cut off.
     """
 
     mean: Array
-    median: Array
     variance: float
-    empty: float
+    kinds: Array
+    centres: Array
+    errors: Array
+
+    @cached_property
+    def median(self) -> Array:
+        """Posterior median of each cell, in the shape of ``mean``: 0 where the cell is likelier empty."""
+        low, high = np.zeros(self.mean.size), np.maximum((self.centres + 8 * self.errors).max(axis=0), 1.0)
+        empty = self._below(low) >= 0.5
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            more = self._below(middle) < 0.5
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        return np.where(empty, 0.0, (low + high) / 2).reshape(self.mean.shape)
+
+    def _below(self, level: Array) -> Array:
+        """The probability that each cell's count is at most so much, at least 0."""
+        shares = normal_shares((level - self.centres) / np.maximum(self.errors, 1e-12))
+        return np.asarray(self.kinds[0] + (self.kinds[1:] * shares).sum(axis=0))
 
 
 LEAST_CELLS = 33
@@ -68,15 +91,22 @@ def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict
         answers: noisy counts.
         model: a model whose columns have about the right counts.
     """
+    plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
+    return {
+        clique: denoised(mean, variance, independent(model.marginal(clique)))
+        for clique, (mean, variance) in pooled(plain).items()
+    }
+
+
+def pooled(answers: Iterable[Observation]) -> dict[Clique, tuple[Array, float]]:
+    """The precision-weighted mean of the answers about each clique, and its variance."""
     alike: dict[Clique, list[Observation]] = {}
     for answer in answers:
-        if _plain(answer) and answer.values.size >= LEAST_CELLS:
-            alike.setdefault(answer.clique, []).append(answer)
+        alike.setdefault(answer.clique, []).append(answer)
     found = {}
     for clique, some in alike.items():
         precision = sum(1 / a.variance for a in some)
-        mean = np.sum([a.values / (a.variance * precision) for a in some], axis=0)
-        found[clique] = denoised(mean, 1 / precision, independent(model.marginal(clique)))
+        found[clique] = np.sum([a.values / (a.variance * precision) for a in some], axis=0), 1 / precision
     return found
 
 
@@ -116,11 +146,12 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     spreads = np.array([alone * apart for apart in _APART])
     shares = np.array(_SHARES)
     kinds = np.empty((1 + len(spreads), y.size))
-    for _ in range(_ROUNDS):
+    empty = np.full(y.size, shares[0])
+    for number in range(_ROUNDS):
         total = spreads[:, None] * scale + variance
-        kinds[0] = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance
-        kinds[1:] = -0.5 * np.log(total) - 0.5 * np.square(y - m) / total
-        kinds += np.log(shares)[:, None]
+        kinds[0] = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance + np.log(empty)
+        kinds[1:] = -0.5 * np.log(total) - 0.5 * np.square(y - m) / total + np.log1p(-empty)
+        kinds[1:] += np.log(shares[1:] / shares[1:].sum())[:, None]
         kinds -= kinds.max(axis=0)
         np.exp(kinds, out=kinds)
         kinds /= kinds.sum(axis=0)
@@ -129,15 +160,44 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
         )
         shares = np.maximum((kinds * telling).sum(axis=1) / telling.sum(), _LEAST_SHARE)
         shares /= shares.sum()
+        if number % _APPROACH == 0:
+            apart = _around(kinds[0], telling, shares[0], noisy.shape)
+        empty = np.clip(shares[0] + apart, _LEAST_LOCAL, 1 - _LEAST_LOCAL)
     prior = spreads[:, None] * scale
     mean = m + prior / (prior + variance) * (y - m)
     error = np.sqrt(prior * variance / (prior + variance))
-    median = _median(kinds, mean, error)
     whole = (kinds[1:] * np.maximum(mean, 0.0)).sum(axis=0)
     squares = (kinds[1:] * (np.square(error) + np.square(np.maximum(mean, 0.0)))).sum(axis=0)
     spread = float(np.maximum(squares - np.square(whole), 0.0).mean())
-    shape = noisy.shape
-    return Denoised(whole.reshape(shape), median.reshape(shape), spread, float(shares[0]))
+    return Denoised(whole.reshape(noisy.shape), spread, kinds, mean, error)
+
+
+def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) -> Array:
+    """The probability that each cell is empty, above the mean, by the cells around it; float64[cells].
+
+    A regression of the cells on the mean of those around them, which is flat where order means nothing.
+
+    Args:
+        empty: float64[cells], the probability that each cell is empty.
+        telling: float64[cells], by how much each counts.
+        share: the mean probability.
+        shape: shape of the marginal.
+    """
+    sums = []
+    for values in (empty * telling, telling):
+        whole = values.reshape(shape)
+        for axis in range(len(shape)):
+            lines = np.moveaxis(whole, axis, 0)
+            more = lines.copy()
+            more[1:] += lines[:-1]
+            more[:-1] += lines[1:]
+            whole = np.moveaxis(more, 0, axis)
+        sums.append(whole.reshape(-1) - values)
+    near = (sums[0] + share) / (sums[1] + 1)
+    weights = telling / telling.sum()
+    centred = near - near @ weights
+    slope = float(weights @ (centred * empty)) / max(float(weights @ np.square(centred)), _LEAST)
+    return np.asarray(min(max(slope, 0.0), 1.0) * centred)
 
 
 def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:
@@ -146,22 +206,19 @@ def _spread(of: Array, before: float, scale: Array, excess: Array, variance: flo
     return max(float((weights * excess).sum()) / max(float((weights * scale).sum()), 1e-300), _LEAST)
 
 
-def _median(kinds: Array, mean: Array, error: Array) -> Array:
-    """The median of each cell's posterior, a mixture of 0 and of normals cut off below 0."""
-    from scipy.special import ndtr
+def normal_shares(levels: Array) -> Array:
+    """The share of a standard normal distribution below some levels, to 10^-7.
 
-    deviation = np.maximum(error, 1e-12)
-
-    def below(level: Array) -> Array:
-        return np.asarray(kinds[0] + (kinds[1:] * ndtr((level - mean) / deviation)).sum(axis=0))
-
-    low, high = np.zeros(mean.shape[1]), np.maximum((mean + 8 * error).max(axis=0), 1.0)
-    empty = below(low) >= 0.5
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        more = below(middle) < 0.5
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.where(empty, 0.0, (low + high) / 2)
+    Abramowitz and Stegun 1964, 26.2.17: sums and products in a fixed order, alike on every machine but for
+    the exponential.
+    """
+    near = 1 / (1 + 0.2316419 * np.abs(levels))
+    series = np.zeros_like(near)
+    for factor in (1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530):
+        series += factor
+        series *= near
+    tail = np.exp(-0.5 * np.square(levels)) * series / sqrt(2 * pi)
+    return np.where(levels > 0, 1 - tail, tail)
 
 
 def independent(counts: Array) -> Array:

@@ -14,16 +14,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import pi
+from math import pi, sqrt
 
 import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Observation
-from dpsynth.model.denoising import Denoised, denoised
+from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.refinement import Effort, TableTarget, refined
+from dpsynth.model.raked_estimates import RakedEstimates
+from dpsynth.model.refinement import TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
 
@@ -33,8 +34,10 @@ _CELLS_A_BATCH = 1 << 22
 WEIGHT_POWER = 1 / 3
 """Power of the precision that a target's weight is. A power of 1 would be right if errors of one target were
 independent of those of another one; then a few precise targets would decide all."""
-SINGLE = 0.05
+SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
+BELOW = 3.0
+"""Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2
 
@@ -85,25 +88,62 @@ class Wanted:
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
-        for batch in domain.batches((m.clique for m in beside), _CELLS_A_BATCH):
-            estimates = model.marginals(batch)
-            for answer in (m for m in beside if m.clique in estimates):
-                known[answer.clique] = denoised(answer.values, answer.variance, estimates[answer.clique])
+        combined = pooled(beside)
+        for wide in (False, True):
+            # Triples are denoised about estimates that have the pairs' answers.
+            estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
+            asked = [c for c in combined if (len(c) > _PAIR) == wide]
+            for batch in domain.batches(asked, _CELLS_A_BATCH):
+                for clique, guess in estimates.marginals(batch).items():
+                    known[clique] = denoised(*combined[clique], guess)
         for clique, posterior in known.items():
             counts[clique] = posterior.median
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
+
+    def counts_of_values(
+        self, model: MarkovRandomField, asked: Iterable[Clique] = ()
+    ) -> dict[tuple[str, str], Array]:
+        """Counts of the measured pairs, over the values of groups.
+
+        Args:
+            model: the model.
+            asked: cliques whose pairs are measured too; the counts of these are the model's.
+        """
+        counts = dict(self.counts)
+        for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
+            if (first, second) not in counts and (second, first) not in counts:
+                counts[first, second] = model.marginal((first, second))
+        found = {}
+        for (first, second), some in counts.items():
+            over_values = self._values_given(model, first).T @ some @ self._values_given(model, second)
+            found[self.values_of.get(first, first), self.values_of.get(second, second)] = over_values
+        return found
+
+    def _values_given(self, model: MarkovRandomField, groups: str) -> Array:
+        """The share of each value in each group, float64[groups, values]; of no groups, an identity."""
+        if groups not in self.values_of:
+            return np.eye(model.tree.domain.sizes[groups])
+        shares = model.marginal((groups, self.values_of[groups]))
+        return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
 
     def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
         """The targets of a table of so many rows."""
         domain, scale = model.tree.domain, rows / self.total
         least = max(self.variances.values(), default=1.0)
         weights = {p: self.variances.get(p, least) ** -WEIGHT_POWER for p in self.pairs}
-        found = [TableTarget(p, counts * scale, weights[p]) for p, counts in self.counts.items()]
+        errors = {p: variance * scale**2 for p, variance in self.variances.items()}
+        found = [
+            TableTarget(p, counts * scale, weights[p], errors[p], BELOW * sqrt(errors[p]))
+            for p, counts in self.counts.items()
+        ]
         others = [p for p in self.pairs if p not in self.counts]
         for batch in domain.batches(others, _CELLS_A_BATCH):
             marginals = model.marginals(batch)
-            found += [TableTarget(p, np.maximum(marginals[p], 0.0) * scale, weights[p]) for p in batch]
+            found += [
+                TableTarget(p, np.maximum(marginals[p], 0.0) * scale, weights[p], errors.get(p))
+                for p in batch
+            ]
         columns = {c for pair in self.pairs for c in pair}
         for c in domain.canonical(columns):
             weight = SINGLE * sum(w for p, w in weights.items() if c in p)
@@ -144,14 +184,14 @@ def refined_rows(
     if not rows or not wanted.pairs:
         return dict(codes)
     targets = wanted.targets(model, rows)
-    effort = Effort(passes=_passes(domain, targets, rows))
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
     # A group without rows in the model has no values to draw.
     empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
-    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros={**bounds.zeros, **empty})
+    found = refined(domain, codes, targets, rng, fixed=fixed, zeros={**bounds.zeros, **empty})
     for groups, column in wanted.values_of.items():
         changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:
+            found[column] = found[column].copy()
             found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
     return found
 
@@ -185,16 +225,6 @@ def _values(
     shares = model.marginal((groups, column))
     number, values = shares.shape
     return drawn_cells(group, number, values, lambda some: shares[some], rng, "rounding")
-
-
-WORK = 6e9
-"""Scores that a refinement computes, as far as one pass does with it."""
-
-
-def _passes(domain: Domain, targets: Sequence[TableTarget], rows: int) -> int:
-    """Number of passes: three, or fewer where a pass takes long."""
-    each = sum(domain.sizes[c] for t in targets for c in t.clique)
-    return int(min(max(WORK / (rows * max(each, 1)), 1), 3))
 
 
 def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:
