@@ -142,8 +142,8 @@ FAULTS: tuple[Fault, ...] = (
         "sums that move as counts do, in squared L2",
         "An exchanged row may move one sum by twice its limit, and noise is made for two moves by it.",
         "accounting/calibration.py",
-        "return self._noise(price, moved, moved**2,",
-        "return self._noise(price, moved, self.near.l2_squared * limit**2,",
+        "price, moved, moved**2,",
+        "price, moved, self.near.l2_squared * limit**2,",
         "guarantee/test_sums.py::test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far",
     ),
     _fault(
