@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands, rehearsal
+from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
 from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
 from dpsynth.cli.explain_command import explain
@@ -41,6 +41,7 @@ app.command()(explain)
 app.command()(evaluate)
 app.command()(collect)
 app.command()(aggregate)
+app.add_typer(recipient_commands.app)
 
 Config = Annotated[Path, typer.Argument(help="The release's YAML file.")]
 Source = Annotated[str | None, typer.Option(help="A table to use in place of the config's.")]

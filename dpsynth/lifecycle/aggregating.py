@@ -36,6 +36,7 @@ from dpsynth.ledger.balance import Reservation
 from dpsynth.lifecycle.answers import Answers, Measured
 from dpsynth.lifecycle.collecting import contract_for
 from dpsynth.lifecycle.folders import alone_in, partial_of
+from dpsynth.lifecycle.generating import row_source
 from dpsynth.lifecycle.outputs import Synthesis, software
 from dpsynth.local.collection import Collection
 from dpsynth.local.contract import Contract
@@ -270,7 +271,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),
         merged_below=0.0,
-        model=fitted.model,
+        rows=row_source(collected, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
         events=tuple(_described(collected)),

@@ -20,7 +20,6 @@ from dpsynth.evidence.drift import pooled_counts
 from dpsynth.evidence.earlier_releases import basis_of
 from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.progress import Advance
-from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
     Fit,
@@ -39,6 +38,7 @@ from dpsynth.model import (
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -83,11 +83,13 @@ class FittedModel:
 
     Attributes:
         measured: all answers.
-        layout: the table's columns, with densities inside bins that follow from neighbouring counts.
+        layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
+            from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.
+        densities: the counts from which the layout has its densities.
     """
 
     measured: Measured
@@ -96,6 +98,7 @@ class FittedModel:
     model: MarkovRandomField
     wanted: Wanted
     zeros: Zeros
+    densities: Densities
 
 
 def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
@@ -121,9 +124,8 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
 def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
     counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
-    layout = stage.layout.with_density(
-        {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    )
+    densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    layout = stage.layout.with_density(densities)
     expansion, selection = measured.expansion, measured.selection
     model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
     names = expansion.names
@@ -138,8 +140,11 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
+    asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
+    layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
-    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
+    zeros = {named(c): z for c, z in impossible.items()}
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
 
 
 def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
@@ -147,7 +152,13 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
     compiled = inputs.compiled
     bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
-        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+        fitted.model,
+        fitted.layout,
+        compiled.rules,
+        compiled.public_marginals,
+        fitted.wanted,
+        bounds,
+        fitted.densities,
     )
 
 
@@ -176,7 +187,7 @@ def tabulate(
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured) if unbiased is None else unbiased
-    by_model = any(not direct.covers(r.columns) for r in requests)
+    by_model = any(not direct.covers(clique) for r in requests for clique in r.cliques)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
     )

@@ -42,7 +42,7 @@ _MOST = 1 << 27
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
 _TOO_FEW, _TOO_MANY, _MORE, _FEWER = 0.9, 0.6, 1.3, 0.8
-"""Parts of the tried rows that move, beyond which more or fewer are tried next, and by what factor."""
+"""Shares of the tried rows that move, beyond which more or fewer are tried next, and by what factor."""
 _FORBIDDEN = 2.0**46
 """Score of a forbidden cell, above every sum of residuals."""
 
@@ -59,12 +59,15 @@ class TableTarget:
         counts: float64, shape ``domain.shape(clique)``: rows of each cell.
         weight: weight of a squared difference of rows, above 0; only ratios of weights matter.
         variance: mean squared error of a cell of the counts, in rows squared; None if it is not known.
+        below: rows below 0 that a count of 0 stands for: so few rows stray into cells that should be empty,
+            where the square of a few rows would hardly count.
     """
 
     clique: Clique
     counts: Array
     weight: float
     variance: float | None = None
+    below: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -249,6 +252,7 @@ class _Table:
             loss += own
             # A target without a known error is that of a draw's own model: its draw tells the scale.
             error += own if target.variance is None else weight * target.variance * residuals.size
+            residuals += np.where(target.counts > 0, 0.0, weight * round(UNIT * target.below))
         for clique, closed in zeros.items():
             if len(clique) <= WIDEST:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))

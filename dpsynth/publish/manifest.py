@@ -6,7 +6,6 @@ path, and no hash of the private table.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.evidence.reused import guarantee_with
+from dpsynth.publish.checksums import sha256_of
 from dpsynth.publish.explanation import (
     constraints_in_words,
     guarantee_words,
@@ -23,16 +23,15 @@ from dpsynth.publish.explanation import (
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
 
-FORMAT = "dpsynth bundle 1"
+FORMAT = "dpsynth bundle 2"
+"""The version of the bundle's form. A later version may lack what a recipient's command reads."""
 
 
 def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Size in bytes and SHA-256 of each named file of a folder."""
     facts: dict[str, dict[str, object]] = {}
     for name in names:
-        with (folder / name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": digest}
+        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
     return facts
 
 
@@ -101,9 +100,12 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
+                "asked": statistic.asked,
             }
             for statistic in publication.statistics
         ],
+        "minimum_set_size": publication.minimum_set_size,
+        "signed_by": publication.signed_by,
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},
     }

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.sums import MeasuredSums, Steps, variance_of_unknown
+from dpsynth.domain.sums import Centring, MeasuredSums, Steps, variance_of_unknown
 from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Numbers, Unbiased
 
 Z95 = 1.96
@@ -94,6 +95,22 @@ def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> Su
     )
 
 
+def total_of_sums(measured: MeasuredSums, column: Column, direct: Unbiased) -> tuple[Numbers, Numbers]:
+    """The sum of a column's numbers in each group, and its standard error; see ``summed_means``."""
+    steps = column.codec.steps
+    assert steps is not None
+    clique, bins = measured.clique, steps.bins
+    marginal = direct.marginal(clique)
+    cells = np.atleast_2d(marginal)[:, :bins]
+    weights = np.zeros(marginal.shape)
+    values = np.array(measured.centring.offsets, dtype=np.float64) + steps.origin
+    np.atleast_2d(weights)[0, :bins] = values
+    lost = variance_of_unknown(np.maximum(cells, 0.0), measured.centring.beyond(steps))
+    # By symmetry the noise of the counts is the same in each group.
+    error = np.sqrt(direct.variance(clique, weights) + measured.variance + lost)
+    return (cells @ values + measured.values.ravel()) * steps.unit, np.asarray(error * steps.unit)
+
+
 def _of_two_cells(cell: float, whole: float, cells: int) -> tuple[float, float]:
     """The covariance of two of some cells, and a cell's variance less that; ``whole`` is their sum's."""
     shared = (whole - cells * cell) / (cells * (cells - 1)) if cells > 1 else 0.0
@@ -125,6 +142,23 @@ def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> li
         columns: the columns by name.
     """
     return [_described(measured, columns[measured.column].codec.steps, columns) for measured in sums]
+
+
+def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> tuple[MeasuredSums, ...]:
+    """The noisy sums of a bundle, read back from what ``sums_file`` made.
+
+    Raises:
+        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+    """
+    found = []
+    for facts in content:
+        by, labels = tuple(facts["by"]), columns[facts["column"]].codec.labels
+        shape = tuple(columns[name].size for name in by)
+        centring = Centring(tuple(int(facts["offsets"][label]) for label in labels), int(facts["limit"]))
+        values = np.array(facts["sums"], dtype=np.int64).reshape(shape)
+        noise, scale = str(facts["noise"]), float(facts["scale"])
+        found.append(MeasuredSums(str(facts["column"]), by, values, noise, scale, centring))
+    return tuple(found)
 
 
 def _described(

@@ -1,10 +1,11 @@
 """A synthetic table of which every row obeys the rules.
 
 Values that a rule determines are computed: the cell of a tied column from the cell of the other column,
-and sums from their parts. If a row violates a rule only by its values within its cells, these values are
-drawn again, so that the model's cells do not change. All other violating rows are drawn again as a whole, so
-that they follow the model's distribution given the rules. Rows that still lack after some rounds are copies
-of rows that obey; if there are none, of one row that was found without a model.
+and sums from their parts. Columns that depend strongly on each other are drawn together inside their bins. If
+a row violates a rule only by its values within its cells, these values are drawn again, so that the model's
+cells do not change. All other violating rows are drawn again as a whole, so that they follow the model's
+distribution given the rules. Rows that still lack after some rounds are copies of rows that obey; if there
+are none, of one row that was found without a model.
 
 Invariant: no row of the table violates a rule, for any model.
 """
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.domain.codec import Codes
+from dpsynth.domain.joint_density import arranged
 from dpsynth.domain.layout import Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
@@ -91,7 +93,7 @@ def obeying(
     Raises:
         DpsynthError: no row that obeys the rules was found.
     """
-    return _Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
+    return Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
@@ -111,8 +113,15 @@ def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawing:
-    """The drawing of one table."""
+class Drawing:
+    """The drawing of one table, whole or in pieces that have the same tied values.
+
+    Attributes:
+        checks: the rules, and the layout of the table.
+        draw: draws rows from the model.
+        marginal: the model's marginals, which decide the partners of tied values.
+        rng: decides the values within a cell.
+    """
 
     checks: Checks
     draw: Draw
@@ -132,18 +141,23 @@ class _Drawing:
             for name in self.checks.rules.pinned
         }
 
-    def table(self, rows: int) -> pa.Table:
-        """A table of so many rows."""
+    def table(self, rows: int, before: int = 0) -> pa.Table:
+        """A table of so many rows, whose identifiers follow those of ``before`` rows.
+
+        Raises:
+            DpsynthError: no row that obeys the rules was found.
+        """
+        layout = self.checks.layout.following(before)
         first = self.draw(rows)
         if not rows:
-            return self.checks.layout.decode(first, self.rng)
+            return layout.decode(first, self.rng)
         batch, bad = self._batch(first)
         good, missing = np.flatnonzero(~bad), np.flatnonzero(bad)
         if missing.size:
             order = np.empty(rows, dtype=np.int64)
             order[good], order[missing] = np.arange(good.size), np.arange(good.size, rows)
             batch = self._completed(batch.take(good), rows, first).take(order)
-        return self.checks.layout.whole(batch.codes, batch.values)
+        return layout.whole(batch.codes, batch.values)
 
     def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
         """The rows that obey, then as many more as are missing."""
@@ -185,6 +199,7 @@ class _Drawing:
         codes, alone = self._tied(codes)
         bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
+        values = arranged(checks.layout.joint, codes, values, self.rng)
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
         values, still = self._within_cells(codes, values, wrong)
