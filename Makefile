@@ -26,7 +26,7 @@ help:
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl"
-	@echo "make schema    write schemas/ again from the typed spec"
+	@echo "make schema    write schemas/ again, from the typed spec and for the manifest"
 	@echo "make lock      resolve requirements.lock again"
 	@echo "make clean     remove .venv, builds and caches; data/, outputs/ and ledgers stay"
 
@@ -81,6 +81,8 @@ wheel: $(READY)
 schema: $(READY)
 	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
 	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
+	$(BIN)/python -m dpsynth.publish.manifest_schema > schemas/manifest.schema.json.new
+	mv schemas/manifest.schema.json.new schemas/manifest.schema.json
 
 lock: $(READY)
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -10,12 +10,13 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 from dpsynth.accounting.neighbours import Nameless, Neighbours, Relation
-from dpsynth.config.released_columns import released_columns
+from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.curator import Journal
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
@@ -61,8 +62,9 @@ class OwnedBundle:
             )
         try:
             manifest = json.loads(text)
-            described = manifest["columns"]
-            unfit = not isinstance(described, list)
+            # The grammar takes decimals.
+            described = json.loads(text, parse_float=Decimal)["columns"]
+            unfit = not (isinstance(described, list) and all(isinstance(facts, dict) for facts in described))
         except (ValueError, KeyError, TypeError):
             unfit = True
         if unfit:
@@ -72,7 +74,13 @@ class OwnedBundle:
                 f"{folder} is a rehearsal: its table was made up, and says nothing of a real one. Name the "
                 "bundle of a release."
             )
-        return OwnedBundle(folder, manifest, released_columns(described))
+        try:
+            columns = published_layout(described).columns
+        except UnknownColumn as error:
+            raise ConfigError(
+                f"The manifest of {folder} {error}. Use the version of dpsynth that it names under software."
+            ) from None
+        return OwnedBundle(folder, manifest, columns)
 
     @property
     def public(self) -> Path:

@@ -14,9 +14,10 @@ from hashlib import sha256
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
-from dpsynth.config.publication import Mean
+from dpsynth.config.publication import Publish
+from dpsynth.config.statistic_kinds import Mean, Sum
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Domain
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
@@ -48,11 +49,18 @@ class CompiledSpec:
         return self.layout.columns
 
     @property
-    def means(self) -> tuple[Mean, ...]:
-        """The means that are asked for of columns whose numbers can be summed."""
+    def summable(self) -> tuple[tuple[str, Clique], ...]:
+        """The means and sums that are asked for of columns whose numbers can be summed, each once.
+
+        Each is the column and the columns of its groups.
+        """
         able = {column.name for column in self.columns if column.codec.steps is not None}
-        requests = (r for r in self.spec.publish.statistics if isinstance(r, Mean))
-        return tuple(request for request in requests if request.mean in able)
+        asked = [
+            (request.of, request.groups)
+            for request in self.spec.publish.statistics
+            if isinstance(request, Mean | Sum) and request.where is None and request.of in able
+        ]
+        return tuple(dict.fromkeys(asked))
 
     @cached_property
     def domain(self) -> Domain:
@@ -76,10 +84,11 @@ class CompiledSpec:
     def whole_fingerprint(self) -> str:
         """SHA-256 in hex of all that decides the bundle.
 
-        It leaves out the paths of table and ledger, the cap, the ledger's filter and the schedule. A release
+        It leaves out the paths of table, ledger and signing key, the cap, the ledger's filter and the
+        schedule. A release
         of the same occasion with the same digest is the same release.
         """
-        published = {key: getattr(self.spec, key).model_dump() for key in ("sample", "publish")}
+        published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
         return _digest({**self._questions, "release": self.spec.release, **published})
 
     @cached_property
@@ -98,7 +107,7 @@ class CompiledSpec:
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
-            **({"means": means} if (means := [list(m.columns) for m in self.means]) else {}),
+            **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(
@@ -120,6 +129,12 @@ def compiled(spec: Spec) -> CompiledSpec:
         public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
+
+
+def _published(publish: Publish) -> dict[str, object]:
+    """The keys of a publication; a key that is newer than digests counts only where it is given."""
+    found = publish.model_dump(exclude={"sign"})
+    return {k: v for k, v in found.items() if k != "minimum_set_size" or v is not None}
 
 
 def _digest(facts: dict[str, object]) -> str:

@@ -83,16 +83,3 @@ def whole_bins(edges: Sequence[Decimal]) -> Declared:
 def format_of(described: Described) -> Declared:
     """The keys of the notation of numbers; none for plain notation."""
     return {"format": described["format"]} if "format" in described else {}
-
-
-def missing_rule(described: Described) -> Declared:
-    """The key ``missing`` of a column's declaration; none where empty cells alone are missing."""
-    missing = described.get("missing")
-    if not isinstance(missing, dict):
-        return {}
-    markers, distinct = value_labels(missing.get("markers")), value_labels(missing.get("distinct_markers"))
-    if missing.get("modelled") is False:
-        return {"missing": False}
-    if distinct:
-        return {"missing": cast(Value, {"distinct": distinct} | ({"markers": markers} if markers else {}))}
-    return {"missing": cast(Value, markers)} if markers else {}

@@ -61,6 +61,12 @@ class Layout:
         """
         return Layout(tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
 
+    def following(self, rows: int) -> Layout:
+        """The layout of the rows that follow so many rows of a table: their identifiers go on."""
+        if not rows:
+            return self
+        return Layout(tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts))
+
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """The kind of each column of the table.
@@ -173,10 +179,7 @@ class Layout:
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
-    """The part with densities; the least count, half a standard deviation, smooths empty bins."""
-    if not isinstance(part, Column) or part.uniform:
-        return part
-    return replace(part, codec=part.codec.with_density(counts[: len(part.codec.labels)], stddev / 2))
+    return part.with_density(counts, stddev) if isinstance(part, Column) else part
 
 
 class FormulaRefused(ValueError):

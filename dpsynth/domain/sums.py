@@ -109,6 +109,19 @@ def steps_of(
     return Steps(form, power - decimals, origin, first, np.maximum(last, first), cut)
 
 
+def variance_of_unknown(shares: NDArray[np.float64], distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variance of means because numbers lie anywhere in their bins, in units of the distances squared.
+
+    The mean of a bin's numbers is taken to lie anywhere in the middle half of what is possible, evenly, and
+    independently a bin: a standard deviation of the distance over sqrt(12).
+
+    Args:
+        shares: float64[..., bins], the share of rows in each bin.
+        distances: float64[bins], the largest distance of the mean of a bin's numbers from the one assumed.
+    """
+    return np.asarray(((shares * distances) ** 2).sum(axis=-1) / 12.0)
+
+
 @dataclass(frozen=True)
 class Centring:
     """The offsets and the limit of a sum.

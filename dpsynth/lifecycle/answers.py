@@ -7,13 +7,15 @@ can be written as the release's measurements.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from dpsynth.domain.measurement import Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
-from dpsynth.model import Expansion, estimated_total
+from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
 from dpsynth.structure.strategy import Selection
 
 
@@ -29,6 +31,7 @@ class Answers:
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
         sums: sums of the means that are asked for.
+        combined: one-way counts from answers about several columns, where no column was measured alone.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -38,6 +41,7 @@ class Answers:
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
+    combined: tuple[CombinedCounts, ...] = ()
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
@@ -47,7 +51,7 @@ class Answers:
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.again)
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def rows(self) -> float:
@@ -94,3 +98,10 @@ class Measured:
     def fitted_to(self) -> list[Observation]:
         """Counts of several columns together that the model rests on, over groups."""
         return [*self.selection.held, *self.answers.public_joint, *self.selection.earlier]
+
+    @cached_property
+    def posteriors(self) -> dict[Clique, Denoised]:
+        """Posteriors of the cliques that the model is fitted to, over groups."""
+        if not self.fitted_to:
+            return {}
+        return posteriors(self.fitted_to, estimate(self.expansion.coarse, self.expansion.sums).model)

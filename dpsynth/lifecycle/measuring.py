@@ -12,15 +12,17 @@ from math import sqrt
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
-from dpsynth.domain.column import domain_of
+from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import ExactTotal, OwnAnswer, noise_variance
+from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
@@ -33,7 +35,7 @@ from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
-from dpsynth.plan.sums import NoiseOfMeans, best_centring, noise_of_step, without_noise
+from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
 from dpsynth.structure.compression import rare_groups, rare_when_ordered
 from dpsynth.structure.public_relations import with_public_relations
@@ -65,6 +67,11 @@ class Stage:
     def domain(self) -> Domain:
         """The domain of the table's columns."""
         return domain_of(self.layout.columns)
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        return self.plan.max_cells
 
 
 def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
@@ -185,18 +192,27 @@ def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
     counts = {m.clique: m for m in answers.one_way}
     found: list[MeasuredSums] = []
     for mean in plan.summed:
-        steps, counted = columns[mean.column].codec.steps, counts[mean.column,]
-        assert steps is not None
+        counted = counts[mean.column,]
         noise = NoiseOfMeans(
             cell=counted.stddev
             if mean.by is None
             else sqrt(noise_variance(plan.noise, plan.steps[-1].scale)),
             step=noise_of_step(bought, mean.price),
-            groups=stage.domain.cells(mean.groups),
+            groups=stage.domain.cells(mean.by),
         )
-        centring, _ = best_centring(steps, without_noise(counted.values[: steps.bins], counted.stddev), noise)
-        found.append(stage.curator.sums(mean.column, mean.groups, centring, mean.price))
+        centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
+        found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
     return replace(answers, sums=tuple(found))
+
+
+def _binned(column: Column, counted: Observation) -> BinnedNumbers:
+    """A column's bins by its noisy counts, with the densities inside them that follow."""
+    steps = column.codec.steps
+    assert steps is not None
+    dense = column.with_density(counted.values.astype(np.float64), counted.stddev or 1.0)
+    assert dense.centres is not None
+    centres = np.clip(dense.centres / steps.unit - steps.origin, steps.low, steps.high)
+    return BinnedNumbers(steps, centres, without_noise(counted.values[: steps.bins], counted.stddev))
 
 
 def compress(stage: Stage, answers: Answers) -> Expansion:

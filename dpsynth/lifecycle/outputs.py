@@ -16,7 +16,7 @@ from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
-from dpsynth.lifecycle.generating import FittedModel
+from dpsynth.lifecycle.generating import FittedModel, row_source
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
@@ -62,7 +62,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         answers=tuple(measured.joint),
         compression=measured.expansion.compression,
         merged_below=plan.merged_below,
-        model=fitted.model,
+        rows=row_source(inputs, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
         events=tuple(_described(e.question, e.event) for e in run.journal.entries),
@@ -71,7 +71,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         budget=_budget(plan),
         formats=inputs.spec.publish.formats,
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
-        versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
+        versions=software(),
         reused=None if answers.reused is None else replace(answers.reused, cliques=together),
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
@@ -81,6 +81,8 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
         sums=answers.sums,
+        minimum_set_size=inputs.spec.publish.minimum_set_size,
+        signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
     )
 
 
@@ -111,6 +113,11 @@ def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def software() -> dict[str, str]:
+    """Names and versions of the software that runs."""
+    return {p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
+
+
 def _version(package: str) -> str:
     try:
         return version(package)
@@ -135,6 +142,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
         "merged_values": "grouping" in question,
         "candidates": candidates["number"] if isinstance(candidates, dict) else None,
         "mechanism": recorded["mechanism"],
+        "parameters": {key: value for key, value in recorded.items() if key != "mechanism"},
         "scale": recorded.get("scale", recorded.get("sigma")),
         "sensitivity": sensitivity,
         "epsilon": None if event.epsilon is None else float_up(event.epsilon),
@@ -148,7 +156,7 @@ def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> 
     public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
-    write_public(public, publication_of(inputs, run, plan, synthesis))
+    write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 
 def publish(run: ReleaseRun) -> None:

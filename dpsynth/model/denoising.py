@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from functools import cached_property
+from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 
-_ROUNDS, _HALVINGS = 40, 40
+_ROUNDS, _HALVINGS = 40, 30
 _INDEPENDENCE, _LEAST_ROWS = 0.1, 1e-3
 """Part of independence in the slabs' variance, and rows added to it: so no cell is thought impossible."""
 _APART = (0.1, 10.0)
@@ -41,18 +42,36 @@ _LEAST_DEVIATION = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Denoised:
-    """The posterior of a marginal.
+    """The posterior of a marginal: each cell is 0, or normal in one of several ways, cut off below 0.
 
     Attributes:
-        mean, median: float64, shape of the marginal: posterior mean and median of each cell, not negative.
+        mean: float64, shape of the marginal: posterior mean of each cell, not negative.
         variance: mean posterior variance of a cell, in rows squared.
-        empty: the learnt share of empty cells.
+        kinds: float64[1 + slabs, cells], probabilities of 0 and of each slab; the sum of a cell is 1.
+        centres, errors: float64[slabs, cells], mean and standard deviation of each slab before it is cut off.
     """
 
     mean: Array
-    median: Array
     variance: float
-    empty: float
+    kinds: Array
+    centres: Array
+    errors: Array
+
+    @cached_property
+    def median(self) -> Array:
+        """Posterior median of each cell, in the shape of ``mean``: 0 where the cell is likelier empty."""
+        low, high = np.zeros(self.mean.size), np.maximum((self.centres + 8 * self.errors).max(axis=0), 1.0)
+        empty = self._below(low) >= 0.5
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            more = self._below(middle) < 0.5
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        return np.where(empty, 0.0, (low + high) / 2).reshape(self.mean.shape)
+
+    def _below(self, level: Array) -> Array:
+        """The probability that each cell's count is at most so much, at least 0."""
+        shares = normal_shares((level - self.centres) / np.maximum(self.errors, 1e-12))
+        return np.asarray(self.kinds[0] + (self.kinds[1:] * shares).sum(axis=0))
 
 
 LEAST_CELLS = 33
@@ -139,12 +158,10 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     prior = spreads[:, None] * scale
     mean = m + prior / (prior + variance) * (y - m)
     error = np.sqrt(prior * variance / (prior + variance))
-    median = _median(kinds, mean, error)
     whole = (kinds[1:] * np.maximum(mean, 0.0)).sum(axis=0)
     squares = (kinds[1:] * (np.square(error) + np.square(np.maximum(mean, 0.0)))).sum(axis=0)
     spread = float(np.maximum(squares - np.square(whole), 0.0).mean())
-    shape = noisy.shape
-    return Denoised(whole.reshape(shape), median.reshape(shape), spread, float(shares[0]))
+    return Denoised(whole.reshape(noisy.shape), spread, kinds, mean, error)
 
 
 def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:
@@ -153,22 +170,19 @@ def _spread(of: Array, before: float, scale: Array, excess: Array, variance: flo
     return max(float((weights * excess).sum()) / max(float((weights * scale).sum()), 1e-300), _LEAST)
 
 
-def _median(kinds: Array, mean: Array, error: Array) -> Array:
-    """The median of each cell's posterior, a mixture of 0 and of normals cut off below 0."""
-    from scipy.special import ndtr
+def normal_shares(levels: Array) -> Array:
+    """The share of a standard normal distribution below some levels, to 10^-7.
 
-    deviation = np.maximum(error, 1e-12)
-
-    def below(level: Array) -> Array:
-        return np.asarray(kinds[0] + (kinds[1:] * ndtr((level - mean) / deviation)).sum(axis=0))
-
-    low, high = np.zeros(mean.shape[1]), np.maximum((mean + 8 * error).max(axis=0), 1.0)
-    empty = below(low) >= 0.5
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        more = below(middle) < 0.5
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.where(empty, 0.0, (low + high) / 2)
+    Abramowitz and Stegun 1964, 26.2.17: sums and products in a fixed order, alike on every machine but for
+    the exponential.
+    """
+    near = 1 / (1 + 0.2316419 * np.abs(levels))
+    series = np.zeros_like(near)
+    for factor in (1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530):
+        series += factor
+        series *= near
+    tail = np.exp(-0.5 * np.square(levels)) * series / sqrt(2 * pi)
+    return np.where(levels > 0, 1 - tail, tail)
 
 
 def independent(counts: Array) -> Array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import pi
+from math import pi, sqrt
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.raked_estimates import RakedEstimates
-from dpsynth.model.refinement import Effort, TableTarget, refined
+from dpsynth.model.refinement import TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
 
@@ -34,8 +34,10 @@ _CELLS_A_BATCH = 1 << 22
 WEIGHT_POWER = 1 / 3
 """Power of the precision that a target's weight is. A power of 1 would be right if errors of one target were
 independent of those of another one; then a few precise targets would decide all."""
-SINGLE = 0.05
+SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
+BELOW = 3.0
+"""Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2
 
@@ -104,11 +106,18 @@ class Wanted:
         domain, scale = model.tree.domain, rows / self.total
         least = max(self.variances.values(), default=1.0)
         weights = {p: self.variances.get(p, least) ** -WEIGHT_POWER for p in self.pairs}
-        found = [TableTarget(p, counts * scale, weights[p]) for p, counts in self.counts.items()]
+        errors = {p: variance * scale**2 for p, variance in self.variances.items()}
+        found = [
+            TableTarget(p, counts * scale, weights[p], errors[p], BELOW * sqrt(errors[p]))
+            for p, counts in self.counts.items()
+        ]
         others = [p for p in self.pairs if p not in self.counts]
         for batch in domain.batches(others, _CELLS_A_BATCH):
             marginals = model.marginals(batch)
-            found += [TableTarget(p, np.maximum(marginals[p], 0.0) * scale, weights[p]) for p in batch]
+            found += [
+                TableTarget(p, np.maximum(marginals[p], 0.0) * scale, weights[p], errors.get(p))
+                for p in batch
+            ]
         columns = {c for pair in self.pairs for c in pair}
         for c in domain.canonical(columns):
             weight = SINGLE * sum(w for p, w in weights.items() if c in p)
@@ -149,14 +158,14 @@ def refined_rows(
     if not rows or not wanted.pairs:
         return dict(codes)
     targets = wanted.targets(model, rows)
-    effort = Effort(passes=_passes(domain, targets, rows))
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
     # A group without rows in the model has no values to draw.
     empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
-    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros={**bounds.zeros, **empty})
+    found = refined(domain, codes, targets, rng, fixed=fixed, zeros={**bounds.zeros, **empty})
     for groups, column in wanted.values_of.items():
         changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:
+            found[column] = found[column].copy()
             found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
     return found
 
@@ -190,16 +199,6 @@ def _values(
     shares = model.marginal((groups, column))
     number, values = shares.shape
     return drawn_cells(group, number, values, lambda some: shares[some], rng, "rounding")
-
-
-WORK = 6e9
-"""Scores that a refinement computes, as far as one pass does with it."""
-
-
-def _passes(domain: Domain, targets: Sequence[TableTarget], rows: int) -> int:
-    """Number of passes: three, or fewer where a pass takes long."""
-    each = sum(domain.sizes[c] for t in targets for c in t.clique)
-    return int(min(max(WORK / (rows * max(each, 1)), 1), 3))
 
 
 def _within(domain: Domain, pairs: Iterable[Clique], first: Sequence[Clique]) -> tuple[Clique, ...]:

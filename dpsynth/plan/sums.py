@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.config.publication import Mean
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.sums import MOST_STEPS, Centring, Steps
+from dpsynth.domain.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
 
 Numbers = NDArray[np.float64]
 
@@ -37,6 +36,8 @@ _LIMITS = 60
 """Number of limits that are compared."""
 _FAINT = 2.0
 """Standard deviations of noise below which a bin's count is taken to be none."""
+_CLEARLY = 0.8
+"""Part of the half-width by counts that a sum must be expected to fall below: it costs all other answers."""
 _REFERENCE = 1 << 20
 """Limit at which the noise of a step of limit is computed."""
 
@@ -47,7 +48,7 @@ class PlannedMean:
 
     Attributes:
         column: the column averaged.
-        by: the column of the groups; None for all rows.
+        by: the columns of the groups; () is all rows.
         price: the price of its sum, under the plan's measure; 0 if it follows from counts.
         by_sums: expected half-width of a 95 % interval in a group of average size, by a sum; in the column's
             unit, with rows spread evenly over the bins and groups.
@@ -57,17 +58,12 @@ class PlannedMean:
     """
 
     column: str
-    by: str | None
+    by: Clique
     price: Fraction
     by_sums: float
     by_counts: float
     found: bool
     rows: int
-
-    @property
-    def groups(self) -> Clique:
-        """The columns of the groups."""
-        return () if self.by is None else (self.by,)
 
     @property
     def summed(self) -> bool:
@@ -105,17 +101,45 @@ class Allowances:
     sum: Fraction
 
 
-def mean_requests(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[Mean, ...]:
-    """The means that sums could measure.
+@dataclass(frozen=True, eq=False)
+class BinnedNumbers:
+    """What is known of a column's numbers before its sums are measured.
 
-    The counts of such a mean are measured, its numbers have steps, and it is not public.
+    Attributes:
+        steps: the column's bins.
+        centres: float64[bins], the expected number of each bin, in steps.
+        counts: float64[bins], expected rows, none negative and some positive.
+    """
+
+    steps: Steps
+    centres: Numbers
+    counts: Numbers
+
+    @property
+    def total(self) -> float:
+        """Expected number of rows."""
+        return float(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Expected mean, in steps."""
+        return float(self.counts @ self.centres / self.total)
+
+    def variance_of_unknown(self, distances: Numbers) -> float:
+        """Variance of a mean because numbers lie anywhere within some distances; in steps squared."""
+        return float(variance_of_unknown(self.counts / self.total, distances))
+
+
+def able_to_be_summed(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[tuple[str, Clique], ...]:
+    """The means and sums that are asked for that sums could measure: a column and its groups' columns.
+
+    The counts of such a column in its groups are measured, and are not public.
     """
     pairs = {frozenset(pair) for pair in wanted}
     return tuple(
-        request
-        for request in compiled.means
-        if (request.by is None or frozenset((request.mean, request.by)) in pairs)
-        and compiled.public_marginals.shares(request.columns) is None
+        (of, by)
+        for of, by in compiled.summable
+        if (not by or frozenset((of, *by)) in pairs) and compiled.public_marginals.shares((*by, of)) is None
     )
 
 
@@ -125,12 +149,16 @@ def share_of_sums(number: int) -> Fraction:
 
 
 def planned_means(
-    requests: Sequence[Mean], compiled: CompiledSpec, domain: Domain, bought: Calibration, prices: Allowances
+    asked: Sequence[tuple[str, Clique]],
+    compiled: CompiledSpec,
+    domain: Domain,
+    bought: Calibration,
+    prices: Allowances,
 ) -> tuple[PlannedMean, ...]:
     """The means in order, each with the better way to measure it.
 
     Args:
-        requests: the means that sums could measure.
+        asked: the columns and groups that sums could measure.
         compiled: the config.
         domain: the columns with their numbers of cells.
         bought: the calibration of noise.
@@ -138,28 +166,23 @@ def planned_means(
     """
     columns = {column.name: column for column in compiled.columns}
     rows = float(compiled.public_marginals.rows or ASSUMED_ROWS)
-    return tuple(
-        _planned(request, columns[request.mean], domain, bought, prices, rows) for request in requests
-    )
+    return tuple(_planned(columns[of], by, domain, bought, prices, rows) for of, by in asked)
 
 
 def _planned(
-    request: Mean, column: Column, domain: Domain, bought: Calibration, prices: Allowances, rows: float
+    column: Column, by: Clique, domain: Domain, bought: Calibration, prices: Allowances, rows: float
 ) -> PlannedMean:
     steps = column.codec.steps
     assert steps is not None
-    counted = prices.one_way if request.by is None else prices.pair
-    groups = 1 if request.by is None else domain.sizes[request.by]
-    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.sum), groups)
+    counted = prices.pair if by else prices.one_way
+    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.sum), domain.cells(by))
     even = np.full(len(steps.low), rows / len(steps.low))
     found = column.search is not None
     unit = 1.0 / max(steps.last, 1) if found else steps.unit
-    by_sums, by_counts = (
-        best_centring(steps, even, noise)[1] * unit,
-        by_counts_alone(steps, even, noise) * unit,
-    )
-    price = prices.sum if by_sums < by_counts else Fraction(0)
-    return PlannedMean(request.mean, request.by, price, by_sums, by_counts, found, int(rows))
+    bins = BinnedNumbers(steps, steps.middles, even)
+    by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
+    price = prices.sum if by_sums < _CLEARLY * by_counts else Fraction(0)
+    return PlannedMean(column.name, by, price, by_sums, by_counts, found, int(rows))
 
 
 def noise_of_step(bought: Calibration, price: Fraction) -> float:
@@ -167,41 +190,27 @@ def noise_of_step(bought: Calibration, price: Fraction) -> float:
     return bought.sums(price, _REFERENCE).stddev / _REFERENCE
 
 
-def by_counts_alone(steps: Steps, counts: Numbers, noise: NoiseOfMeans) -> float:
-    """Expected half-width of a mean's interval by counts of bins, in steps.
-
-    Args:
-        steps: the column's bins.
-        counts: float64[bins], expected rows, none negative.
-        noise: the noise of the answers.
-    """
-    total = counts.sum()
-    centre = float(counts @ steps.middles / total)
-    spread = sqrt(float(((steps.middles - centre) ** 2).sum()))
-    return Z95 * noise.cell * spread * noise.groups / total + float(counts @ steps.half_widths / total)
+def by_counts_alone(bins: BinnedNumbers, noise: NoiseOfMeans) -> float:
+    """Expected half-width of a mean's interval by counts of bins, in steps."""
+    rows = bins.total / noise.groups
+    spread = noise.cell**2 * float(((bins.centres - bins.mean) ** 2).sum()) / rows**2
+    return Z95 * sqrt(spread + bins.variance_of_unknown(bins.steps.half_widths))
 
 
-def best_centring(steps: Steps, counts: Numbers, noise: NoiseOfMeans) -> tuple[Centring, float]:
+def best_centring(bins: BinnedNumbers, noise: NoiseOfMeans) -> tuple[Centring, float]:
     """The offsets and the limit of the narrowest interval of a mean, and its expected half-width in steps.
 
     For each limit, the offset of a bin is as near to the mean as the limit allows while it reaches both ends
     of the bin: the less offsets differ, the less noise of counts they bring in. In a bin wider than twice
-    the limit it is the middle, and what lies beyond the limit is lost.
-
-    Args:
-        steps: the column's bins.
-        counts: float64[bins], expected rows, none negative.
-        noise: the noise of the answers.
+    the limit it is the expected number, and what lies beyond the limit is lost.
     """
-    total = counts.sum()
-    centre = float(counts @ steps.middles / total)
-    rows = total / noise.groups
+    rows = bins.total / noise.groups
     found: tuple[Centring, float] | None = None
-    for limit in _limits(steps):
-        centring = Centring(_offsets(steps, centre, limit), limit)
-        spread = float(((np.array(centring.offsets) - centre) ** 2).sum())
-        deviation = sqrt((noise.step * limit) ** 2 + noise.cell**2 * spread) / rows
-        half_width = Z95 * deviation + float(counts @ centring.beyond(steps) / total)
+    for limit in _limits(bins.steps):
+        centring = Centring(_offsets(bins, limit), limit)
+        spread = float(((np.array(centring.offsets) - bins.mean) ** 2).sum())
+        of_noise = ((noise.step * limit) ** 2 + noise.cell**2 * spread) / rows**2
+        half_width = Z95 * sqrt(of_noise + bins.variance_of_unknown(centring.beyond(bins.steps)))
         if found is None or half_width < found[1]:
             found = centring, half_width
     assert found is not None
@@ -217,10 +226,11 @@ def _limits(steps: Steps) -> list[int]:
     return sorted({min(max(1, ceil(limit)), MOST_STEPS) for limit in several.tolist()})
 
 
-def _offsets(steps: Steps, centre: float, limit: int) -> tuple[int, ...]:
-    nearest = np.clip(centre, steps.high - limit, steps.low + limit)
-    whole = steps.high - steps.low <= 2 * limit
-    return tuple(np.floor(np.where(whole, nearest, steps.middles)).astype(np.int64).tolist())
+def _offsets(bins: BinnedNumbers, limit: int) -> tuple[int, ...]:
+    low, high = bins.steps.low, bins.steps.high
+    whole = high - low <= 2 * limit
+    nearest = np.clip(bins.mean, high - limit, low + limit)
+    return tuple(np.floor(np.where(whole, nearest, bins.centres)).astype(np.int64).tolist())
 
 
 def without_noise(values: NDArray[np.int64], deviation: float) -> Numbers:
@@ -234,7 +244,7 @@ def described(means: Sequence[PlannedMean]) -> list[Mapping[str, object]]:
     return [
         {
             "column": mean.column,
-            "by": mean.by,
+            "by": list(mean.by),
             "measured_by": "sums" if mean.summed else "counts",
             "half_width_by_sums": mean.by_sums,
             "half_width_by_counts": mean.by_counts,

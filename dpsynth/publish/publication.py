@@ -20,7 +20,9 @@ from dpsynth.domain.slices import Slice
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
+from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
 
@@ -41,7 +43,8 @@ class Publication:
         sums: noisy sums by group, of means that are asked for.
         compression: the groups of values that were merged before columns were measured together.
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
-        model: the Markov random field fitted to all answers, from which the table was drawn.
+        rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
+            the targets that rows are refined to.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
@@ -64,6 +67,10 @@ class Publication:
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports of respondents that it was made from; None if a curator answered.
+        minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
+            such a rule.
+        signed_by: the public key by which the bundle is signed; None if it isn't.
     """
 
     release: str
@@ -76,7 +83,7 @@ class Publication:
     answers: tuple[Measurement, ...]
     compression: Compression
     merged_below: float
-    model: MarkovRandomField
+    rows: RowSource
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     events: tuple[Mapping[str, object], ...]
@@ -95,6 +102,14 @@ class Publication:
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
+    collection: Collection | None = None
+    minimum_set_size: int | None = None
+    signed_by: str | None = None
+
+    @property
+    def model(self) -> MarkovRandomField:
+        """The Markov random field from which the table was drawn."""
+        return self.rows.model
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -2,7 +2,8 @@
 
 The interval is Fieller's (1954): all m for which the estimated sum less m times the estimated rows is within
 1.96 of its standard errors of zero. It holds for ratios of noisy numbers where a first-order error doesn't:
-where a group has few rows. It is widened by what the limit of a row may have cut off.
+where a group has few rows. Where the limit of a row may have cut off numbers of a wide bin, the standard
+error covers the unknown mean of what was cut off as well, by ``variance_of_unknown``.
 
 Invariant: post-processing of noisy answers.
 """
@@ -12,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.sums import MeasuredSums, Steps
+from dpsynth.domain.sums import Centring, MeasuredSums, Steps, variance_of_unknown
 from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Numbers, Unbiased
 
 Z95 = 1.96
@@ -30,7 +32,7 @@ class SummedMeans:
 
     Attributes:
         mean: the estimated mean.
-        error: its standard error, to first order.
+        error: its standard error, to first order; of noise, and of what the limit may have cut off.
         low, high: ends of the 95 % interval.
         rows: estimated number of rows with a value.
         cut_off: largest distance of the mean from the estimate by what the limit cut off.
@@ -73,10 +75,11 @@ def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> Su
     # Sums less the mean times the rows move with each bin's rows times the distance of its offset.
     weights = offsets - mean[:, None]
     shared, own = _of_two_cells(direct.cell_variance(clique), of_rows, bins)
-    spread = own * (weights**2).sum(axis=1) + shared * weights.sum(axis=1) ** 2 + measured.variance
+    beyond, kept = measured.centring.beyond(steps), np.maximum(cells, 0.0)
+    noise = own * (weights**2).sum(axis=1) + shared * weights.sum(axis=1) ** 2 + measured.variance
+    spread = noise + variance_of_unknown(kept, beyond)
     crossed = (own + shared * bins) * weights.sum(axis=1)
     below, above = _fieller(known, spread, crossed, of_rows)
-    cut_off = np.maximum(cells, 0.0) @ measured.centring.beyond(steps) / known
     least, most = steps.number(np.array([0.0, float(steps.last)]))
 
     def end(distance: Numbers) -> Numbers:
@@ -85,11 +88,27 @@ def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> Su
     return SummedMeans(
         mean=steps.number(mean),
         error=np.sqrt(spread) / known * steps.unit,
-        low=end(below - cut_off),
-        high=end(above + cut_off),
+        low=end(below),
+        high=end(above),
         rows=rows,
-        cut_off=cut_off * steps.unit,
+        cut_off=kept @ beyond / known * steps.unit,
     )
+
+
+def total_of_sums(measured: MeasuredSums, column: Column, direct: Unbiased) -> tuple[Numbers, Numbers]:
+    """The sum of a column's numbers in each group, and its standard error; see ``summed_means``."""
+    steps = column.codec.steps
+    assert steps is not None
+    clique, bins = measured.clique, steps.bins
+    marginal = direct.marginal(clique)
+    cells = np.atleast_2d(marginal)[:, :bins]
+    weights = np.zeros(marginal.shape)
+    values = np.array(measured.centring.offsets, dtype=np.float64) + steps.origin
+    np.atleast_2d(weights)[0, :bins] = values
+    lost = variance_of_unknown(np.maximum(cells, 0.0), measured.centring.beyond(steps))
+    # By symmetry the noise of the counts is the same in each group.
+    error = np.sqrt(direct.variance(clique, weights) + measured.variance + lost)
+    return (cells @ values + measured.values.ravel()) * steps.unit, np.asarray(error * steps.unit)
 
 
 def _of_two_cells(cell: float, whole: float, cells: int) -> tuple[float, float]:
@@ -123,6 +142,23 @@ def sums_file(sums: Sequence[MeasuredSums], columns: Mapping[str, Column]) -> li
         columns: the columns by name.
     """
     return [_described(measured, columns[measured.column].codec.steps, columns) for measured in sums]
+
+
+def sums_in(content: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]) -> tuple[MeasuredSums, ...]:
+    """The noisy sums of a bundle, read back from what ``sums_file`` made.
+
+    Raises:
+        KeyError, TypeError, ValueError: the content is no such list, or of other columns.
+    """
+    found = []
+    for facts in content:
+        by, labels = tuple(facts["by"]), columns[facts["column"]].codec.labels
+        shape = tuple(columns[name].size for name in by)
+        centring = Centring(tuple(int(facts["offsets"][label]) for label in labels), int(facts["limit"]))
+        values = np.array(facts["sums"], dtype=np.int64).reshape(shape)
+        noise, scale = str(facts["noise"]), float(facts["scale"])
+        found.append(MeasuredSums(str(facts["column"]), by, values, noise, scale, centring))
+    return tuple(found)
 
 
 def _described(

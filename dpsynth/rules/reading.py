@@ -73,7 +73,23 @@ def _known(number: int, name: str, parts: Mapping[str, object]) -> None:
         raise RuleRefused(number, f"names '{name}', an identifier: its values are made up and mean nothing")
 
 
+def condition_of(text: str, layout: Layout) -> Expression:
+    """The rule in a text, to be asked of rows rather than enforced: a comparison of columns' own values.
+
+    Raises:
+        RuleRefused: it is no rule, or names a column that is not read from the table.
+    """
+    parts = {part.name: part for part in layout.parts if isinstance(part, Column)}
+    return _truth(0, text, layout, parts)
+
+
 def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
+    formula = _truth(number, text, layout, parts)
+    return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
+
+
+def _truth(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Expression:
+    """The formula of a rule, whose values and kinds are checked."""
     try:
         formula = parse(text)
     except ValueError as error:
@@ -89,7 +105,7 @@ def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]
     if not any(True for _ in references(formula)):
         raise RuleRefused(number, "names no column")
     _values_declared(number, formula, parts)
-    return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
+    return formula
 
 
 def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:

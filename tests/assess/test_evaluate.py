@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from dpsynth.assess.propensity import propensity
 from dpsynth.assess.raw_values import correlations, raw_columns
 from dpsynth.assess.utility_files import facts, page
 from dpsynth.config import compiled, from_mapping
-from dpsynth.config.released_columns import released_columns
+from dpsynth.config.published_columns import published_layout
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -198,7 +199,8 @@ def test_columns_of_every_type_are_made_again_from_the_public_schema() -> None:
         {"source": {"path": "t.csv"}, "privacy": {"epsilon": 1, "delta": 1e-6}, "columns": EVERY_TYPE}
     )
     layout = compiled(spec).layout
-    assert released_columns(json.loads(json.dumps(public_schema(layout)))) == layout.columns
+    described = json.loads(json.dumps(public_schema(layout)), parse_float=Decimal)
+    assert published_layout(described).columns == layout.columns
 
 
 @pytest.fixture(scope="module")

@@ -71,14 +71,9 @@ def test_residuals_stay_those_of_the_rows_and_the_loss_hardly_rises(seed, rows, 
     targets = [TableTarget(c, rng.random(DOMAIN.shape(c)) * rows, float(rng.integers(1, 9))) for c in cliques]
     table = _Table.of(DOMAIN, codes, targets, {})
     for column in rng.integers(0, 4, 12).tolist():
-        batch = np.flatnonzero(rng.random(rows) < 0.7)
-        some = table.codes[batch]
-        table.move(column, some, rng)
-        table.codes[batch] = some
-    now = {c: table.codes[:, i].astype(np.int64) for i, c in enumerate(DOMAIN.columns)}
-    again = _Table.of(DOMAIN, now, targets, {})
+        table.refine(np.flatnonzero(rng.random(rows) < 0.7), [column], rng)
+    again = _Table.of(DOMAIN, table.rows(DOMAIN, codes), targets, {})
     np.testing.assert_array_equal(table.residuals, again.residuals)
-    assert not table.changes.any()
     assert np.array_equal(table.residuals, np.rint(table.residuals))
 
 
@@ -92,9 +87,10 @@ def test_a_row_that_moves_alone_never_raises_the_loss():
     table = _Table.of(DOMAIN, codes, targets, {})
     before = loss(codes, targets)
     for step in range(200):
-        table.move(step % 4, table.codes[step % 40 : step % 40 + 1], rng)
-        now = loss({c: table.codes[:, i] for i, c in enumerate(DOMAIN.columns)}, targets)
+        fall = table.refine(np.array([step % 40]), [step % 4], rng)
+        now = loss(table.rows(DOMAIN, codes), targets)
         assert now <= before + 1e-6
+        assert fall * targets[0].weight / 1024 == pytest.approx(before - now)
         before = now
 
 

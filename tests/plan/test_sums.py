@@ -12,7 +12,14 @@ from dpsynth.accounting.noises import noise_named
 from dpsynth.config import compiled, from_mapping
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.plan.plan import Plan, make_plan
-from dpsynth.plan.sums import NoiseOfMeans, best_centring, by_counts_alone, noise_of_step, without_noise
+from dpsynth.plan.sums import (
+    BinnedNumbers,
+    NoiseOfMeans,
+    best_centring,
+    by_counts_alone,
+    noise_of_step,
+    without_noise,
+)
 from dpsynth.structure import strategy_of
 
 COLUMNS = {
@@ -95,7 +102,7 @@ def test_a_spec_with_other_means_has_another_fingerprint_and_one_without_the_one
 
 
 STEPS = NumericCodec((0.0, 10.0, 50.0, 100.0, 500.0, 5000.0), 2, integer=False).steps
-COUNTS = np.array([5000.0, 3000.0, 1000.0, 900.0, 100.0])
+BINS = BinnedNumbers(STEPS, STEPS.middles, np.array([5000.0, 3000.0, 1000.0, 900.0, 100.0]))
 
 
 def noise_of(cell=3.0, step=3.0, groups=2) -> NoiseOfMeans:
@@ -103,14 +110,14 @@ def noise_of(cell=3.0, step=3.0, groups=2) -> NoiseOfMeans:
 
 
 def test_without_noise_nothing_is_cut_off_and_with_much_the_widest_bins_are():
-    quiet, _ = best_centring(STEPS, COUNTS, noise_of(1e-6, 1e-6))
+    quiet, _ = best_centring(BINS, noise_of(1e-6, 1e-6))
     assert not quiet.beyond(STEPS).any()
-    loud, _ = best_centring(STEPS, COUNTS, noise_of(30.0, 300.0))
+    loud, _ = best_centring(BINS, noise_of(30.0, 300.0))
     assert loud.limit < quiet.limit and loud.beyond(STEPS)[-1] > 0 and not loud.beyond(STEPS)[:3].any()
 
 
 def test_a_sum_is_expected_to_do_better_than_wide_bins_alone():
-    assert best_centring(STEPS, COUNTS, noise_of())[1] < by_counts_alone(STEPS, COUNTS, noise_of())
+    assert best_centring(BINS, noise_of())[1] < by_counts_alone(BINS, noise_of())
 
 
 def test_counts_that_noise_alone_could_make_are_none():
