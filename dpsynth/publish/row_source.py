@@ -63,13 +63,16 @@ class RowSource:
         """Rows drawn from the model, refined together, decoded column by column, all within the rules."""
         return next(self._tables([number], iter([sample(self.model, number, rng)]), rng))
 
-    def tables(self, number: int, seed: int | None, chunk: int = CHUNK) -> Iterator[pa.Table]:
+    def tables(
+        self, number: int, seed: int | None, chunk: int = CHUNK, before: int = 0
+    ) -> Iterator[pa.Table]:
         """Rows in pieces, each refined by itself; together they are one rounded sample of the model.
 
         Args:
             number: number of all rows.
             seed: repeats the rows, for the same chunk; without one they are new each time.
             chunk: number of rows of each piece but the last.
+            before: number of rows after whose identifiers these go on.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
@@ -77,10 +80,14 @@ class RowSource:
         rng = np.random.default_rng(seed)
         sizes = [min(chunk, number - begin) for begin in range(0, number, chunk)]
         drawn = sample_chunks(self.model, number, int(rng.integers(1 << 62)), chunk=chunk)
-        return self._tables(sizes, drawn, rng)
+        return self._tables(sizes, drawn, rng, before)
 
     def _tables(
-        self, sizes: list[int], drawn: Iterator[dict[str, Codes]], rng: np.random.Generator
+        self,
+        sizes: list[int],
+        drawn: Iterator[dict[str, Codes]],
+        rng: np.random.Generator,
+        before: int = 0,
     ) -> Iterator[pa.Table]:
         waiting: list[dict[str, Codes]] = []
 
@@ -89,7 +96,6 @@ class RowSource:
             return waiting.pop() if waiting else sample(self.model, missing, rng)
 
         drawing = Drawing(Checks(self.rules, self.layout), draw, self.model.marginal, rng)
-        before = 0
         for size, codes in zip(sizes, drawn, strict=True):
             refined = self._refined(codes, rng)
             if self.rules.written:

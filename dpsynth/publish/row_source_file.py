@@ -134,7 +134,9 @@ class _Header:
         dense = {c.name for c in layout.columns if c.codec.continuous}
         require(densities.keys() <= dense, "its densities are not those of columns of numbers")
         pairs = _cliques(header["pairs"], "pairs", domain)
-        require(len(pairs) <= _MOST_PAIRS and all(len(p) in _TARGETS for p in pairs), "its pairs are not pairs")
+        require(
+            len(pairs) <= _MOST_PAIRS and all(len(p) in _TARGETS for p in pairs), "its pairs are not pairs"
+        )
         measured = _cliques(header["measured"], "measured", domain)
         require(set(measured) <= set(pairs), "its measured pairs are not among its pairs")
         public = _listed(header["public_marginals"], "public_marginals")

@@ -20,7 +20,6 @@ from dpsynth.errors import ConfigError
 from dpsynth.publish.provenance import Provenance
 from dpsynth.publish.statistics import StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
-from dpsynth.recipient.measured_counts import measured_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,12 +41,11 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "from this bundle alone; only their checksums were compared."
         ], []
     source = bundle.rows
-    direct = measured_counts(bundle.answers, source.layout, source.public_marginals)
     try:
         tables = compute_statistics(
             [_STATISTIC.validate_python(facts["asked"]) for facts in listed if facts["asked"] is not None],
             source.layout.columns,
-            direct,
+            bundle.measured,
             bundle.model,
             (),
             provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),
