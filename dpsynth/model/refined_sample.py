@@ -1,9 +1,9 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers beside it.
 
 All pairs of columns are targets, as far as their cells are not too many. The target of a pair or triple that
-was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's own
-marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
-from them by the other targets. A target weighs as much as its error is small.
+was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
+own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled
+away from them by the other targets. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
