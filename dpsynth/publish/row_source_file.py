@@ -32,7 +32,8 @@ _KEYS = {
     "format", "version", "total", "pairs", "measured", "variances", "values_of", "fixed", "zeros",
     "densities", "public_marginals",
 }  # fmt: skip
-_PAIR = 2
+_TARGETS = (2, 3)
+"""Numbers of columns of a target: measured triples stand among the pairs."""
 _MOST_PAIRS = 1 << 20
 _LARGEST = float(1 << 53)
 
@@ -121,7 +122,7 @@ class _Header:
         require(header.keys() == _KEYS, f"its header must have {', '.join(sorted(_KEYS))}, nothing else")
         require(_positive(header["total"]), "its total is not a number of rows")
         variances = _listed(header["variances"], "variances")
-        weighed = all(isinstance(v, list) and len(v) == _PAIR + 1 and _positive(v[-1]) for v in variances)
+        weighed = all(isinstance(v, list) and len(v) - 1 in _TARGETS and _positive(v[-1]) for v in variances)
         require(weighed, "its variances are not numbers above 0")
         values_of = _mapping(header["values_of"], "values_of", lambda v: v in domain.sizes)
         require(values_of.keys() <= domain.sizes.keys(), "its values_of name no columns of the model")
@@ -133,7 +134,9 @@ class _Header:
         dense = {c.name for c in layout.columns if c.codec.continuous}
         require(densities.keys() <= dense, "its densities are not those of columns of numbers")
         pairs = _cliques(header["pairs"], "pairs", domain)
-        require(len(pairs) <= _MOST_PAIRS and all(len(p) == _PAIR for p in pairs), "its pairs are not pairs")
+        require(
+            len(pairs) <= _MOST_PAIRS and all(len(p) in _TARGETS for p in pairs), "its pairs are not pairs"
+        )
         measured = _cliques(header["measured"], "measured", domain)
         require(set(measured) <= set(pairs), "its measured pairs are not among its pairs")
         public = _listed(header["public_marginals"], "public_marginals")
