@@ -159,7 +159,7 @@ def _questions(facts: Facts) -> Iterator[str]:
 
 def _mean(mean: Facts) -> str:
     """The way in which a mean is measured, with the interval to be expected."""
-    name = mean["column"] if mean["by"] is None else f"{mean['column']} by {mean['by']}"
+    name = " by ".join([mean["column"], *mean["by"]])
     unit = f" times {mean['half_width_in']}" if "range" in mean["half_width_in"] else ""
     by_sums, by_counts = (f"±{mean[f'half_width_by_{way}']:.2g}" for way in ("sums", "counts"))
     way, other = ("sums", "counts") if mean["measured_by"] == "sums" else ("counts", "sums")

@@ -14,9 +14,10 @@ from hashlib import sha256
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
-from dpsynth.config.publication import Mean, Publish
+from dpsynth.config.publication import Publish
+from dpsynth.config.statistic_kinds import Mean, Sum
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Domain
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
@@ -48,11 +49,18 @@ class CompiledSpec:
         return self.layout.columns
 
     @property
-    def means(self) -> tuple[Mean, ...]:
-        """The means that are asked for of columns whose numbers can be summed."""
+    def summable(self) -> tuple[tuple[str, Clique], ...]:
+        """The means and sums that are asked for of columns whose numbers can be summed, each once.
+
+        Each is the column and the columns of its groups.
+        """
         able = {column.name for column in self.columns if column.codec.steps is not None}
-        requests = (r for r in self.spec.publish.statistics if isinstance(r, Mean))
-        return tuple(request for request in requests if request.mean in able)
+        asked = [
+            (request.of, request.groups)
+            for request in self.spec.publish.statistics
+            if isinstance(request, Mean | Sum) and request.where is None and request.of in able
+        ]
+        return tuple(dict.fromkeys(asked))
 
     @cached_property
     def domain(self) -> Domain:
@@ -99,7 +107,7 @@ class CompiledSpec:
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
-            **({"means": means} if (means := [list(m.columns) for m in self.means]) else {}),
+            **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(

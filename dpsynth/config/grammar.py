@@ -36,9 +36,11 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.rules import RuleRefused, condition_of
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
+MAX_GROUPS = 10_000
 MAX_RULES = 200
 LOUD_EPSILON = 10
 NAMELESS = (
@@ -175,7 +177,7 @@ class Spec(Section):
         layout = self._named_columns()
         columns = self._sizes_checked(layout)
         check_layout(layout)
-        self._statistics_checked(columns)
+        self._statistics_checked(columns, layout)
         self._structure_checked(columns)
         if self.trust == "local":
             searched = [name for name, column in columns.items() if column.search is not None]
@@ -215,15 +217,22 @@ class Spec(Section):
                 raise refused(words, "columns", name)
         return columns
 
-    def _statistics_checked(self, columns: Mapping[str, Column]) -> None:
+    def _statistics_checked(self, columns: Mapping[str, Column], layout: Layout) -> None:
         for i, statistic in enumerate(self.publish.statistics):
             path = ("publish", "statistics", i)
             for name in statistic.columns:
                 self._modelled(name, columns, *path)
-            _countable(statistic.columns, columns, *path)
-            mean = getattr(statistic, "mean", None)
-            if mean is not None and columns[mean].centres is None:
-                raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
+            for clique in statistic.cliques:
+                _countable(clique, columns, *path)
+            for name in statistic.numbers:
+                if columns[name].centres is None:
+                    words = f"asks for the {statistic.kind} of '{name}', whose values are not numbers"
+                    raise refused(words, *path, statistic.kind)
+            groups = prod(columns[name].size for name in statistic.groups)
+            if groups > MAX_GROUPS:
+                raise refused(f"has {groups:,} groups; at most {MAX_GROUPS:,} are allowed", *path, "by")
+            if statistic.condition is not None:
+                _check_condition(statistic.condition, layout, *path, "where")
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
         if name in self.columns and name not in columns:
@@ -385,6 +394,13 @@ class Spec(Section):
 def _known(name: str, columns: Collection[str], *path: str | int) -> None:
     if name not in columns:
         raise refused(f"names '{name}', which is not among columns{nearest(name, columns)}", *path)
+
+
+def _check_condition(text: str, layout: Layout, *path: str | int) -> None:
+    try:
+        condition_of(text, layout)
+    except RuleRefused as error:
+        raise refused(f"'{text}' {error}", *path) from None
 
 
 def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str | int) -> None:

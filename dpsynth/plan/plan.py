@@ -27,7 +27,14 @@ from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import PlannedStep, Spending
-from dpsynth.plan.sums import Allowances, PlannedMean, described, mean_requests, planned_means, share_of_sums
+from dpsynth.plan.sums import (
+    Allowances,
+    PlannedMean,
+    able_to_be_summed,
+    described,
+    planned_means,
+    share_of_sums,
+)
 
 CELL_BYTES = 8
 
@@ -283,17 +290,17 @@ def _means(
     outlined: StrategyOutline,
 ) -> tuple[PlannedMean, ...]:
     """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
-    requests = mean_requests(compiled, wanted if outlined.cliques else ())
-    shares = _shares(compiled, outlined, len(requests))
+    asked = able_to_be_summed(compiled, wanted if outlined.cliques else ())
+    shares = _shares(compiled, outlined, len(asked))
     if not shares.sums:
         return ()
     one_way = len(domain.columns) + 1
     prices = Allowances(
         one_way=spending.budget * shares.one_way / one_way,
         pair=spending.budget * shares.marginals / max(outlined.cliques, 1),
-        sum=spending.budget * shares.sums / len(requests),
+        sum=spending.budget * shares.sums / len(asked),
     )
-    return planned_means(requests, compiled, domain, spending.bought, prices)
+    return planned_means(asked, compiled, domain, spending.bought, prices)
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:

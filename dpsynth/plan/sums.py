@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.config.publication import Mean
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
@@ -49,7 +48,7 @@ class PlannedMean:
 
     Attributes:
         column: the column averaged.
-        by: the column of the groups; None for all rows.
+        by: the columns of the groups; () is all rows.
         price: the price of its sum, under the plan's measure; 0 if it follows from counts.
         by_sums: expected half-width of a 95 % interval in a group of average size, by a sum; in the column's
             unit, with rows spread evenly over the bins and groups.
@@ -59,17 +58,12 @@ class PlannedMean:
     """
 
     column: str
-    by: str | None
+    by: Clique
     price: Fraction
     by_sums: float
     by_counts: float
     found: bool
     rows: int
-
-    @property
-    def groups(self) -> Clique:
-        """The columns of the groups."""
-        return () if self.by is None else (self.by,)
 
     @property
     def summed(self) -> bool:
@@ -136,17 +130,16 @@ class BinnedNumbers:
         return float(variance_of_unknown(self.counts / self.total, distances))
 
 
-def mean_requests(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[Mean, ...]:
-    """The means that sums could measure.
+def able_to_be_summed(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[tuple[str, Clique], ...]:
+    """The means and sums that are asked for that sums could measure: a column and its groups' columns.
 
-    The counts of such a mean are measured, its numbers have steps, and it is not public.
+    The counts of such a column in its groups are measured, and are not public.
     """
     pairs = {frozenset(pair) for pair in wanted}
     return tuple(
-        request
-        for request in compiled.means
-        if (request.by is None or frozenset((request.mean, request.by)) in pairs)
-        and compiled.public_marginals.shares(request.columns) is None
+        (of, by)
+        for of, by in compiled.summable
+        if (not by or frozenset((of, *by)) in pairs) and compiled.public_marginals.shares((*by, of)) is None
     )
 
 
@@ -156,12 +149,16 @@ def share_of_sums(number: int) -> Fraction:
 
 
 def planned_means(
-    requests: Sequence[Mean], compiled: CompiledSpec, domain: Domain, bought: Calibration, prices: Allowances
+    asked: Sequence[tuple[str, Clique]],
+    compiled: CompiledSpec,
+    domain: Domain,
+    bought: Calibration,
+    prices: Allowances,
 ) -> tuple[PlannedMean, ...]:
     """The means in order, each with the better way to measure it.
 
     Args:
-        requests: the means that sums could measure.
+        asked: the columns and groups that sums could measure.
         compiled: the config.
         domain: the columns with their numbers of cells.
         bought: the calibration of noise.
@@ -169,26 +166,23 @@ def planned_means(
     """
     columns = {column.name: column for column in compiled.columns}
     rows = float(compiled.public_marginals.rows or ASSUMED_ROWS)
-    return tuple(
-        _planned(request, columns[request.mean], domain, bought, prices, rows) for request in requests
-    )
+    return tuple(_planned(columns[of], by, domain, bought, prices, rows) for of, by in asked)
 
 
 def _planned(
-    request: Mean, column: Column, domain: Domain, bought: Calibration, prices: Allowances, rows: float
+    column: Column, by: Clique, domain: Domain, bought: Calibration, prices: Allowances, rows: float
 ) -> PlannedMean:
     steps = column.codec.steps
     assert steps is not None
-    counted = prices.one_way if request.by is None else prices.pair
-    groups = 1 if request.by is None else domain.sizes[request.by]
-    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.sum), groups)
+    counted = prices.pair if by else prices.one_way
+    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.sum), domain.cells(by))
     even = np.full(len(steps.low), rows / len(steps.low))
     found = column.search is not None
     unit = 1.0 / max(steps.last, 1) if found else steps.unit
     bins = BinnedNumbers(steps, steps.middles, even)
     by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
     price = prices.sum if by_sums < _CLEARLY * by_counts else Fraction(0)
-    return PlannedMean(request.mean, request.by, price, by_sums, by_counts, found, int(rows))
+    return PlannedMean(column.name, by, price, by_sums, by_counts, found, int(rows))
 
 
 def noise_of_step(bought: Calibration, price: Fraction) -> float:
@@ -250,7 +244,7 @@ def described(means: Sequence[PlannedMean]) -> list[Mapping[str, object]]:
     return [
         {
             "column": mean.column,
-            "by": mean.by,
+            "by": list(mean.by),
             "measured_by": "sums" if mean.summed else "counts",
             "half_width_by_sums": mean.by_sums,
             "half_width_by_counts": mean.by_counts,

@@ -2,8 +2,9 @@
 
 from dpsynth.publish.bundle import MANIFEST, commit, write_public
 from dpsynth.publish.csv_safety import neutralise, restore
+from dpsynth.publish.provenance import Provenance
 from dpsynth.publish.publication import Publication
-from dpsynth.publish.statistics import Provenance, StatisticRequest, StatisticTable, compute_statistics
+from dpsynth.publish.statistics import StatisticRequest, StatisticTable, compute_statistics
 
 __all__ = [
     "MANIFEST",

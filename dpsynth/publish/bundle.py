@@ -86,8 +86,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     yield "measurements.parquet"
     if publication.sums:
         content = sums_file(publication.sums, {column.name: column for column in publication.columns})
-        text = json.dumps(content, ensure_ascii=False, indent=1)
-        (folder / "sums.json").write_text(f"{text}\n", encoding="utf-8", newline="\n")
+        _write_json(folder / "sums.json", content)
         yield "sums.json"
     save(publication.model, folder / "model.npz")
     yield "model.npz"
@@ -98,6 +97,15 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         name = f"statistics/{statistic.name}.csv"
         _write_statistic(folder / name, statistic)
         yield name
+        if statistic.document is not None:
+            name = f"statistics/{statistic.name}.json"
+            _write_json(folder / name, statistic.document)
+            yield name
+
+
+def _write_json(path: Path, content: object) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
 def _write_statistic(path: Path, statistic: StatisticTable) -> None:

@@ -73,7 +73,14 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    statistic: dict[str, Schema] = {
+        "file": _TEXT,
+        "title": _TEXT,
+        "kind": _TEXT,
+        "columns": _TEXTS,
+        "measured": _FLAG,
+        "asked": {"type": ["object", "null"], "description": "Its declaration in the configuration."},
+    }
     merged = {"values": _WHOLE, "groups": _WHOLE, "held_together": _list(_TEXTS)}
     structure: dict[str, Schema] = {
         "method": _TEXT,

@@ -10,19 +10,19 @@ Invariant: post-processing. Nothing here has seen the private table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
-from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import ConfigError
+from dpsynth.publish.computations import COMPUTATIONS, NONE, Computed
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
+from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
@@ -31,35 +31,10 @@ Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "basis"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
 
 
-@runtime_checkable
-class CrosstabRequest(Protocol):
-    """A request for counts by several columns."""
-
-    @property
-    def crosstab(self) -> tuple[str, ...]:
-        """The columns."""
-        ...
-
-
-@runtime_checkable
-class MeanRequest(Protocol):
-    """A request for the mean of a column, over all rows or by group."""
-
-    @property
-    def mean(self) -> str:
-        """The column averaged."""
-        ...
-
-    @property
-    def by(self) -> str | None:
-        """The column whose values make the groups, if any."""
-        ...
-
-
-StatisticRequest = CrosstabRequest | MeanRequest
+StatisticRequest = Asked
 
 
 @dataclass(frozen=True)
@@ -69,7 +44,7 @@ class StatisticTable:
     Attributes:
         name: safe as a file name and unique among a release's tables.
         title: its content in words.
-        kind: "one_way", "crosstab" or "mean".
+        kind: "one_way", or the word of its kind in the configuration.
         columns: the columns of the private table that it is about; for a mean by group, the group's column
             first.
         table: one row a cell. Label columns bear the names of the table's columns; then
@@ -80,9 +55,12 @@ class StatisticTable:
             A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
-            periods".
+            periods". Kinds beside counts and plain means have ``interval`` before it, which is what the
+            interval claims: "95 %", "noise alone" or "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
+        document: the content as JSON values, for a classifier; None where the table says it all.
+        asked: its declaration in the configuration, as JSON values; None for a column's own table.
     """
 
     name: str
@@ -91,29 +69,13 @@ class StatisticTable:
     columns: Clique
     table: pa.Table
     measured: bool
+    document: Mapping[str, object] | None = None
+    asked: Mapping[str, object] | None = None
 
     @property
     def label_names(self) -> tuple[str, ...]:
         """Names of the columns of ``table`` that hold labels."""
         return tuple(self.table.column_names[: self.table.column_names.index("estimate")])
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Facts beside noisy counts that tables of statistics rest on.
-
-    Attributes:
-        basis: the basis of tables by the model.
-        public_marginals: the public marginals.
-        sums: measured sums, for means.
-    """
-
-    basis: str = "model"
-    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
-    sums: tuple[MeasuredSums, ...] = ()
-
-
-ANSWERS_ALONE = Provenance()
 
 
 def compute_statistics(
@@ -141,42 +103,51 @@ def compute_statistics(
             column without numbers.
     """
     named = {column.name: column for column in columns}
+    sources = Sources(named, direct, model, replicates, provenance)
     everything = _Tables(
-        named,
-        direct,
+        sources,
         MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
-        provenance,
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
         table = everything.counts("one_way", (column.name,), tables.keys())
         tables[table.name] = table
     for request in requests:
-        table = everything.requested(request, tables.keys())
+        asked = request.model_dump(mode="json", exclude_defaults=True)
+        table = replace(everything.requested(request, tables.keys()), asked=asked)
         tables[table.name] = table
     return tuple(tables.values())
 
 
 @dataclass(frozen=True)
 class _Tables:
-    columns: Mapping[str, Column]
-    direct: Unbiased
+    sources: Sources
     measured: Source
     modelled: Source
     public: Source
-    provenance: Provenance
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.sources.columns
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, MeanRequest):
+        if isinstance(request, Crosstab):
+            return self.counts("crosstab", tuple(request.crosstab), taken)
+        if isinstance(request, Mean) and request.where is None and len(request.by) <= 1:
             return self.means(request.mean, request.by, taken)
-        return self.counts("crosstab", tuple(request.crosstab), taken)
+        self.checked(request.columns)
+        return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
 
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
-        return self.measured if self.direct.covers(clique) else self.modelled
+        return self.measured if self.sources.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.public:
@@ -206,8 +177,8 @@ class _Tables:
             measured=source is not self.modelled,
         )
 
-    def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
-        clique = (of,) if by is None else (by, of)
+    def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
+        clique = (*by, of)
         column = self.checked(clique)[-1]
         centres, half_widths = column.centres, column.codec.half_widths
         if centres is None or half_widths is None:
@@ -216,7 +187,7 @@ class _Tables:
         summed = sums_of(clique, self.provenance.sums)
         if summed is not None and source is self.measured:
             return self.mean_table(
-                clique, _summed(summed_means(summed, column, self.direct)), "measured sum", taken
+                clique, _summed(summed_means(summed, column, self.sources.direct)), "measured sum", taken
             )
         found = source.means(clique, centres, half_widths)
         least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
@@ -247,6 +218,44 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
         "rows": found.rows,
         "grouping_error": found.cut_off,
     }
+
+
+def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> StatisticTable:
+    """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
+    figures, members = computed.figures, computed.members
+    shape = tuple(member.size for member in members)
+    groups = int(np.prod(shape, dtype=np.int64))
+    cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
+    each = len(figures.estimate) // groups
+    labels = {
+        name: pa.array(np.repeat(np.array(member.labels, dtype=object)[codes], each), pa.string())
+        for name, member, codes in zip(_label_names(members), members, cells, strict=True)
+    }
+    labels |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
+    numbers = {
+        "estimate": figures.estimate,
+        "standard_error": figures.error,
+        "low": figures.low,
+        "high": figures.high,
+        **figures.more,
+    }
+    rows = len(figures.estimate)
+    bases = [figures.basis] * rows if isinstance(figures.basis, str) else list(figures.basis)
+    arrays = labels | {
+        name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()
+    }
+    # A figure without an end has no interval to claim anything of.
+    claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
+    arrays |= {"interval": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    return StatisticTable(
+        name=file_name(computed.name, taken),
+        title=computed.title,
+        kind=request.kind,
+        columns=request.columns,
+        table=pa.table(arrays),
+        measured=figures.measured,
+        document=computed.document,
+    )
 
 
 def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:

@@ -95,6 +95,22 @@ def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> Su
     )
 
 
+def total_of_sums(measured: MeasuredSums, column: Column, direct: Unbiased) -> tuple[Numbers, Numbers]:
+    """The sum of a column's numbers in each group, and its standard error; see ``summed_means``."""
+    steps = column.codec.steps
+    assert steps is not None
+    clique, bins = measured.clique, steps.bins
+    marginal = direct.marginal(clique)
+    cells = np.atleast_2d(marginal)[:, :bins]
+    weights = np.zeros(marginal.shape)
+    values = np.array(measured.centring.offsets, dtype=np.float64) + steps.origin
+    np.atleast_2d(weights)[0, :bins] = values
+    lost = variance_of_unknown(np.maximum(cells, 0.0), measured.centring.beyond(steps))
+    # By symmetry the noise of the counts is the same in each group.
+    error = np.sqrt(direct.variance(clique, weights) + measured.variance + lost)
+    return (cells @ values + measured.values.ravel()) * steps.unit, np.asarray(error * steps.unit)
+
+
 def _of_two_cells(cell: float, whole: float, cells: int) -> tuple[float, float]:
     """The covariance of two of some cells, and a cell's variance less that; ``whole`` is their sum's."""
     shared = (whole - cells * cell) / (cells * (cells - 1)) if cells > 1 else 0.0

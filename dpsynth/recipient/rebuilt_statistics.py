@@ -10,13 +10,15 @@ Invariant: what can't be rebuilt is said, never passed over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
+from dpsynth.config.statistic_kinds import Asked, Statistic
 from dpsynth.errors import ConfigError
-from dpsynth.publish.statistics import Provenance, StatisticRequest, StatisticTable, compute_statistics
+from dpsynth.publish.provenance import Provenance
+from dpsynth.publish.statistics import StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
 
 if TYPE_CHECKING:
@@ -24,25 +26,10 @@ if TYPE_CHECKING:
 
 _CLOSE = 1e-6
 """Largest difference, as a part of the largest number of a column: files have nine digits."""
-_PAIR = 2
+_STATISTIC: TypeAdapter[Asked] = TypeAdapter(Statistic)
 
 Fault = tuple[str, str]
 """A file and a sentence on what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """A request for counts."""
-
-    crosstab: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """A request for a mean."""
-
-    mean: str
-    by: str | None
 
 
 def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
@@ -61,21 +48,23 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
     source = bundle.rows
     try:
         tables = compute_statistics(
-            [r for facts in listed if (r := _request(facts)) is not None],
+            [_STATISTIC.validate_python(facts["asked"]) for facts in listed if facts["asked"] is not None],
             source.layout.columns,
             bundle.measured,
             bundle.model,
             (),
             provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),
         )
+    except ValidationError:
+        return [], [(MANIFEST, "lists statistics of no kind that is known.")]
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
-    again = {(t.kind, t.columns): t for t in tables}
+    again = {f"statistics/{table.name}.csv": table for table in tables}
     own = _in_the_tree(bundle)
     faults: list[Fault] = []
     compared = by_model = left = 0
     for (title, frame), facts in zip(bundle.statistics.items(), listed, strict=True):
-        table = again.get((facts["kind"], tuple(facts["columns"])))
+        table = again.get(facts["file"])
         if table is None or (not table.measured and not own):
             left += 1
             continue
@@ -100,15 +89,6 @@ def _told(compared: int, by_model: int, left: int) -> list[str]:
             "checksums were compared."
         )
     return found
-
-
-def _request(facts: Mapping[str, Any]) -> StatisticRequest | None:
-    columns = tuple(facts["columns"])
-    if facts["kind"] == "crosstab" and columns:
-        return _Counts(columns)
-    if facts["kind"] == "mean" and 0 < len(columns) <= _PAIR:
-        return _Mean(columns[-1], columns[0] if len(columns) == _PAIR else None)
-    return None
 
 
 def _in_the_tree(bundle: Bundle) -> bool:

@@ -73,13 +73,31 @@ def _known(number: int, name: str, parts: Mapping[str, object]) -> None:
         raise RuleRefused(number, f"names '{name}', an identifier: its values are made up and mean nothing")
 
 
+def condition_of(text: str, layout: Layout) -> Expression:
+    """The rule in a text, to be asked of rows rather than enforced: a comparison of columns' own values.
+
+    Raises:
+        RuleRefused: it is no rule, or names a column that is not read from the table.
+    """
+    formula = _parsed(0, text)
+    read = {part.name: part for part in layout.parts if isinstance(part, Column)}
+    for name in references(formula):
+        _known(0, name, read)
+    check_condition(0, formula, layout)
+    return formula
+
+
 def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
-    try:
-        formula = parse(text)
-    except ValueError as error:
-        raise RuleRefused(number, str(error)) from None
+    formula = _parsed(number, text)
     check_condition(number, formula, layout)
     return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
+
+
+def _parsed(number: int, text: str) -> Expression:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise RuleRefused(number, str(error)) from None
 
 
 def check_condition(number: int, formula: Expression, layout: Layout) -> None:

@@ -147,7 +147,7 @@ def test_a_mistake_is_told_in_one_paragraph(
     [
         ({"rehearsal": True}, "is a rehearsal: its table was made up"),
         ({"columns": 3}, "is no manifest of a bundle: it is damaged."),
-        ({"columns": [{"name": "x", "labels": ["a"]}]}, "description of column 'x' can't be read"),
+        ({"columns": [{"name": "x", "labels": ["a"]}]}, "has the column 'x', of no kind that is known"),
     ],
 )
 def test_a_manifest_that_does_not_serve_is_refused(
