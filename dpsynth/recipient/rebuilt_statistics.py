@@ -55,11 +55,6 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "The statistics rest on earlier releases or on a public table as well, so they can't be rebuilt "
             "from this bundle alone; only their checksums were compared."
         ], []
-    if not bundle.central:
-        return [
-            "The statistics rest on the odds of each report, which a bundle doesn't hold, so they can't be "
-            "rebuilt; only their checksums were compared."
-        ], []
     source = bundle.rows
     try:
         tables = compute_statistics(
