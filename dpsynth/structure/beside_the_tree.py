@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 MOST_ASKED = 3000
 """Largest number of distances asked for; of more pairs, those of fewest cells."""
-TREE_CELLS = 125_000
+TREE_CELLS = 40_000
 """Cells of the tree if pairs beside it are measured. A larger one brought no accuracy, and takes time."""
 LATER = Fraction(1, 5)
 """The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
