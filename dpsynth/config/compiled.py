@@ -98,7 +98,7 @@ class CompiledSpec:
         return {
             # As it always was: before the ledger knew sources, the name of the release stood for the table.
             "dataset": spec.ledger.dataset or spec.release,
-            "privacy": spec.privacy.model_dump(exclude={"on_empty"}),
+            "privacy": _privacy(spec),
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,
             "structure": spec.structure.model_dump(),
@@ -129,6 +129,12 @@ def compiled(spec: Spec) -> CompiledSpec:
         public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
+
+
+def _privacy(spec: Spec) -> dict[str, object]:
+    """The privacy section, with a share for sums only if there is one: older digests stay as they were."""
+    found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
+    return found if split is None or split.sums else found | {"split": split.model_dump(exclude={"sums"})}
 
 
 def _published(publish: Publish) -> dict[str, object]:

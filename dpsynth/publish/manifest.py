@@ -100,7 +100,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
-                "asked": statistic.asked,
+                **({} if statistic.asked is None else {"asked": statistic.asked}),
             }
             for statistic in publication.statistics
         ],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -120,7 +121,7 @@ class RowSource:
     def given(self, allowed: Allowed) -> RowSource:
         """The source of rows that have some codes only.
 
-        A target of a pair that holds such a column keeps the allowed cells. A target of any other pair is the
+        A target that holds such a column keeps the allowed cells. A target of any other columns is the
         marginal of the conditional model, as no answer counts those rows alone.
 
         Raises:
@@ -136,11 +137,11 @@ class RowSource:
         for column, codes in held.items():
             zeros[(column,)] = ~codes | zeros.get((column,), np.zeros(codes.shape, np.bool_))
         kept = {
-            pair: _kept(counts, pair, held)
-            for pair, counts in wanted.counts.items()
-            if not held.keys().isdisjoint(pair)
+            clique: _kept(counts, clique, held)
+            for clique, counts in wanted.counts.items()
+            if not held.keys().isdisjoint(clique)
         }
-        counts = {pair: left * (model.total / left.sum()) for pair, left in kept.items() if left.sum() > 0}
+        counts = {c: left * (model.total / left.sum()) for c, left in kept.items() if left.sum() > 0}
         return replace(
             self,
             model=model,
@@ -150,7 +151,7 @@ class RowSource:
         )
 
 
-def _kept(counts: NDArray[np.float64], pair: Clique, allowed: Allowed) -> NDArray[np.float64]:
-    """The counts of a pair's allowed cells, and 0 elsewhere."""
-    masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(pair, counts.shape, strict=True)]
-    return counts * np.logical_and.outer(*masks)
+def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDArray[np.float64]:
+    """The counts of a clique's allowed cells, and 0 elsewhere."""
+    masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
+    return counts * reduce(np.logical_and.outer, masks)

@@ -10,12 +10,13 @@ Invariant: post-processing. Nothing here has seen the private table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
@@ -34,7 +35,32 @@ _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "sha
 _FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
 
 
-StatisticRequest = Asked
+@runtime_checkable
+class CrosstabRequest(Protocol):
+    """A request for counts by several columns."""
+
+    @property
+    def crosstab(self) -> Clique:
+        """The columns."""
+        ...
+
+
+@runtime_checkable
+class MeanRequest(Protocol):
+    """A request for the mean of a column, over all rows or by group."""
+
+    @property
+    def mean(self) -> str:
+        """The column averaged."""
+        ...
+
+    @property
+    def by(self) -> Clique | str | None:
+        """The column whose values make the groups, if any."""
+        ...
+
+
+StatisticRequest = CrosstabRequest | MeanRequest | Asked
 
 
 @dataclass(frozen=True)
@@ -60,7 +86,7 @@ class StatisticTable:
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
         document: the content as JSON values, for a classifier; None where the table says it all.
-        asked: its declaration in the configuration, as JSON values; None for a column's own table.
+        asked: the request as JSON values, where kind and columns don't say it all.
     """
 
     name: str
@@ -115,8 +141,7 @@ def compute_statistics(
         table = everything.counts("one_way", (column.name,), tables.keys())
         tables[table.name] = table
     for request in requests:
-        asked = request.model_dump(mode="json", exclude_defaults=True)
-        table = replace(everything.requested(request, tables.keys()), asked=asked)
+        table = everything.requested(request, tables.keys())
         tables[table.name] = table
     return tuple(tables.values())
 
@@ -137,12 +162,14 @@ class _Tables:
         return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, Crosstab):
-            return self.counts("crosstab", tuple(request.crosstab), taken)
-        if isinstance(request, Mean) and request.where is None and len(request.by) <= 1:
-            return self.means(request.mean, request.by, taken)
-        self.checked(request.columns)
-        return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, Asked) and not _plain(request):
+            self.checked(request.columns)
+            return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, MeanRequest):
+            by = (request.by,) if isinstance(request.by, str) else request.by or ()
+            return self.means(request.mean, by, taken)
+        assert isinstance(request, CrosstabRequest)
+        return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
@@ -220,7 +247,13 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
     }
 
 
-def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> StatisticTable:
+def _plain(request: Asked) -> bool:
+    """True for a crosstab, and for a mean of all rows by one column at most."""
+    mean = isinstance(request, Mean) and request.where is None and len(request.by) <= 1
+    return mean or isinstance(request, Crosstab)
+
+
+def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTable:
     """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)
@@ -255,6 +288,7 @@ def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> 
         table=pa.table(arrays),
         measured=figures.measured,
         document=computed.document,
+        asked=as_json(request),
     )
 
 

@@ -138,6 +138,11 @@ class Bundle:
             words = f"is damaged ({type(error).__name__})"
         raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
 
+    @property
+    def central(self) -> bool:
+        """True if a curator drew the noise; False if respondents randomised their own records."""
+        return self.manifest.get("local") is None
+
     @cached_property
     def layout(self) -> Layout:
         """The columns of the table, without densities inside bins."""

@@ -1,7 +1,8 @@
 """Answers to a recipient's questions, each with estimate, interval and basis.
 
-Counts come from public marginals or measured answers where they cover all columns of a question, otherwise
-from the model. Answering costs nothing: it is post-processing of what is published.
+Means come from measured sums where there are some. Counts, and all that follows from them, come from public
+marginals or measured answers where they cover all columns of a question, otherwise from the model. Answering
+costs nothing: it is post-processing of what is published.
 
 Invariant: an answer says what it rests on. A number by the model has no interval, because no error of it is
 known to hold.
@@ -23,6 +24,7 @@ from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.publish.csv_safety import neutralise
+from dpsynth.publish.summed_means import summed_means, sums_of
 from dpsynth.recipient import estimates
 from dpsynth.recipient.bundle import Bundle
 from dpsynth.recipient.condition import Condition, condition_of
@@ -47,7 +49,8 @@ class AnswerRow:
         labels: the group's value in each column after ``by``.
         estimate: the number, with the ends of its 95 % interval; None where undefined or withheld.
         rows: estimated rows that it rests on; None where withheld.
-        basis: "public", "measured" or "model"; "withheld" where the owner's minimum set size is not met.
+        basis: "public", "measured", "measured sum" or "model"; "withheld" where the owner's minimum set
+            size is not met.
     """
 
     labels: tuple[str, ...]
@@ -130,10 +133,17 @@ def answered(bundle: Bundle, text: str) -> Answer:
     question = question_in(text, layout)
     where = condition_of(question.where, layout, bundle.rules)
     part = condition_of(question.part, layout, bundle.rules)
+    least = bundle.manifest.get("minimum_set_size")
+    least = least if isinstance(least, int) else None
+    summed = _summed(bundle, question, where, least)
+    if summed is not None:
+        return Answer(question, tuple(summed), _OF_SUMS, least)
     kept = _kept(question, where, part)
     clique = tuple(dict.fromkeys((*kept, *where.columns)))
     columns = {c.name: c for c in layout.columns}
-    counts: Counts | None = public_or_measured(source.public_marginals, bundle.measured, clique)
+    counts: Counts | None = public_or_measured(
+        source.public_marginals, bundle.measured, clique, even=bundle.central
+    )
     if counts is None:
         clique, counts = kept, by_the_model(bundle.model, kept, where)
     groups = prod(columns[c].size for c in question.by)
@@ -143,9 +153,38 @@ def answered(bundle: Bundle, text: str) -> Answer:
             "after by."
         )
     table = _Table(tuple(columns[c] for c in clique), counts, where, part)
-    least = bundle.manifest.get("minimum_set_size")
-    least = least if isinstance(least, int) else None
     return Answer(question, tuple(_rows(question, table, least)), _interval(table, question), least)
+
+
+_OF_SUMS = "95 %: noise, and numbers beyond the limit of a row, which were cut off."
+
+
+def _summed(
+    bundle: Bundle, question: Question, where: Condition, least: int | None
+) -> list[AnswerRow] | None:
+    """The rows of a mean whose sums were measured; None for any other question."""
+    if question.measure != "mean" or where.factors or not set(where.masks) <= set(question.by):
+        return None
+    clique = (*question.by, *question.of)
+    measured = sums_of(clique, bundle.sums)
+    if measured is None or not bundle.measured.covers(clique):
+        return None
+    columns = {c.name: c for c in bundle.rows.layout.columns}
+    found = summed_means(measured, columns[measured.column], bundle.measured)
+    groups = [(label,) for label in columns[question.by[0]].labels] if question.by else [()]
+    mask = where.masks.get(question.by[0]) if question.by else None
+    rows = []
+    for number, group in enumerate(groups):
+        if mask is not None and not mask[number]:
+            continue
+        ends = (float(figure[number]) for figure in (found.mean, found.low, found.high))
+        value, low, high = (None if np.isnan(end) else end for end in ends)
+        of_group = float(found.rows[number])
+        if least is not None and of_group < least:
+            rows.append(AnswerRow(group, estimates.UNDEFINED, None, "withheld"))
+        else:
+            rows.append(AnswerRow(group, Estimate(value, low, high), of_group, "measured sum"))
+    return rows
 
 
 def _kept(question: Question, where: Condition, part: Condition) -> Clique:
@@ -337,6 +376,10 @@ def _interval(table: _Table, question: Question) -> str:
         return (
             "None: the number is the model's, as its columns were not measured together. How far the model "
             "may be from the private table is not known for it."
+        )
+    if table.counts.variance(np.zeros(table.shape)) is None:
+        return (
+            "None: reports of respondents give each cell an error of its own; see the tables in statistics."
         )
     if table.where.cut and question.measure != "count":
         return f"None: the condition cuts through bins of {', '.join(table.where.cut)}."

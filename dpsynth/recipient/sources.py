@@ -64,10 +64,15 @@ class PublicCells:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCells:
-    """Noisy answers, reconciled: without bias, and with exact variances."""
+    """Noisy answers, reconciled: without bias, and with exact variances.
+
+    Attributes:
+        even: True if the cells of an answer have one variance; those of randomised reports don't.
+    """
 
     direct: LeastSquares
     clique: Clique
+    even: bool = True
     basis: str = "measured"
 
     @property
@@ -75,9 +80,9 @@ class MeasuredCells:
         """The estimates, which may be negative."""
         return self.direct.marginal(self.clique)
 
-    def variance(self, weights: Weights) -> float:
-        """The variance of the noise."""
-        return self.direct.variance(self.clique, weights)
+    def variance(self, weights: Weights) -> float | None:
+        """The variance of the noise; None where cells have different ones."""
+        return self.direct.variance(self.clique, weights) if self.even else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +97,21 @@ class ModelCells:
         del weights
 
 
-def public_or_measured(public: PublicMarginals, direct: LeastSquares, clique: Clique) -> Counts | None:
-    """The counts of a clique that is public or was measured together; None of any other."""
+def public_or_measured(
+    public: PublicMarginals, direct: LeastSquares, clique: Clique, *, even: bool = True
+) -> Counts | None:
+    """The counts of a clique that is public or was measured together; None of any other.
+
+    Args:
+        public: the public marginals.
+        direct: the measured counts.
+        clique: the columns.
+        even: True if the cells of an answer have one variance.
+    """
     shares = public.shares(clique)
     if shares is not None:
         return PublicCells(shares, direct)
-    return MeasuredCells(direct, clique) if direct.covers(clique) else None
+    return MeasuredCells(direct, clique, even) if direct.covers(clique) else None
 
 
 def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> ModelCells:
