@@ -6,8 +6,10 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# A worker a core, which gets a file at a time, in the order in which they are collected.
-PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
+# A worker a core, and one more for the time in which others wait for servers. Each gets a file at a time, in the
+# order in which they are collected.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Without compiled modules every command would start seconds later.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +28,7 @@ help:
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
 	@echo "make wheel     build dist/*.whl"
-	@echo "make schema    write schemas/ again from the typed spec"
+	@echo "make schema    write schemas/ again, from the typed spec and for the manifest"
 	@echo "make lock      resolve requirements.lock again"
 	@echo "make clean     remove .venv, builds and caches; data/, outputs/ and ledgers stay"
 
@@ -81,6 +83,8 @@ wheel: $(READY)
 schema: $(READY)
 	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
 	mv schemas/dpsynth.schema.json.new schemas/dpsynth.schema.json
+	$(BIN)/python -m dpsynth.publish.manifest_schema > schemas/manifest.schema.json.new
+	mv schemas/manifest.schema.json.new schemas/manifest.schema.json
 
 lock: $(READY)
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from dpsynth.interactive.keys import Keys, Table
     from dpsynth.interactive.synthesizer import Synthesizer
     from dpsynth.lifecycle.result import Release
+    from dpsynth.recipient import Bundle
 
 __version__ = "0.1.0"
-__all__ = ["Spec", "Synthesizer", "__version__", "abandon", "describe", "load", "release"]
+__all__ = ["Spec", "Synthesizer", "__version__", "abandon", "describe", "load", "open_bundle", "release"]
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -115,6 +116,20 @@ def abandon(
     from dpsynth.interactive.releasing import abandoned
 
     return abandoned(release_id, ledger, Path(outputs))
+
+
+def open_bundle(path: str | Path) -> Bundle:
+    """A published bundle, for whoever holds its public folder: to read, query, sample and verify.
+
+    Args:
+        path: the folder of a release, or its ``public`` folder.
+
+    Raises:
+        DpsynthError: there is no bundle, or it is of another version.
+    """
+    from dpsynth.recipient import open_bundle as opened
+
+    return opened(path)
 
 
 def describe(source: Table | str | Path) -> Description:

@@ -6,6 +6,8 @@
                                         |
     one-way marginals -> warnings: go on, or pause for the owner
                                         |
+    sums of means that are asked for
+                                        |
     compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
     model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
@@ -25,6 +27,7 @@ import numpy as np
 
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
@@ -36,6 +39,7 @@ from dpsynth.lifecycle.measuring import (
     find_contribution_bound,
     find_domains,
     measure_one_way,
+    measure_sums,
     open_door,
     select,
 )
@@ -89,8 +93,9 @@ def run(
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
         answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
         warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
-        expansion = step("merge rare values", compress, stage, answers)
-        measured = step("choose and measure marginals", select, inputs, stage, answers, expansion)
+        summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
+        expansion = step("merge rare values", compress, stage, summed)
+        measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
@@ -105,6 +110,51 @@ def run(
     rows = row_source(inputs, fitted)
     return Release(
         release_run.release_id, release_run.final, guarantee, drawn, titles, stage.plan.steps, rows, warnings
+    )
+
+
+def aggregate(
+    spec: Spec, reports: Path, outputs: Path = Path("outputs"), *, run_step: RunStep = plainly
+) -> Release:
+    """Make a release from the reports of respondents, under trust: local.
+
+    The steps after the last answer are those of ``run``. There is no curator, and the ledger gets an entry
+    without a charge: each respondent has borne the loss of her own report.
+
+    Args:
+        spec: the contract's config.
+        reports: folder of reports.
+        outputs: folder under which ``<release>/<release id>`` appears.
+        run_step: runs a step.
+
+    Raises:
+        ConfigError: the config is not of the local model, or the ledger can't be used.
+        SourceError: there are too few reports.
+        DpsynthError: the folder of reports can't be read.
+    """
+    step = Steps(run_step)
+    collected = step("read reports", read_reports, spec, reports)
+    rng = np.random.default_rng(collected.seed)
+    measured = step("hold answers", hold, collected)
+    fit = step.counted("fit the model", fit_model, collected, collected, measured)
+    fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
+    drawn = step("sample rows", sample_rows, collected, fitted, rng)
+    statistics = step("compute statistics", tabulate, collected, fitted, rng, collected.answers)
+    synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
+    place = step("begin the bundle", begun, spec, outputs)
+    step("write the bundle", write_local, collected, place, synthesis)
+    step("enter the release in the ledger", enter, collected, place)
+    step("publish the bundle", show, place)
+    titles = {t.title: t for t in statistics}
+    return Release(
+        place.release_id,
+        place.final,
+        collected.guarantee,
+        drawn,
+        titles,
+        (),
+        row_source(collected, fitted),
+        collection=collected.collection,
     )
 
 

@@ -21,6 +21,7 @@ from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_v
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, Search
+from dpsynth.domain.sums import Centring, MeasuredSums
 from dpsynth.domain.workload import Workload
 from dpsynth.model import estimate
 from dpsynth.structure.strategy import Problem
@@ -219,6 +220,21 @@ class FakeCurator:
             lost = clique in self.lost
             found.append(None if lost else Measurement(clique, exact + noise, self.noise, scale))
         return found
+
+    def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
+        self._pay("sums", [(*by, column)], price)
+        scale = self.scale(price) * centring.limit
+        # The codes are the steps.
+        away = self.codes[column] - np.array(centring.offsets)[self.codes[column]]
+        distances = np.clip(away, -centring.limit, centring.limit)
+        flat = np.zeros(self.rows, dtype=np.int64)
+        for name in by:
+            flat = flat * self.domain.sizes[name] + self.codes[name]
+        shape = self.domain.shape(by)
+        exact = np.bincount(flat, weights=distances, minlength=self.domain.cells(by)).astype(np.int64)
+        return MeasuredSums(
+            column, by, exact.reshape(shape) + self._drawn(scale, shape), self.noise, scale, centring
+        )
 
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
         self._pay("counts", tuple(codec.schema.items()) or codec.labels, price)

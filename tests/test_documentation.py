@@ -110,6 +110,34 @@ def test_a_proof_that_is_gone_is_caught(name: str) -> None:
     assert absent(index.replace(name, name + "_gone"))
 
 
+HAZARD = re.compile(r"^\| [^|]+ \| `(tests/[\w/]+\.py)::(test_\w+)` \|$", re.MULTILINE)
+
+
+def slow_or_absent(text: str) -> list[str]:
+    """Tests of a table of hazards that don't exist, or that the quick suite leaves out."""
+    missing = []
+    for file, test in HAZARD.findall(text):
+        path = REPOSITORY / file
+        code = path.read_text(encoding="utf-8") if path.is_file() else ""
+        before, found, _ = code.partition(f"def {test}(")
+        marks = before.rpartition("\n\n\n")[2]
+        if not found or "mark.slow" in marks or re.search(r"^pytestmark = .*slow", code, re.MULTILINE):
+            missing.append(f"{file}::{test}")
+    return missing
+
+
+def test_every_hazard_has_a_test_that_the_quick_suite_runs() -> None:
+    page = (REPOSITORY / "docs" / "hazards.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if "::test_" in line]
+    assert len(HAZARD.findall(page)) == len(rows) == 47
+    assert slow_or_absent(page) == []
+
+
+@pytest.mark.parametrize("test", ["test_no_such_test", "test_five_hundred_kills_at_random_instants"])
+def test_a_hazard_whose_test_is_gone_or_slow_is_caught(test: str) -> None:
+    assert slow_or_absent(f"| A hazard | `tests/release/test_random_kills.py::{test}` |") != []
+
+
 def test_every_room_has_its_page_of_the_api() -> None:
     pages = {page.stem for page in (REPOSITORY / "docs" / "api").glob("*.md")} - {"dpsynth"}
     assert pages == rooms() - {"__main__"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -96,3 +97,22 @@ def test_a_wheel_that_is_installed_by_pip_makes_releases_without_a_checkout(
     columns = {"mdvis": {"type": "integer", "min": 0, "max": 40}}
     released = f"dpsynth.release({frame}, epsilon=1, dataset='frame', columns={columns}).synthetic"
     assert "mdvis" in run("-c", f"import dpsynth, pandas; print({released})")
+
+
+def unpinned(lock: str) -> list[str]:
+    """Requirements of a lock file that name no exact version, or no hash."""
+    entries = re.split(r"\n(?=\S)", "\n".join(line for line in lock.splitlines() if line.strip()[:1] != "#"))
+    return [
+        entry.split()[0]
+        for entry in entries
+        if entry.strip() and not re.match(r"[\w.\-\[\]]+==\S+(.|\n)*--hash=sha256:[0-9a-f]{64}", entry)
+    ]
+
+
+def test_every_dependency_is_pinned_with_its_hash() -> None:
+    """Hazard 40; planted: a version that may rise, and a hash that is missing."""
+    lock = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8")
+    assert unpinned(lock) == []
+    assert lock.count("==") > 50
+    assert unpinned(lock + "\nsome>=1.0 \\\n    --hash=sha256:" + 64 * "0" + "\n") == ["some>=1.0"]
+    assert unpinned(lock + "\nother==1.0\n") == ["other==1.0"]

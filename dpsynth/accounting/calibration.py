@@ -106,6 +106,17 @@ class Calibration:
         each = self.near.l1
         return self._noise(price, number * each, number * each**2, _distance_moved(each))
 
+    def sums(self, price: Fraction, limit: int) -> CalibratedNoise:
+        """Noise of sums by group, to which one row adds or takes at most a limit, in steps.
+
+        One unit changes sums by ``near.l1`` rows at most, and all of these rows may move one sum in one
+        direction.
+        """
+        moved = self.near.l1 * limit
+        return self._noise(
+            price, moved, moved**2, f"sums move by at most {self.near.l1} times the limit of a row"
+        )
+
     def choices(self, price: Fraction, sensitivity: int | None = None) -> Calibrated[ExponentialEvent]:
         """An exponential mechanism whose scores move by a sensitivity; by that of a distance if left out."""
         moves = self.near.l1 if sensitivity is None else sensitivity

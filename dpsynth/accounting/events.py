@@ -171,6 +171,10 @@ _KINDS: dict[str, type[RecordedEvent]] = {
 }
 
 
+LOCAL_REPORTS = "local randomisers"
+"""Mechanism of a record of reports that respondents randomised: no event, as it costs a curator nothing."""
+
+
 def mechanism_of(event: Event) -> str:
     """The mechanism's name."""
     return next(name for name, kind in _KINDS.items() if isinstance(event, kind))

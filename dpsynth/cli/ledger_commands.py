@@ -367,16 +367,9 @@ def _journal(spec: Spec | None, out: Path, release_id: str) -> Path | None:
     """The journal of an unfinished release of a config."""
     if spec is None:
         return None
-    from dpsynth.lifecycle.folders import journal_of
+    from dpsynth.lifecycle.folders import unfinished_journal
 
-    folder = out / spec.release
-    whole = folder / release_id
-    if whole.exists():
-        raise ConfigError(
-            f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
-            f"Close it, at what its journal says, with: dpsynth run CONFIG --resume {release_id}"
-        )
-    return journal_of(folder, release_id)
+    return unfinished_journal([out / spec.release], release_id, f"dpsynth run CONFIG --resume {release_id}")
 
 
 def _agreed() -> bool:

@@ -19,6 +19,8 @@ from dpsynth.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dpsynth.config import Spec
+
 Facts = Mapping[str, Any]
 """A forecast, as plain JSON values."""
 
@@ -53,11 +55,31 @@ def plan(
     if error is not None and not 0 < error < 100:
         raise ConfigError("--error must lie between 0 and 100: a share of the rows in per cent.")
     spec = load(config, source=source)
+    if spec.trust == "local":
+        _plan_local(spec, rows, error, detail=detail, as_json=as_json)
+        return
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
     if as_json:
         print(json_text(facts))
     else:
         describe(facts, detail=detail)
+
+
+def _plan_local(spec: Spec, rows: int | None, error: float | None, *, detail: bool, as_json: bool) -> None:
+    """Say what a collection under trust: local would protect, ask and tell."""
+    from dpsynth.cli.local_plan import local_plan_in_words
+    from dpsynth.lifecycle.collecting import contract_for
+    from dpsynth.local.forecast import local_forecast
+
+    if error is not None:
+        raise ConfigError("--error has no use with trust: local.")
+    facts = local_forecast(contract_for(spec), rows)
+    if as_json:
+        print(json_text(facts))
+        return
+    for line in local_plan_in_words(facts, detail=detail):
+        print(line)
+    print("No data was read." if detail else "No data was read. More with --detail: every question.")
 
 
 def describe(facts: Facts, *, detail: bool = False) -> None:
@@ -114,6 +136,8 @@ def _questions(facts: Facts) -> Iterator[str]:
         asked.append(f"{searched} search{'es' * (searched != 1)} for what is not declared")
     if "one_way" in by_step:
         asked.append(f"the counts of {len(facts['expected_errors']['columns'])} single columns")
+    if "sums" in by_step:
+        asked.append(f"{by_step['sums']} table{'s' * (by_step['sums'] != 1)} of sums")
     if "marginals" in by_step:
         number = by_step["marginals"]
         chosen = ", chosen privately" if "structure" in by_step else ""
@@ -127,9 +151,23 @@ def _questions(facts: Facts) -> Iterator[str]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
         why = "constraints and the statistics" if facts["constraints"] else "statistics"
         yield f"Measured for the {why} asked for: {pairs}."
+    yield from map(_mean, facts["means"])
     if facts["constraints"]:
         yield "Every synthetic row obeys:"
         yield from (f"  {way['rule']}: {way['kept']}." for way in facts["constraints"])
+
+
+def _mean(mean: Facts) -> str:
+    """The way in which a mean is measured, with the interval to be expected."""
+    name = " by ".join([mean["column"], *mean["by"]])
+    unit = f" times {mean['half_width_in']}" if "range" in mean["half_width_in"] else ""
+    by_sums, by_counts = (f"±{mean[f'half_width_by_{way}']:.2g}" for way in ("sums", "counts"))
+    way, other = ("sums", "counts") if mean["measured_by"] == "sums" else ("counts", "sums")
+    better, worse = (by_sums, by_counts) if way == "sums" else (by_counts, by_sums)
+    return (
+        f"Mean of {name}: by {way}, {better}{unit} to be expected in a group of average size out "
+        f"of {mean['rows']:,} rows, against {worse} by {other}."
+    )
 
 
 def _errors(facts: Facts) -> Iterator[str]:
@@ -283,7 +321,10 @@ def _print_detail(facts: Facts, console: Console) -> None:
             "" if error is None else f"±{error:.3g}",
         )
     console.print(table)
-    console.print("Scales and errors are in rows, of a cell or a distance on average. Sensitivities:")
+    console.print(
+        "Scales and errors are in rows, of a cell or a distance on average; of sums, times a row's limit. "
+        "Sensitivities:"
+    )
     for line in dict.fromkeys(f"  {step['step']}: {step['sensitivity']}." for step in facts["steps"]):
         console.print(Text(line))
     console.print(

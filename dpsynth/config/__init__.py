@@ -8,12 +8,14 @@ from dpsynth.config.grammar import Spec
 from dpsynth.config.loading import from_mapping, load
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
-from dpsynth.config.publication import Crosstab, Mean, Publish, Sample
+from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.source import Source
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
 from dpsynth.config.structure import Structure
 
 __all__ = [
+    "Asked",
     "Cap",
     "CompiledSpec",
     "Crosstab",

@@ -14,8 +14,10 @@ from hashlib import sha256
 from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
+from dpsynth.config.publication import Publish
+from dpsynth.config.statistic_kinds import Mean, Sum
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Domain
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
@@ -46,6 +48,20 @@ class CompiledSpec:
         """Columns that are read from the table and modelled."""
         return self.layout.columns
 
+    @property
+    def summable(self) -> tuple[tuple[str, Clique], ...]:
+        """The means and sums that are asked for of columns whose numbers can be summed, each once.
+
+        Each is the column and the columns of its groups.
+        """
+        able = {column.name for column in self.columns if column.codec.steps is not None}
+        asked = [
+            (request.of, request.groups)
+            for request in self.spec.publish.statistics
+            if isinstance(request, Mean | Sum) and request.where is None and request.of in able
+        ]
+        return tuple(dict.fromkeys(asked))
+
     @cached_property
     def domain(self) -> Domain:
         """The domain of ``columns``."""
@@ -56,11 +72,11 @@ class CompiledSpec:
         """SHA-256 in hex of all that decides which questions a release asks of the private table.
 
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
-        the pairs of columns of requested statistics, the slices of the table, the earlier answers that serve
-        as evidence, and the constraints. (Pairs of statistics and of constraints are measured first.) It
-        doesn't cover the table's path, the cap, the schedule, what to do about warnings, or anything else
-        that is published from the answers: these may change when a release is resumed. The slice of a
-        release is in its journal, not in the configuration.
+        the means and the pairs of columns of requested statistics, the slices of the table, the earlier
+        answers that serve as evidence, and the constraints. (Pairs of statistics and of constraints are
+        measured first.) It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
+        or anything else that is published from the answers: these may change when a release is resumed. The
+        slice of a release is in its journal, not in the configuration.
         """
         return _digest(self._questions)
 
@@ -68,10 +84,11 @@ class CompiledSpec:
     def whole_fingerprint(self) -> str:
         """SHA-256 in hex of all that decides the bundle.
 
-        It leaves out the paths of table and ledger, the cap, the ledger's filter and the schedule. A release
+        It leaves out the paths of table, ledger and signing key, the cap, the ledger's filter and the
+        schedule. A release
         of the same occasion with the same digest is the same release.
         """
-        published = {key: getattr(self.spec, key).model_dump() for key in ("sample", "publish")}
+        published = {"sample": self.spec.sample.model_dump(), "publish": _published(self.spec.publish)}
         return _digest({**self._questions, "release": self.spec.release, **published})
 
     @cached_property
@@ -81,7 +98,7 @@ class CompiledSpec:
         return {
             # As it always was: before the ledger knew sources, the name of the release stood for the table.
             "dataset": spec.ledger.dataset or spec.release,
-            "privacy": spec.privacy.model_dump(exclude={"on_empty"}),
+            "privacy": _privacy(spec),
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,
             "structure": spec.structure.model_dump(),
@@ -90,6 +107,7 @@ class CompiledSpec:
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
+            **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(
@@ -111,6 +129,18 @@ def compiled(spec: Spec) -> CompiledSpec:
         public_marginals_of(spec.public_marginals, columns),
         spec.structure.workload_over(tuple(columns)),
     )
+
+
+def _privacy(spec: Spec) -> dict[str, object]:
+    """The privacy section, with a share for sums only if there is one: older digests stay as they were."""
+    found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
+    return found if split is None or split.sums else found | {"split": split.model_dump(exclude={"sums"})}
+
+
+def _published(publish: Publish) -> dict[str, object]:
+    """The keys of a publication; a key that is newer than digests counts only where it is given."""
+    found = publish.model_dump(exclude={"sign"})
+    return {k: v for k, v in found.items() if k != "minimum_set_size" or v is not None}
 
 
 def _digest(facts: dict[str, object]) -> str:

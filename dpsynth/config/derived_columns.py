@@ -101,9 +101,16 @@ class DerivedColumn(Section):
 
     @classmethod
     def from_schema(cls, described: Described) -> Declared | None:
-        """None, as a published schema lacks decimals and format."""
-        del described
-        return None
+        """Formula, map, decimals, format, and the text of missing values."""
+        if "computed_from" not in described:
+            return None
+        found: Declared = {"type": "derived", "formula": described["computed_from"]}
+        found |= {key: described[key] for key in ("map", "decimals", "format") if key in described}
+        if described.get("other") is not None:
+            found["other"] = described["other"]
+        if described.get("missing_is_written"):
+            found["missing"] = described["missing_is_written"]
+        return found
 
     def part(self, name: str) -> Derived:
         """The column of the synthetic table."""

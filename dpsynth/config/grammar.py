@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.layout_checks import check_layout
+from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Ledger, Person, Privacy
@@ -26,7 +27,7 @@ from dpsynth.config.public_table import PublicTableSpec
 from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.review import Unreviewed, refuse_unreviewed
 from dpsynth.config.rule_checks import check_rules
-from dpsynth.config.scalars import EMPTY, Text
+from dpsynth.config.scalars import EMPTY, Choice, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import InMemory, Source
@@ -35,9 +36,11 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.rules import RuleRefused, condition_of
 
 MAX_COLUMNS = 2_000
 MAX_CELLS = 10_000_000
+MAX_GROUPS = 10_000
 MAX_RULES = 200
 LOUD_EPSILON = 10
 NAMELESS = (
@@ -75,7 +78,12 @@ class Spec(Section):
         json_schema_extra=without_default,
         description="Name of the release and of its folder. Left out: this file's name.",
     )
-    source: Source = Field(description="The private table.")
+    trust: Annotated[Trust, Choice(TRUSTS)] = Field(
+        default="central",
+        description="central: a curator holds the private table. local: there is none, and respondents "
+        "randomise their records themselves: dpsynth collect, dpsynth aggregate.",
+    )
+    source: Source = Field(description="The private table. Left out with trust: local.")
     privacy: Privacy = Field(description="The guarantee asked for.")
     ledger: Ledger = Field(default=Ledger(), description="Record of spending, and its cap.")
     columns: Mapping[str, ColumnSpec] = Field(
@@ -106,6 +114,7 @@ class Spec(Section):
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
     )
+    local: Local = Field(default=Local(), description="With trust: local: what respondents report.")
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
     )
@@ -147,6 +156,10 @@ class Spec(Section):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
+        if values.get("trust") == "local":
+            refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
+            return {**values, "source": InMemory()}
+        refuse_local_keys(values)
         ledger = values.get("ledger", {})
         if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
             if "dataset" not in ledger:
@@ -164,8 +177,11 @@ class Spec(Section):
         layout = self._named_columns()
         columns = self._sizes_checked(layout)
         check_layout(layout)
-        self._statistics_checked(columns)
+        self._statistics_checked(columns, layout)
         self._structure_checked(columns)
+        if self.trust == "local":
+            searched = [name for name, column in columns.items() if column.search is not None]
+            check_local(self.local, self.privacy.epsilon, self.structure.method, searched)
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()
@@ -201,15 +217,22 @@ class Spec(Section):
                 raise refused(words, "columns", name)
         return columns
 
-    def _statistics_checked(self, columns: Mapping[str, Column]) -> None:
+    def _statistics_checked(self, columns: Mapping[str, Column], layout: Layout) -> None:
         for i, statistic in enumerate(self.publish.statistics):
             path = ("publish", "statistics", i)
             for name in statistic.columns:
                 self._modelled(name, columns, *path)
-            _countable(statistic.columns, columns, *path)
-            mean = getattr(statistic, "mean", None)
-            if mean is not None and columns[mean].centres is None:
-                raise refused(f"asks for the mean of '{mean}', whose values are not numbers", *path, "mean")
+            for clique in statistic.cliques:
+                _countable(clique, columns, *path)
+            for name in statistic.numbers:
+                if columns[name].centres is None:
+                    words = f"asks for the {statistic.kind} of '{name}', whose values are not numbers"
+                    raise refused(words, *path, statistic.kind)
+            groups = prod(columns[name].size for name in statistic.groups)
+            if groups > MAX_GROUPS:
+                raise refused(f"has {groups:,} groups; at most {MAX_GROUPS:,} are allowed", *path, "by")
+            if statistic.condition is not None:
+                _check_condition(statistic.condition, layout, *path, "where")
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
         if name in self.columns and name not in columns:
@@ -371,6 +394,13 @@ class Spec(Section):
 def _known(name: str, columns: Collection[str], *path: str | int) -> None:
     if name not in columns:
         raise refused(f"names '{name}', which is not among columns{nearest(name, columns)}", *path)
+
+
+def _check_condition(text: str, layout: Layout, *path: str | int) -> None:
+    try:
+        condition_of(text, layout)
+    except RuleRefused as error:
+        raise refused(f"'{text}' {error}", *path) from None
 
 
 def _countable(clique: Iterable[str], columns: Mapping[str, Column], *path: str | int) -> None:

@@ -40,7 +40,17 @@ def json_schema() -> dict[str, Json]:
             cast(dict[str, dict[str, Json]], definitions["Structure"])["properties"]["method"],
         ]
     }
-    return {"$schema": _DIALECT, **tidy, "title": "dpsynth configuration"}
+    required = [key for key in cast(list[Json], tidy.pop("required")) if key != "source"]
+    local: Json = {"properties": {"trust": {"const": "local"}}, "required": ["trust"]}
+    return {
+        "$schema": _DIALECT,
+        **tidy,
+        "required": required,
+        # Under trust: local there is no private table.
+        "if": local,
+        "else": {"required": ["source"]},
+        "title": "dpsynth configuration",
+    }
 
 
 def _tidied(node: Json) -> Json:

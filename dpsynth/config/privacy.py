@@ -116,6 +116,7 @@ class Split(Section):
         default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."
     )
     one_way: _Share = Field(description="For the marginals of single columns.")
+    sums: _Share = Field(default=Decimal(0), description="For the sums of means that are asked for.")
     structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
     marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
 
@@ -123,10 +124,10 @@ class Split(Section):
     def _sound(self) -> Self:
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
-        for key in ("domain", "one_way", "structure", "marginals"):
+        for key in ("domain", "one_way", "sums", "structure", "marginals"):
             if 0 < getattr(self, key) < _LEAST_SHARE:
                 raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
-        total = self.domain + self.one_way + self.structure + self.marginals
+        total = self.domain + self.one_way + self.sums + self.structure + self.marginals
         if total > 1:
             raise refused(f"must sum to at most 1; these shares sum to {total}")
         return self

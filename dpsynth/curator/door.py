@@ -25,6 +25,7 @@ from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.marginals import ExactCounts, MarginalQuestions, Store
 from dpsynth.curator.privacy_filter import Exact, PrivacyFilter
 from dpsynth.curator.scores import Distances
+from dpsynth.curator.sum_questions import SumQuestions
 from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.column import Column
@@ -33,7 +34,7 @@ from dpsynth.domain.compression import Compression
 Counts = NDArray[np.int64]
 
 
-class Curator(MarginalQuestions, CliqueChoices, DomainQuestions):
+class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions):
     """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
     _compression: Compression | None = None

@@ -11,8 +11,9 @@ quotes a cell; a cell that is no date, or no value, is in no slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept
-from dpsynth.curator.table import PrivateTable, Texts, codes_of
+from dpsynth.curator.table import Kind, PrivateTable, Texts, codes_of, steps_in
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
@@ -42,12 +43,16 @@ class LoadedRows:
         codes: column to unsigned codes[rows], see ``PrivateTable``.
         texts: the cells of each column whose domain is to be found.
         persons: uint64[rows], the person of each row; None where each row is a unit.
+        steps: column to int32[rows], see ``PrivateTable``.
+        summed: names of the columns that are summed.
     """
 
     domain: Domain
     codes: Mapping[str, NDArray[np.unsignedinteger]]
     texts: Mapping[str, Texts]
     persons: Person | None
+    steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    summed: frozenset[str] = frozenset()
 
     def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
         """The private table after contribution bounding.
@@ -56,19 +61,21 @@ class LoadedRows:
             max_rows: the bound; no row is left out if each row is a unit.
             key: secret bytes that decide which rows of a person are kept.
         """
-        codes, texts, everyone = self.codes, self.texts, self.persons
+        codes, texts, steps, everyone = self.codes, self.texts, self.steps, self.persons
         unit: NDArray[np.int32] | None = None
         if everyone is not None:
             kept = rows_kept(everyone, max_rows, key)
             codes = {name: c[kept] for name, c in codes.items()}
             texts = {name: t.of_rows(kept) for name, t in texts.items()}
+            steps = {name: s[kept] for name, s in steps.items()}
             most = np.unique(everyone[kept], return_counts=True)[1]
             if len(most) and most.max() > max_rows:
                 raise RuntimeError("contribution bounding failed")
             if texts:
                 unit = np.unique(everyone[kept], return_inverse=True)[1].astype(np.int32)
         held = [*codes.values(), *(t.index for t in texts.values())]
-        return PrivateTable(self.domain, codes, len(held[0]) if held else 0, texts, unit)
+        rows = len(held[0]) if held else 0
+        return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed)
 
 
 def load_rows(
@@ -77,6 +84,7 @@ def load_rows(
     neighbours: Neighbours,
     key: bytes,
     part: Slice | None = None,
+    summed: frozenset[str] = frozenset(),
 ) -> LoadedRows:
     """Coded rows of the slice, before contribution bounding.
 
@@ -89,8 +97,10 @@ def load_rows(
         neighbours: relation and unit; its ``nameless`` decides on rows without an id.
         key: secret bytes from which the code of each person follows.
         part: the slice that the release is about; None for all rows.
+        summed: names of the columns whose numbers are kept to be summed.
     """
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns if not c.kept_as_text}
+    steps: dict[str, list[NDArray[np.int32]]] = {name: [] for name in parts if name in summed}
     texts: dict[str, list[pa.DictionaryArray]] = {c.name: [] for c in columns if c.kept_as_text}
     persons: list[Person] = []
     for read in batches:
@@ -106,12 +116,16 @@ def load_rows(
             if column.kept_as_text:
                 texts[column.name].append(coded_texts(batch[column.name]))
             else:
-                parts[column.name].append(_encode(column, batch[column.name]))
+                parts[column.name].append(_each(partial(codes_of, column), batch[column.name]))
+            if column.name in steps:
+                steps[column.name].append(_each(partial(steps_in, column), batch[column.name]))
     return LoadedRows(
         domain_of(c for c in columns if not c.kept_as_text),
         {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()},
         {name: gathered(t) for name, t in texts.items()},
         None if neighbours.person is None else np.concatenate([np.zeros(0, np.uint64), *persons]),
+        {name: np.concatenate([np.zeros(0, np.int32), *s]) for name, s in steps.items()},
+        summed,
     )
 
 
@@ -134,10 +148,10 @@ def load_table(
     return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
 
 
-def _encode(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
-    """Codes of a batch; each distinct text is interpreted once."""
+def _each(read: Callable[[pa.StringArray], NDArray[Kind]], texts: pa.StringArray) -> NDArray[Kind]:
+    """Results of a function for the texts of a batch; each distinct text is read once."""
     coded = pc.dictionary_encode(texts, null_encoding="encode")
-    return np.asarray(codes_of(column, coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(read(coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)])
 
 
 def rows_within(batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:

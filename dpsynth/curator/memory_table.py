@@ -186,7 +186,10 @@ def _texts(cells: pd.Series, *, by_cell: bool) -> pa.StringArray:
         try:
             found = pa.array(cells, from_pandas=True)
             if readable(found.type):
-                return text_of(found)
+                # Texts that pandas keeps in Arrow may come in chunks.
+                return text_of(
+                    pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+                )
         except (pa.ArrowException, UnicodeError):
             # A text with half of a surrogate pair; the texts of all other cells stay the same.
             pass

@@ -6,7 +6,7 @@ coding them later gives the same codes as coding on loading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.sums import Centring
 
 _CHUNK = 1 << 18
 _BLOCK = 1 << 12
@@ -80,6 +81,8 @@ class PrivateTable:
         rows: number of rows after contribution bounding. Private unless the relation makes it public.
         texts: the cells of each column whose domain is to be found.
         unit: int32[rows], a number for the person of each row, if there are such columns and persons.
+        steps: column to int32[rows], the number of each row in steps, for columns that are summed and coded.
+        summed: names of the columns that are summed.
     """
 
     domain: Domain
@@ -87,11 +90,33 @@ class PrivateTable:
     rows: int
     texts: Mapping[str, Texts] = field(default_factory=dict)
     unit: NDArray[np.int32] | None = None
+    steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    summed: frozenset[str] = frozenset()
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
         cells = self.domain.cells(clique)
         total = np.zeros(cells, dtype=np.int64)
+        for _, cell in self._cells(clique):
+            total += np.bincount(cell, minlength=cells)
+        return total.reshape(self.domain.shape(clique))
+
+    def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
+        """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
+        cells, bins = self.domain.cells(by), len(centring.offsets)
+        offsets = np.array([*centring.offsets, 0], dtype=np.int64)
+        total = np.zeros(cells, dtype=np.int64)
+        for rows, cell in self._cells(by):
+            code = np.minimum(self.codes[column][rows].astype(np.int64), bins)
+            distance = np.clip(self.steps[column][rows] - offsets[code], -centring.limit, centring.limit)
+            distance[code == bins] = 0
+            # Floats are exact here: a chunk's sum of distances is below 2^49.
+            total += np.bincount(cell, weights=distance, minlength=cells).astype(np.int64)
+        return total.reshape(self.domain.shape(by))
+
+    def _cells(self, clique: Clique) -> Iterator[tuple[slice, NDArray[np.integer]]]:
+        """Rows in chunks, each with the cell of every row in the flat array of a clique."""
+        cells = self.domain.cells(clique)
         # Narrow integers for cells are faster to compute.
         number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
         for start in range(0, self.rows, _CHUNK):
@@ -101,8 +126,7 @@ class PrivateTable:
                 if i > 0:
                     np.multiply(cell, number.type(self.domain.sizes[column]), out=cell)
                 np.add(cell, self.codes[column][start:stop], out=cell, casting="unsafe")
-            total += np.bincount(cell, minlength=cells)
-        return total.reshape(self.domain.shape(clique))
+            yield slice(start, stop), cell
 
     def recoded(self, compression: Compression) -> PrivateTable:
         """The same rows with groups in place of values.
@@ -124,14 +148,35 @@ class PrivateTable:
         Raises:
             ValueError: the domain of a column is not found yet.
         """
-        codes = dict(self.codes)
+        codes, steps = dict(self.codes), dict(self.steps)
         for column in columns:
             if column.name in self.texts:
                 texts = self.texts[column.name]
                 codes[column.name] = texts.each(partial(codes_of, column))[texts.index]
-        return PrivateTable(domain_of(columns), {c.name: codes[c.name] for c in columns}, self.rows)
+                if column.name in self.summed:
+                    steps[column.name] = texts.each(partial(steps_in, column))[texts.index]
+        own = {c.name: codes[c.name] for c in columns}
+        return PrivateTable(domain_of(columns), own, self.rows, steps=steps, summed=self.summed)
 
 
 def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
     """Codes of texts, in the smallest type that holds the column's domain."""
     return column.encode(texts).astype(np.min_scalar_type(column.size - 1))
+
+
+def steps_in(column: Column, texts: pa.StringArray) -> NDArray[np.int32]:
+    """The number of each text in steps, within the bin of its code; 0 for a text without a bin.
+
+    Raises:
+        ValueError: the column has no numbers to be summed.
+    """
+    steps = column.codec.steps
+    if steps is None:
+        raise ValueError(f"column {column.name} has no numbers to be summed")
+    codes = column.encode(texts)
+    bins = len(steps.low)
+    low, high = (
+        np.append(steps.low, 0)[np.minimum(codes, bins)],
+        np.append(steps.high, 0)[np.minimum(codes, bins)],
+    )
+    return np.clip(steps.of(column.values_of(texts)), low, high).astype(np.int32)

@@ -95,6 +95,10 @@ class Terms:
         """The noise that a price buys for so many distances."""
         return Noised(self.calibration.distances(price, number))
 
+    def sums(self, price: Fraction, limit: int) -> Noised:
+        """The noise that a price buys for sums to which a row adds at most a limit."""
+        return Noised(self.calibration.sums(price, limit))
+
     def persons(self, price: Fraction) -> Noised:
         """The noise that a price buys for counts of units, each counted once."""
         return Noised(self.calibration.counted_once.counts(price))

@@ -167,6 +167,11 @@ class CalendarCodec:
         first, last = (self._moments(g).astype("M8[us]").astype(np.float64) for g in self._grid)
         return Intervals(first, last)
 
+    @property
+    def steps(self) -> None:
+        """None: moments are no numbers."""
+        return None
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Unit of each moment; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))

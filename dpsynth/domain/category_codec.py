@@ -94,6 +94,11 @@ class CategoryCodec:
         """The categories, as numbers where all are integers."""
         return exact_texts(self.labels) if self.centres is None else Intervals(self.centres, self.centres)
 
+    @property
+    def steps(self) -> None:
+        """None: each category is a cell of its own."""
+        return None
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Position of each text in the list; unknown texts to ``other`` or INVALID."""
         found = pc.index_in(texts, pa.array(self.labels, pa.string()))
@@ -194,6 +199,11 @@ class BooleanCodec:
     def cell_values(self) -> Truths:
         """False and true."""
         return Truths(np.array([False, True]))
+
+    @property
+    def steps(self) -> None:
+        """None: each category is a cell of its own."""
+        return None
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """0 or 1; the declared texts first, then the usual spellings in any case."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.cell_values import CellValues
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.reading import Reading, Readings
+from dpsynth.domain.sums import Steps
 
 INVALID = -1
 """Code of a text that is no value of the column: an empty, a malformed or an undeclared one."""
@@ -124,6 +125,11 @@ class Codec(Protocol):
     @property
     def half_widths(self) -> NDArray[np.float64] | None:
         """Largest distance of a cell's values from its centre, or None where values are not numbers."""
+        ...
+
+    @property
+    def steps(self) -> Steps | None:
+        """The steps in which numbers are summed, or None where only their cells are known."""
         ...
 
     def encode(self, texts: pa.StringArray) -> Codes:

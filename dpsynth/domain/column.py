@@ -7,7 +7,7 @@ missing or malformed cell changes no schema.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -90,6 +90,19 @@ class Column:
     def centres(self) -> NDArray[np.float64] | None:
         """Expected value of each code that is not missing, or None if not numeric."""
         return self.codec.centres
+
+    def with_density(self, counts: NDArray[np.float64], stddev: float) -> Column:
+        """The column with densities inside bins of numbers that follow the counts of neighbouring bins.
+
+        The least count, half a standard deviation, smooths empty bins.
+
+        Args:
+            counts: noisy counts of all codes.
+            stddev: their standard deviation.
+        """
+        if self.uniform:
+            return self
+        return replace(self, codec=self.codec.with_density(counts[: len(self.codec.labels)], stddev / 2))
 
     def values_of(self, texts: pa.StringArray) -> pa.StringArray:
         """The texts without blanks around them, null where they mean missing."""

@@ -149,6 +149,11 @@ class DurationCodec:
         shortest, longest = (grains.astype(np.float64) * (self.grain * 1e6) for grains in self._grid)
         return Intervals(shortest, longest)
 
+    @property
+    def steps(self) -> None:
+        """None: durations are known by their cells."""
+        return None
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Cell of each duration; clipped to the first and last."""
         return self.codes_of(read_durations(self.form, texts))

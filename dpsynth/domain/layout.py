@@ -81,6 +81,13 @@ class Layout:
         ]
         return replace(self, joint=strongest(found))
 
+    def following(self, rows: int) -> Layout:
+        """The layout of the rows that follow so many rows of a table: their identifiers go on."""
+        if not rows:
+            return self
+        parts = tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts)
+        return replace(self, parts=parts)
+
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
         """The kind of each column of the table.
@@ -199,10 +206,7 @@ def _drawn_inside(codec: Codec) -> bool:
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:
-    """The part with densities; the least count, half a standard deviation, smooths empty bins."""
-    if not isinstance(part, Column) or part.uniform:
-        return part
-    return replace(part, codec=part.codec.with_density(counts[: len(part.codec.labels)], stddev / 2))
+    return part.with_density(counts, stddev) if isinstance(part, Column) else part
 
 
 class FormulaRefused(ValueError):

@@ -9,7 +9,7 @@ Invariant: all of them are public. Everything after a measurement is post-proces
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +17,28 @@ from numpy.typing import NDArray
 from dpsynth.accounting.noises import noise_named
 from dpsynth.domain.domain import Clique
 
+RANDOMISED = "randomised response"
+"""Noise of answers that respondents randomise themselves: about normal, as a sum over many respondents."""
+
 
 def noise_variance(noise: str, scale: float) -> float:
     """Variance of one draw of discrete noise.
 
     Args:
         noise: "gaussian" (discrete Gaussian, scale = sigma), "laplace" (discrete Laplace,
-            scale = b) or "none" (an exact public number).
+            scale = b), "randomised response" (scale = standard deviation of a cell on average) or "none"
+            (an exact public number).
         scale: the distribution's parameter, in counts.
     """
+    if noise == RANDOMISED:
+        return scale**2
     return 0.0 if noise == "none" else noise_named(noise).variance(scale)
 
 
 def mean_absolute_error(noise: str, scale: float) -> float:
     """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
+    if noise == RANDOMISED:
+        return sqrt(2 / pi) * scale
     return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
 
 
@@ -42,8 +50,9 @@ class Observation:
         clique: the columns counted, in the order of the array's axes.
         values: int64, shape ``domain.shape(clique)``: counts plus noise, in rows. With a
             query: int64[answers].
-        noise: "gaussian", "laplace", or "none" for a number that is exact.
-        scale: sigma of the discrete Gaussian, or b of the discrete Laplace, in rows.
+        noise: "gaussian", "laplace", "randomised response", or "none" for a number that is exact.
+        scale: sigma of the discrete Gaussian, b of the discrete Laplace, or the standard deviation of
+            randomised answers, in rows.
         query: float64, shape (answers, *domain.shape(clique)): the weight of each cell in
             each answer, such as prefix sums or merged bins; None where every cell was counted.
         summed: int64, shape of the values: number of noisy counts whose sum each value is, each count with
@@ -81,7 +90,10 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Measurement(Observation):
-    """A noisy marginal, charged and drawn by the curator: nothing else of private rows reaches a release."""
+    """A noisy marginal: charged and drawn by the curator, or made of reports that respondents randomised.
+
+    Nothing else of private rows reaches a release.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +114,11 @@ class PublicCounts(Observation):
 @dataclass(frozen=True, eq=False)
 class EvidenceCounts(Observation):
     """An estimate from published counts: those of earlier releases, or of a public table, rescaled."""
+
+
+@dataclass(frozen=True, eq=False)
+class CombinedCounts(Observation):
+    """Counts of one column from answers about it with other columns, reconciled: no answer of its own."""
 
 
 @dataclass(frozen=True, eq=False)

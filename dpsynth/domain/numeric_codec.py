@@ -24,6 +24,7 @@ from dpsynth.domain.codec import INVALID, Codes, drawn_between
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.number_texts import PLAIN, NumberFormat, fixed_texts
 from dpsynth.domain.reading import Readings, clipped
+from dpsynth.domain.sums import Steps, steps_of
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,11 @@ class NumericCodec:
         """From the lowest to the highest value that each bin decodes to."""
         low, high = (steps / 10.0**self.decimals for steps in self._grid)
         return Intervals(low, high)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """Multiples of 10^-decimals, or of a larger power of ten where there would be too many."""
+        return steps_of(self.form, self.decimals, *self._grid, cut=self.integer)
 
     def encode(self, texts: pa.StringArray) -> Codes:
         """Bin of each number; clipped to the first and last."""

@@ -40,7 +40,10 @@ def _described(part: Part, kind: Kind) -> dict[str, object]:
         return described | {"made_up_from": part.first}
     if isinstance(part, Derived):
         looked_up = {"map": dict(part.map), "other": part.other} if part.map else {}
-        return described | {"computed_from": part.written, **looked_up, "missing_is_written": part.marker}
+        decimals = {} if part.decimals is None else {"decimals": part.decimals}
+        form = {"format": part.form.facts} if part.form.facts else {}
+        marker = {"missing_is_written": part.marker}
+        return described | {"computed_from": part.written, **looked_up, **decimals, **form, **marker}
     return described | {**part.codec.schema, "labels": list(part.labels), "missing": _missing(part)}
 
 

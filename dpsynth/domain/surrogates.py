@@ -66,6 +66,15 @@ class Surrogates:
         padded = pc.utf8_lpad(pc.cast(numbers, pa.string()), len(digits), "0")
         return pc.binary_join_element_wise(start, padded, "")
 
+    def following(self, rows: int) -> Surrogates:
+        """The identifiers that follow so many.
+
+        >>> Surrogates("id", "P098").following(2).first
+        'P100'
+        """
+        start, digits = self._parts
+        return Surrogates(self.name, f"{start}{int(digits) + rows:0{len(digits)}d}")
+
     def text(self, values: pa.Array) -> pa.StringArray:
         """Identifiers as they are written in a CSV file."""
         return pc.cast(values, pa.string())

@@ -112,6 +112,11 @@ class TextCodec:
 
         return Texts(holding)
 
+    @property
+    def steps(self) -> None:
+        """None: texts are no numbers."""
+        return None
+
     def encode(self, texts: pa.StringArray) -> Codes:
         """Cell of the prefix of each text that matches the pattern."""
         codes = np.full(len(texts), INVALID, dtype=np.int64)

@@ -19,7 +19,7 @@ from dpsynth.interactive.keys import address, spec_of
 from dpsynth.ledger.ledger import Ledger as LedgerBook
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request
 from dpsynth.lifecycle.ending import Ending
-from dpsynth.lifecycle.folders import journal_of
+from dpsynth.lifecycle.folders import unfinished_journal
 from dpsynth.lifecycle.inputs import MemoryTable
 from dpsynth.lifecycle.result import Release
 from dpsynth.pipeline import run
@@ -127,15 +127,8 @@ def _journal(outputs: Path, release_id: str) -> Path:
     Raises:
         ConfigError: there is none, or the release has a whole bundle.
     """
-    folders = [folder for folder in outputs.glob("*") if folder.is_dir()]
-    whole = next((folder / release_id for folder in folders if (folder / release_id).exists()), None)
-    if whole is not None:
-        raise ConfigError(
-            f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
-            f"Close it, at what its journal says, with: resume='{release_id}'"
-        )
-    found = (journal_of(folder, release_id) for folder in folders)
-    path = next((path for path in found if path is not None), None)
+    folders = (folder for folder in outputs.glob("*") if folder.is_dir())
+    path = unfinished_journal(folders, release_id, f"resume='{release_id}'")
     if path is None:
         raise ConfigError(
             f"There is no journal of release {release_id} under {outputs}, so what it asked can't be told. "

@@ -15,7 +15,7 @@ from math import isfinite
 
 from dpsynth.accounting.amount import digits
 from dpsynth.accounting.comparison import Accountant, Composed, Statement, least, statements_of
-from dpsynth.accounting.events import from_json
+from dpsynth.accounting.events import LOCAL_REPORTS, from_json
 from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.rounding import float_up
 from dpsynth.ledger.balance import Balance, ReleaseEntry
@@ -100,7 +100,12 @@ def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
 
 
 def _composed(account: Balance) -> list[list[Composed]]:
-    composed = {r.release_id: Composed(r.cost, tuple(map(from_json, r.events))) for r in account.releases}
+    composed = {
+        r.release_id: Composed(
+            r.cost, tuple(from_json(e) for e in r.events if e.get("mechanism") != LOCAL_REPORTS)
+        )
+        for r in account.releases
+    }
     return [[composed[r.release_id] for r in group] for group in account.together()]
 
 

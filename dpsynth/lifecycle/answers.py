@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
@@ -29,6 +30,8 @@ class Answers:
         evidence: evidence from earlier releases and a public table.
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
+        sums: sums of the means that are asked for.
+        combined: one-way counts from answers about several columns, where no column was measured alone.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -37,6 +40,8 @@ class Answers:
     evidence: Evidence
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
+    sums: tuple[MeasuredSums, ...] = ()
+    combined: tuple[CombinedCounts, ...] = ()
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
@@ -46,7 +51,7 @@ class Answers:
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.again)
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def rows(self) -> float:

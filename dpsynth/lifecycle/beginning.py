@@ -80,6 +80,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     from dpsynth.ledger.ledger import Ledger
 
     spec, now = inputs.spec, datetime.now(UTC)
+    _check_signing_key(inputs)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     account = ledger.balance(_dataset_of(spec, ledger, request.resume))
     if (last := ledger.clock_behind()) is not None:
@@ -96,6 +97,11 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     return _reserved_run(inputs, request, ledger, begun, tell)
 
 
+def _check_signing_key(inputs: Inputs) -> None:
+    """Read the key that is to sign the bundle, so that a wrong one stops no release at its end."""
+    _ = inputs.signing_key
+
+
 def check_beginning(spec: Spec, request: Request) -> None:
     """Check whatever ``begin`` would refuse before it reserves; nothing is written or reserved.
 
@@ -107,6 +113,7 @@ def check_beginning(spec: Spec, request: Request) -> None:
     from dpsynth.ledger.ledger import Ledger
 
     inputs, ledger, now = inputs_of(spec), Ledger(spec.ledger.url, spec.ledger.head), datetime.now(UTC)
+    _check_signing_key(inputs)
     if spec.public_table is not None:
         check_public_table(inputs)
     if request.resume is not None:

@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,28 @@ def journal_of(folder: Path, release_id: str) -> Path | None:
     """Path of the journal of a release, complete or under way; None if there is none."""
     journals = (place / JOURNAL for place in (folder / release_id, partial_of(folder, release_id)))
     return next((path for path in journals if path.is_file()), None)
+
+
+def unfinished_journal(folders: Iterable[Path], release_id: str, resume: str) -> Path | None:
+    """Path of the journal of an unfinished release, in the first of some folders for bundles that has it.
+
+    Args:
+        folders: the folders of releases, each with a folder a release id.
+        release_id: the release.
+        resume: the way to close the release, for the message, if its bundle is whole.
+
+    Raises:
+        ConfigError: the release has a whole bundle.
+    """
+    places = list(folders)
+    whole = next((folder / release_id for folder in places if (folder / release_id).exists()), None)
+    if whole is not None:
+        raise ConfigError(
+            f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
+            f"Close it, at what its journal says, with: {resume}"
+        )
+    found = (journal_of(folder, release_id) for folder in places)
+    return next((path for path in found if path is not None), None)
 
 
 def waits_for_its_owner(folder: Path, release_id: str) -> bool:

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config import CompiledSpec, Spec
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
 from dpsynth.evidence.drift import pooled_counts
 from dpsynth.evidence.earlier_releases import basis_of
 from dpsynth.lifecycle.answers import Measured
-from dpsynth.lifecycle.inputs import Inputs
-from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Advance
-from dpsynth.lifecycle.row_source import RowSource
 from dpsynth.model import (
     Bounds,
     Fit,
@@ -37,7 +36,9 @@ from dpsynth.model import (
     zeros_within,
 )
 from dpsynth.model.zeros import Zeros
-from dpsynth.publish import StatisticTable, compute_statistics
+from dpsynth.publish import Provenance, StatisticTable, compute_statistics
+from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -46,6 +47,34 @@ LEAST_ROWS = 100_000
 """Rows of a refined table that statistics are counted in, at least."""
 MAX_ITERATIONS = 1000
 """Largest number of iterations of the final fit."""
+
+
+class Described(Protocol):
+    """What a release is about; ``Inputs`` are, with a curator."""
+
+    @property
+    def compiled(self) -> CompiledSpec:
+        """The compiled config."""
+        ...
+
+    @property
+    def spec(self) -> Spec:
+        """The checked config."""
+        ...
+
+
+class Answered(Protocol):
+    """The state of a release after its last question; a ``Stage`` is one, with a curator."""
+
+    @property
+    def layout(self) -> Layout:
+        """The table's columns."""
+        ...
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +89,7 @@ class FittedModel:
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
         zeros: the cells that constraints exclude, in columns of ``model``.
+        densities: the counts from which the layout has its densities.
     """
 
     measured: Measured
@@ -68,9 +98,10 @@ class FittedModel:
     model: MarkovRandomField
     wanted: Wanted
     zeros: Zeros
+    densities: Densities
 
 
-def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured) -> Fit:
+def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
     """The model of groups, fitted to all counts; it starts from the strategy's last fit.
 
     Cells that constraints exclude are zeros of the model, as far as its size allows. Rows in the remaining
@@ -79,7 +110,7 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
     expansion, selection = measured.expansion, measured.selection
     counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]
     impossible = zeros_of(grids_of(inputs.compiled.rules, stage.layout), expansion.compression.groups)
-    capacity = stage.plan.max_cells - expansion.cells
+    capacity = stage.max_cells - expansion.cells
     return estimate(
         expansion.coarse,
         counts,
@@ -90,12 +121,11 @@ def fit_model(advance: Advance, inputs: Inputs, stage: Stage, measured: Measured
     )
 
 
-def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fit) -> FittedModel:
+def spread_over_values(inputs: Described, stage: Answered, measured: Measured, fit: Fit) -> FittedModel:
     """The model of values that follows from a model of groups."""
-    counts = pooled_counts(measured.answers.own)
-    layout = stage.layout.with_density(
-        {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
-    )
+    counts = pooled_counts((*measured.answers.own, *measured.answers.combined))
+    densities = {column: (values, sqrt(v)) for (column,), (values, v) in counts.items()}
+    layout = stage.layout.with_density(densities)
     expansion, selection = measured.expansion, measured.selection
     model = raked(expansion.model(fit.model), inputs.compiled.public_marginals)
     names = expansion.names
@@ -113,19 +143,26 @@ def spread_over_values(inputs: Inputs, stage: Stage, measured: Measured, fit: Fi
     asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
     layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
-    return FittedModel(measured, layout, fit, model, wanted, {named(c): z for c, z in impossible.items()})
+    zeros = {named(c): z for c, z in impossible.items()}
+    return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
 
 
-def row_source(inputs: Inputs, fitted: FittedModel) -> RowSource:
+def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
     """The source of the rows of a release."""
     compiled = inputs.compiled
     bounds = Bounds(compiled.public_marginals.columns, fitted.zeros)
     return RowSource(
-        fitted.model, fitted.layout, compiled.rules, compiled.public_marginals, fitted.wanted, bounds
+        fitted.model,
+        fitted.layout,
+        compiled.rules,
+        compiled.public_marginals,
+        fitted.wanted,
+        bounds,
+        fitted.densities,
     )
 
 
-def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
+def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
     """The synthetic table.
 
     Its number of rows is that of the private table if public, otherwise the estimate.
@@ -135,14 +172,22 @@ def sample_rows(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -
     return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
 
 
-def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> tuple[StatisticTable, ...]:
+def tabulate(
+    inputs: Described, fitted: FittedModel, rng: np.random.Generator, unbiased: Unbiased | None = None
+) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
     Answers about other periods don't count as measured.
+
+    Args:
+        inputs: what the release is about.
+        fitted: its model.
+        rng: generator of this post-processing step.
+        unbiased: estimates from the answers alone; left out, least squares of all answers.
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
-    direct = _direct(inputs, measured)
-    by_model = any(not direct.covers(r.columns) for r in requests)
+    direct = _direct(inputs, measured) if unbiased is None else unbiased
+    by_model = any(not direct.covers(clique) for r in requests for clique in r.cliques)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
     )
@@ -152,13 +197,14 @@ def tabulate(inputs: Inputs, fitted: FittedModel, rng: np.random.Generator) -> t
         direct,
         _modelled(inputs, fitted, rng) if by_model else fitted.model,
         replicates,
-        basis=basis_of(measured.answers.evidence),
-        public_marginals=inputs.compiled.public_marginals,
+        provenance=Provenance(
+            basis_of(measured.answers.evidence), inputs.compiled.public_marginals, measured.answers.sums
+        ),
     )
 
 
 def _modelled(
-    inputs: Inputs, fitted: FittedModel, rng: np.random.Generator
+    inputs: Described, fitted: FittedModel, rng: np.random.Generator
 ) -> MarkovRandomField | TableCounts:
     """The marginals of tables by the model; those of a refined table where answers lie beside the tree."""
     if not fitted.measured.beside:
@@ -169,7 +215,7 @@ def _modelled(
     )
 
 
-def _direct(inputs: Inputs, measured: Measured) -> LeastSquares:
+def _direct(inputs: Described, measured: Measured) -> LeastSquares:
     """The counts over values rather than groups, reconciled."""
     answers, public = measured.answers, inputs.compiled.public_marginals
     one_way, joint = answers.one_way, answers.public_joint

@@ -6,6 +6,7 @@ file of the private table is opened only to check that it can be read.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,11 @@ from dpsynth.files import FileForm
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
+from dpsynth.publish.signature import SigningKey, load_key
 from dpsynth.structure import Strategy, strategy_of
+
+SIGNING_KEY = "DPSYNTH_SIGNING_KEY"
+"""Name of the environment variable with the file of a signing key, where the config names none."""
 
 __all__ = [
     "Inputs",
@@ -60,6 +65,18 @@ class Inputs:
         return self.compiled.spec
 
     @property
+    def signing_key(self) -> SigningKey | None:
+        """The key that signs the bundle: that of the config, or else of the environment; None without one.
+
+        It is read when it is needed, so that no step hands it on.
+
+        Raises:
+            ConfigError: there is no key in the file.
+        """
+        path = self.spec.publish.sign or os.environ.get(SIGNING_KEY)
+        return load_key(Path(path)) if path else None
+
+    @property
     def public_sha256(self) -> str | None:
         """SHA-256 of the public table's file; None without one."""
         return None if self.public_table is None else self.public_table.sha256
@@ -76,6 +93,11 @@ def inputs_of(spec: Spec, table: MemoryTable | None = None) -> Inputs:
         ConfigError: there is no plan, no model within the bound holds the public marginals, or there is no
             table.
     """
+    if spec.trust == "local":
+        raise ConfigError(
+            "trust: local has no table to open: respondents report with dpsynth collect CONFIG, and their "
+            "reports are released with dpsynth aggregate CONFIG REPORTS."
+        )
     if table is None and spec.source.in_memory:
         raise ConfigError(
             "source is missing: say where the table is, such as source: {path: data/table.csv}, or hand over "

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.noises import noise_named
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
-from dpsynth.domain.column import domain_of
+from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
-from dpsynth.domain.measurement import ExactTotal, OwnAnswer
+from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
@@ -29,8 +35,9 @@ from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
+from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.compression import rare_groups, rare_when_ordered
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
@@ -60,6 +67,11 @@ class Stage:
     def domain(self) -> Domain:
         """The domain of the table's columns."""
         return domain_of(self.layout.columns)
+
+    @property
+    def max_cells(self) -> int:
+        """Largest number of cells of the model."""
+        return self.plan.max_cells
 
 
 def earlier_answers(inputs: Inputs, run: ReleaseRun, outputs: Path) -> tuple[Answered, ...]:
@@ -105,7 +117,8 @@ def open_door(
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())
-    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part)
+    summed = frozenset(mean.column for mean in plan.summed)
+    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part, summed)
     terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.selection_delta)
     if plan.bound_price:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
@@ -156,7 +169,7 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
     curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
     weights = one_way_weights(stage.domain, plan.neighbours, public)
     last = plan.steps[-1].step == "one_way"
-    allowance = curator.remaining if last else plan.budget * plan.shares.one_way
+    allowance = curator.remaining - plan.price_of_sums if last else plan.budget * plan.shares.one_way
     total: list[OwnAnswer | None] = []
     if public.rows is not None:
         total = [ExactTotal.of(public.rows)]
@@ -171,6 +184,37 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
     return measured
 
 
+def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
+    """The answers with the sums of means, centred by the noisy counts of single columns."""
+    plan = stage.plan
+    bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
+    columns = {column.name: column for column in stage.layout.columns}
+    counts = {m.clique: m for m in answers.one_way}
+    found: list[MeasuredSums] = []
+    for mean in plan.summed:
+        counted = counts[mean.column,]
+        noise = NoiseOfMeans(
+            cell=counted.stddev
+            if mean.by is None
+            else sqrt(noise_variance(plan.noise, plan.steps[-1].scale)),
+            step=noise_of_step(bought, mean.price),
+            groups=stage.domain.cells(mean.by),
+        )
+        centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
+        found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
+    return replace(answers, sums=tuple(found))
+
+
+def _binned(column: Column, counted: Observation) -> BinnedNumbers:
+    """A column's bins by its noisy counts, with the densities inside them that follow."""
+    steps = column.codec.steps
+    assert steps is not None
+    dense = column.with_density(counted.values.astype(np.float64), counted.stddev or 1.0)
+    assert dense.centres is not None
+    centres = np.clip(dense.centres / steps.unit - steps.origin, steps.low, steps.high)
+    return BinnedNumbers(steps, centres, without_noise(counted.values[: steps.bins], counted.stddev))
+
+
 def compress(stage: Stage, answers: Answers) -> Expansion:
     """Domain compression: rare values of a column that count as one with other columns.
 
@@ -182,8 +226,9 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
-    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values)
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
+    ordered = dict.fromkeys(numbers, rare_when_ordered(plan.merged_below, answers.rows))
+    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values, ordered)
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 

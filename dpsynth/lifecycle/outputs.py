@@ -16,7 +16,7 @@ from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
-from dpsynth.lifecycle.generating import FittedModel
+from dpsynth.lifecycle.generating import FittedModel, row_source
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
@@ -62,7 +62,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         answers=tuple(measured.joint),
         compression=measured.expansion.compression,
         merged_below=plan.merged_below,
-        model=fitted.model,
+        rows=row_source(inputs, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
         events=tuple(_described(e.question, e.event) for e in run.journal.entries),
@@ -71,7 +71,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         budget=_budget(plan),
         formats=inputs.spec.publish.formats,
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
-        versions={p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))},
+        versions=software(),
         reused=None if answers.reused is None else replace(answers.reused, cliques=together),
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
@@ -80,6 +80,9 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
+        sums=answers.sums,
+        minimum_set_size=inputs.spec.publish.minimum_set_size,
+        signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
     )
 
 
@@ -93,6 +96,7 @@ def _budget(plan: Plan) -> dict[str, object]:
         "split": {
             "domain": float(shares.domain),
             "one_way": float(shares.one_way),
+            **({"sums": float(shares.sums)} if shares.sums else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
         },
@@ -107,6 +111,11 @@ def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
     for search in plan.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)
     return found
+
+
+def software() -> dict[str, str]:
+    """Names and versions of the software that runs."""
+    return {p: _version(p) for p in _PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
 
 
 def _version(package: str) -> str:
@@ -133,6 +142,7 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
         "merged_values": "grouping" in question,
         "candidates": candidates["number"] if isinstance(candidates, dict) else None,
         "mechanism": recorded["mechanism"],
+        "parameters": {key: value for key, value in recorded.items() if key != "mechanism"},
         "scale": recorded.get("scale", recorded.get("sigma")),
         "sensitivity": sensitivity,
         "epsilon": None if event.epsilon is None else float_up(event.epsilon),
@@ -146,7 +156,7 @@ def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> 
     public = run.partial / "public"
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
-    write_public(public, publication_of(inputs, run, plan, synthesis))
+    write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 
 def publish(run: ReleaseRun) -> None:

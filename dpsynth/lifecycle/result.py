@@ -18,10 +18,12 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.diagnostics import DataWarning
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle.row_source import RowSource
+from dpsynth.local.collection import Collection
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.inline_page import InlinePage
+from dpsynth.publish.frames import frame_of
+from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Release:
         steps: the planned steps, in the order in which they spent the budget.
         rows: the source of further synthetic rows.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports that it was made from, under trust: local; None if a curator answered.
     """
 
     release_id: str
@@ -54,6 +57,7 @@ class Release:
     steps: tuple[PlannedStep, ...]
     rows: RowSource
     warnings: tuple[DataWarning, ...] = ()
+    collection: Collection | None = None
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
@@ -61,7 +65,7 @@ class Release:
 
         Dates are datetime64, ordered categories an ordered Categorical, times of day datetime.time.
         """
-        return _frame(self.table)
+        return frame_of(self.table)
 
     def sample(self, n: int, seed: int | None = None) -> pd.DataFrame:
         """More synthetic rows, drawn from the fitted model: free, as it is post-processing.
@@ -77,7 +81,7 @@ class Release:
         """
         if n < 0:
             raise DpsynthError(f"n must be a number of rows of at least 0, not {n}.")
-        return _frame(self.rows.seeded(n, seed))
+        return frame_of(self.rows.seeded(n, seed))
 
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
@@ -162,13 +166,6 @@ class Release:
         )
         title = f"Release {self.release_id} of {self.folder.parent.name}"
         return f"<table><caption>{escape(title)}</caption>{cells}</table>"
-
-
-def _frame(table: pa.Table) -> pd.DataFrame:
-    import pandas as pd
-
-    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    return table.to_pandas(types_mapper=nullable.get, date_as_object=False)
 
 
 def _statistic(found: StatisticTable) -> pd.DataFrame:

@@ -91,15 +91,22 @@ def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict
         answers: noisy counts.
         model: a model whose columns have about the right counts.
     """
+    plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
+    return {
+        clique: denoised(mean, variance, independent(model.marginal(clique)))
+        for clique, (mean, variance) in pooled(plain).items()
+    }
+
+
+def pooled(answers: Iterable[Observation]) -> dict[Clique, tuple[Array, float]]:
+    """The precision-weighted mean of the answers about each clique, and its variance."""
     alike: dict[Clique, list[Observation]] = {}
     for answer in answers:
-        if _plain(answer) and answer.values.size >= LEAST_CELLS:
-            alike.setdefault(answer.clique, []).append(answer)
+        alike.setdefault(answer.clique, []).append(answer)
     found = {}
     for clique, some in alike.items():
         precision = sum(1 / a.variance for a in some)
-        mean = np.sum([a.values / (a.variance * precision) for a in some], axis=0)
-        found[clique] = denoised(mean, 1 / precision, independent(model.marginal(clique)))
+        found[clique] = np.sum([a.values / (a.variance * precision) for a in some], axis=0), 1 / precision
     return found
 
 

@@ -33,9 +33,9 @@ class Residual:
     variance: float
 
 
-def _centred(values: Array) -> Array:
-    """Values less the mean along each axis: the projection on the highest interaction."""
-    for axis in range(values.ndim):
+def centred(values: Array, first: int = 0) -> Array:
+    """Values less the mean along each axis, but for ``first`` axes: the highest interaction."""
+    for axis in range(first, values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
 
@@ -59,7 +59,7 @@ class LeastSquares:
             clique = domain.canonical(m.clique)
             values = sum_to(m.values.astype(np.float64), m.clique, clique)
             for subset in subsets(clique):
-                residual = _centred(sum_to(values, clique, subset))
+                residual = centred(sum_to(values, clique, subset))
                 if variance == 0:
                     exact[subset] = residual
                     continue
@@ -96,7 +96,7 @@ class LeastSquares:
         arranged = sum_to(np.asarray(weights, dtype=np.float64), clique, ordered)
         total = 0.0
         for subset in subsets(ordered):
-            part = _centred(sum_to(arranged, ordered, subset)) * self._share(subset, ordered)
+            part = centred(sum_to(arranged, ordered, subset)) * self._share(subset, ordered)
             total += self._residuals[subset].variance * float((part * part).sum())
         return total
 

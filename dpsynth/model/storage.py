@@ -1,8 +1,4 @@
-"""Storage of a model in one file, an .npz of arrays with a JSON header, read without pickle.
-
-The file is a zip of ``header.json`` and one uncompressed ``.npy`` for each clique. Members are
-stored, not deflated, with a fixed date. So a model's bytes and checksum do not depend on time or
-machine, and nothing that is read can be larger than the file.
+"""Storage of a model in one file of arrays: one for each clique, and a header with the tree.
 
 Invariant: a model that ``load`` returns satisfies the invariants of ``MarkovRandomField``; any
 other file is refused with one error.
@@ -10,12 +6,8 @@ other file is refused with one error.
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import zipfile
 from collections import Counter
-from math import isfinite, prod
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +15,16 @@ import numpy as np
 
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ModelFileError
-from dpsynth.model.factor import Array, sum_in_order
+from dpsynth.model.array_file import Member, dtype_of, opened, require, save_arrays
+from dpsynth.model.factor import sum_in_order
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.markov_random_field import MarkovRandomField
+
+__all__ = ["ModelFileError", "load", "save"]
 
 FORMAT = "dpsynth Markov random field"
 VERSION = 1
 
-_HEADER = "header.json"
-_LARGEST_HEADER = 1 << 24
-_DATE = (1980, 1, 1, 0, 0, 0)
 _TOLERANCES = {"<f8": 1e-6, "<f4": 1e-3}
 """Disagreement of neighbouring cliques that rounding may cause, as a share of the total."""
 _KEYS = {"format", "version", "total", "columns", "cliques", "edges", "dtypes"}
@@ -52,7 +44,7 @@ def save(model: MarkovRandomField, path: str | Path) -> None:
         OSError: if the file can't be written.
     """
     _check(model)
-    tree, target = model.tree, Path(path)
+    tree = model.tree
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -60,21 +52,9 @@ def save(model: MarkovRandomField, path: str | Path) -> None:
         "columns": [[column, int(size)] for column, size in tree.domain.sizes.items()],
         "cliques": [list(clique) for clique in tree.cliques],
         "edges": [[e.child, e.parent] for e in tree.edges],
-        "dtypes": [_dtype(b) for b in model.beliefs],
+        "dtypes": [dtype_of(b) for b in model.beliefs],
     }
-    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
-    try:
-        with part.open("xb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                _write(archive, _HEADER, json.dumps(header).encode(), np.empty(0))
-                for index, belief in enumerate(model.beliefs):
-                    array = np.ascontiguousarray(belief, dtype=_dtype(belief))
-                    _write(archive, _member(index), _preamble(array.shape, _dtype(belief)), array)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    save_arrays(path, header, {f"belief_{i}": belief for i, belief in enumerate(model.beliefs)})
 
 
 def load(path: str | Path) -> MarkovRandomField:
@@ -86,103 +66,43 @@ def load(path: str | Path) -> MarkovRandomField:
         ModelFileError: if the file can't be opened, is damaged, of another version, or holds
             anything but a model.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            model = _read(archive, Path(path).stat().st_size)
+    with opened(path, "a model") as content:
+        tree, dtypes, total = _described(content.header)
+        promised = [
+            Member(f"belief_{i}", tree.domain.shape(clique), dtype)
+            for i, (clique, dtype) in enumerate(zip(tree.cliques, dtypes, strict=True))
+        ]
+        model = MarkovRandomField(tree, content.arrays(promised), total)
         _check(model)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path} is not a model that can be loaded: {error}") from None
-    except OSError as error:
-        raise ModelFileError(f"{path} can't be opened: {error.strerror}") from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ModelFileError(f"{path} is not a model that can be loaded: damaged ({error})") from None
     return model
-
-
-def _require(condition: bool, complaint: str) -> None:
-    if not condition:
-        raise ModelFileError(complaint)
-
-
-def _member(index: int) -> str:
-    return f"belief_{index}.npy"
-
-
-def _dtype(values: Array) -> str:
-    """The dtype in the file: little-endian."""
-    return str(values.dtype.newbyteorder("<").str)
-
-
-def _preamble(shape: tuple[int, ...], dtype: str) -> bytes:
-    """The bytes before an array's numbers in an .npy file of version 1.0."""
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
-    text += " " * (-(len(text) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode("latin1")
-
-
-def _write(archive: zipfile.ZipFile, name: str, start: bytes, array: Array) -> None:
-    info = zipfile.ZipInfo(name, _DATE)
-    info.create_system, info.external_attr = 3, 0o644 << 16
-    info.file_size = len(start) + array.nbytes
-    with archive.open(info, "w") as file:
-        file.write(start)
-        if array.size:
-            file.write(array.data.cast("B"))
-
-
-def _read(archive: zipfile.ZipFile, size: int) -> MarkovRandomField:
-    members = archive.infolist()
-    _require(bool(members) and members[0].filename == _HEADER, "it has no header")
-    stored = all(m.compress_type == zipfile.ZIP_STORED and m.compress_size == m.file_size for m in members)
-    _require(stored, "a member is compressed")
-    _require(sum(m.file_size for m in members) <= size, "it promises more than it holds")
-    _require(members[0].file_size <= _LARGEST_HEADER, "its header is too long")
-    try:
-        header = json.loads(archive.read(members[0]))
-    except (ValueError, RecursionError):
-        raise ModelFileError("its header is not JSON") from None
-    tree, dtypes, total = _described(header)
-    names = [_member(i) for i in range(len(tree.cliques))]
-    _require([m.filename for m in members[1:]] == names, "its arrays are not those of its cliques")
-    beliefs = []
-    for member, clique, dtype in zip(members[1:], tree.cliques, dtypes, strict=True):
-        shape = tree.domain.shape(clique)
-        start = _preamble(shape, dtype)
-        length = prod(shape) * np.dtype(dtype).itemsize
-        _require(member.file_size == len(start) + length, f"{member.filename} has a wrong size")
-        content = archive.read(member)
-        _require(content.startswith(start), f"{member.filename} is not the array that the header promises")
-        array = np.frombuffer(content, dtype=dtype, offset=len(start)).reshape(shape)
-        beliefs.append(array.astype(array.dtype.newbyteorder("="), copy=False))
-    return MarkovRandomField(tree, tuple(beliefs), total)
 
 
 def _described(header: Any) -> tuple[JunctionTree, list[str], float]:
     """The tree, the dtypes and the total that a header describes."""
-    _require(isinstance(header, dict) and header.get("format") == FORMAT, f"its format is not '{FORMAT}'")
+    require(isinstance(header, dict) and header.get("format") == FORMAT, f"its format is not '{FORMAT}'")
     version = header.get("version")
-    _require(version == VERSION, f"its version is {version!r}; this program reads version {VERSION}")
-    _require(header.keys() == _KEYS, f"its header must have {', '.join(sorted(_KEYS))}, nothing else")
+    require(version == VERSION, f"its version is {version!r}; this program reads version {VERSION}")
+    require(header.keys() == _KEYS, f"its header must have {', '.join(sorted(_KEYS))}, nothing else")
     total, dtypes = header["total"], header["dtypes"]
-    _require(isinstance(total, float), "its total is not a number")
+    require(isinstance(total, float), "its total is not a number")
     for key, kinds in (("columns", (str, int)), ("edges", (int, int))):
         listed = isinstance(header[key], list) and all(
             isinstance(pair, list) and [type(part) for part in pair] == list(kinds) for pair in header[key]
         )
-        _require(listed, f"its {key} are not pairs of {kinds[0].__name__} and {kinds[1].__name__}")
+        require(listed, f"its {key} are not pairs of {kinds[0].__name__} and {kinds[1].__name__}")
     named = isinstance(header["cliques"], list) and all(
         isinstance(clique, list) and all(isinstance(column, str) for column in clique)
         for clique in header["cliques"]
     )
-    _require(named, "its cliques are not lists of names")
+    require(named, "its cliques are not lists of names")
     cliques = tuple(tuple(clique) for clique in header["cliques"])
     known = isinstance(dtypes, list) and all(isinstance(d, str) and d in _TOLERANCES for d in dtypes)
-    _require(known and len(dtypes) == len(cliques), "its dtypes are not one of <f4 and <f8 a clique")
+    require(known and len(dtypes) == len(cliques), "its dtypes are not one of <f4 and <f8 a clique")
     domain = Domain(dict(header["columns"]))
-    _require(len(domain.sizes) == len(header["columns"]), "it names a column twice")
+    require(len(domain.sizes) == len(header["columns"]), "it names a column twice")
     edges = []
     for child, parent in header["edges"]:
-        _require(min(child, parent) >= 0 and max(child, parent) < len(cliques), "an edge has no clique")
+        require(min(child, parent) >= 0 and max(child, parent) < len(cliques), "an edge has no clique")
         edges.append(Edge(child, parent, domain.canonical(set(cliques[child]) & set(cliques[parent]))))
     tree = JunctionTree(domain, cliques, tuple(edges))
     _check_tree(tree)
@@ -192,41 +112,42 @@ def _described(header: Any) -> tuple[JunctionTree, list[str], float]:
 def _check_tree(tree: JunctionTree) -> None:
     """Refuse a tree that is not a junction tree over the whole domain."""
     domain, cliques = tree.domain, tree.cliques
-    _require(bool(cliques) and bool(domain.sizes), "it has no columns")
-    _require(all(size >= 1 for size in domain.sizes.values()), "a column has no values")
+    require(bool(cliques) and bool(domain.sizes), "it has no columns")
+    require(all(size >= 1 for size in domain.sizes.values()), "a column has no values")
     for clique in cliques:
-        _require(domain.canonical(clique) == clique, f"the clique {clique} is not in the domain's order")
+        require(domain.canonical(clique) == clique, f"the clique {clique} is not in the domain's order")
     met = {0}
     for edge in tree.edges:
-        _require(edge.parent in met and edge.child not in met, "its edges are not a tree, parents first")
+        require(edge.parent in met and edge.child not in met, "its edges are not a tree, parents first")
         shared = domain.canonical(set(cliques[edge.child]) & set(cliques[edge.parent]))
-        _require(edge.separator == shared, "a separator is not what its cliques share")
+        require(edge.separator == shared, "a separator is not what its cliques share")
         met.add(edge.child)
-    _require(len(met) == len(cliques), "its edges do not join all cliques")
+    require(len(met) == len(cliques), "its edges do not join all cliques")
     holders = Counter(column for clique in cliques for column in clique)
     holders.subtract(Counter(column for edge in tree.edges for column in edge.separator))
     for column in domain.sizes:
-        _require(holders[column] == 1, f"the cliques that hold {column!r} do not hang together")
+        require(holders[column] == 1, f"the cliques that hold {column!r} do not hang together")
 
 
 def _check(model: MarkovRandomField) -> None:
     """Refuse a model that breaks an invariant of its type."""
     tree, total = model.tree, model.total
     _check_tree(tree)
-    _require(isfinite(total) and total > 0, f"its total is {total}, not a positive number")
-    _require(len(model.beliefs) == len(tree.cliques), "it has not one array a clique")
+    require(isfinite(total) and total > 0, f"its total is {total}, not a positive number")
+    require(len(model.beliefs) == len(tree.cliques), "it has not one array a clique")
     for clique, belief in zip(tree.cliques, model.beliefs, strict=True):
-        _require(_dtype(belief) in _TOLERANCES, f"the array of {clique} is of {belief.dtype}")
-        _require(belief.shape == tree.domain.shape(clique), f"the array of {clique} has a wrong shape")
-        _require(bool(belief.min() >= 0), f"the array of {clique} has a cell that is negative or no number")
+        require(dtype_of(belief) in _TOLERANCES, f"the array of {clique} is of {belief.dtype}")
+        require(belief.shape == tree.domain.shape(clique), f"the array of {clique} has a wrong shape")
+        require(bool(belief.min() >= 0), f"the array of {clique} has a cell that is negative or no number")
         excess = abs(float(sum_in_order(belief, clique, ())) - total)
-        _require(
-            excess <= _TOLERANCES[_dtype(belief)] * total, f"the array of {clique} does not sum to the total"
+        require(
+            excess <= _TOLERANCES[dtype_of(belief)] * total,
+            f"the array of {clique} does not sum to the total",
         )
     for edge in tree.edges:
         child, parent = (
             sum_in_order(model.beliefs[i], tree.cliques[i], edge.separator) for i in (edge.child, edge.parent)
         )
-        worst = max(_TOLERANCES[_dtype(model.beliefs[i])] for i in (edge.child, edge.parent))
+        worst = max(_TOLERANCES[dtype_of(model.beliefs[i])] for i in (edge.child, edge.parent))
         agree = bool(np.abs(child - parent).max() <= worst * total)
-        _require(agree, f"neighbouring cliques disagree on {edge.separator}")
+        require(agree, f"neighbouring cliques disagree on {edge.separator}")

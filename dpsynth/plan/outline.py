@@ -23,6 +23,12 @@ class Shares:
     structure: Fraction
     marginals: Fraction
     domain: Fraction = Fraction(0)
+    sums: Fraction = Fraction(0)
+
+    def beside(self, sums: Fraction) -> Shares:
+        """The same split beside a share for sums; the share for domain discovery stays."""
+        rest = (1 - self.domain - sums) / (1 - self.domain)
+        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, self.domain, sums)
 
     def after(self, domain: Fraction) -> Shares:
         """The same split of the budget that is left after domain discovery, with the share of that."""

@@ -7,7 +7,7 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -19,7 +19,7 @@ from dpsynth.config.grammar import Spec
 from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.domain import Clique
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
@@ -27,6 +27,14 @@ from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import PlannedStep, Spending
+from dpsynth.plan.sums import (
+    Allowances,
+    PlannedMean,
+    able_to_be_summed,
+    described,
+    planned_means,
+    share_of_sums,
+)
 
 CELL_BYTES = 8
 
@@ -65,6 +73,7 @@ class Plan:
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
+        means: the means that sums could measure, each with the way in which it is measured.
         outlined: the expected questions of the strategy.
         steps: the spending steps, in order; the last one takes what is left.
         max_cells: largest number of cells of the model's junction tree that the strategy may use.
@@ -84,12 +93,23 @@ class Plan:
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
+    means: tuple[PlannedMean, ...]
     outlined: StrategyOutline
     steps: tuple[PlannedStep, ...]
     max_cells: int
     model_cells: int
     merged_below: float
     forecast: Forecast
+
+    @property
+    def summed(self) -> tuple[PlannedMean, ...]:
+        """The means that are measured by sums."""
+        return tuple(mean for mean in self.means if mean.summed)
+
+    @property
+    def price_of_sums(self) -> Fraction:
+        """The price of all sums together."""
+        return sum((mean.price for mean in self.means), Fraction(0))
 
     @property
     def selection_delta(self) -> Fraction:
@@ -128,6 +148,7 @@ class Plan:
                 for s in self.searches
             ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
+            "means": described(self.means),
             "rounds": self.outlined.rounds,
             "steps": [asdict(s) for s in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
@@ -185,36 +206,39 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
-    planned = [
-        (spending, outlined, spending.steps(shares, outlined, domain, searches, rows), searches, rows)
+    means = None if found is None else found.plan.means
+    terms = [
+        (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for selection in [_for_selection(columns, measure, delta)]
         if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
-        for spending in [Spending(budget, measure, near, noise, known)]
-        for shares in [_shares(compiled, outlined)]
-        for rows in [price_of_bound(columns, budget * shares.domain) * spec.privacy.max_rows_private]
-        for searches in [planned_searches(columns, budget * shares.domain - rows, selection)]
+    ]
+    planned = [
+        _way(compiled, domain, each, _means(compiled, domain, wanted, *each[:2]) if means is None else means)
+        for each in terms
     ]
     if not planned:
         raise ConfigError(
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    spending, outlined, steps, searches, rows = min(planned, key=lambda way: way[2][-1].scale)
+    way = min(planned, key=lambda way: way.steps[-1].scale)
+    outlined, steps = way.outlined, way.steps
     allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
-        measure=spending.measure,
-        budget=spending.budget,
+        measure=way.spending.measure,
+        budget=way.spending.budget,
         epsilon=epsilon,
         delta=delta,
         noise=noise,
-        shares=_shares(compiled, outlined),
-        bound_price=rows,
-        searches=searches,
+        shares=way.shares,
+        bound_price=way.bound_price,
+        searches=way.searches,
         structure=outline.name,
         wanted=wanted,
+        means=way.means,
         outlined=outlined,
         steps=steps,
         max_cells=allowed,
@@ -224,6 +248,59 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way to spend the budget, under one measure."""
+
+    spending: Spending
+    outlined: StrategyOutline
+    means: tuple[PlannedMean, ...]
+    shares: Shares
+    bound_price: Fraction
+    searches: tuple[PlannedSearch, ...]
+    steps: tuple[PlannedStep, ...]
+
+
+def _way(
+    compiled: CompiledSpec,
+    domain: Domain,
+    terms: tuple[Spending, StrategyOutline, Fraction],
+    means: tuple[PlannedMean, ...],
+) -> _Way:
+    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections."""
+    spending, outlined, selection = terms
+    summed = sum(mean.summed for mean in means)
+    shares = _shares(compiled, outlined, summed)
+    allowance = spending.budget * shares.domain
+    rows = price_of_bound(compiled.columns, allowance) * compiled.spec.privacy.max_rows_private
+    searches = planned_searches(compiled.columns, allowance - rows, selection)
+    steps = spending.steps(shares, outlined, domain, searches, rows, summed)
+    price = spending.budget * shares.sums / max(summed, 1)
+    priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
+    return _Way(spending, outlined, priced, shares, rows, searches, steps)
+
+
+def _means(
+    compiled: CompiledSpec,
+    domain: Domain,
+    wanted: tuple[Clique, ...],
+    spending: Spending,
+    outlined: StrategyOutline,
+) -> tuple[PlannedMean, ...]:
+    """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
+    asked = able_to_be_summed(compiled, wanted if outlined.cliques else ())
+    shares = _shares(compiled, outlined, len(asked))
+    if not shares.sums:
+        return ()
+    one_way = len(domain.columns) + 1
+    prices = Allowances(
+        one_way=spending.budget * shares.one_way / one_way,
+        pair=spending.budget * shares.marginals / max(outlined.cliques, 1),
+        sum=spending.budget * shares.sums / len(asked),
+    )
+    return planned_means(asked, compiled, domain, spending.bought, prices)
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
@@ -240,15 +317,21 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
     return delta / 2 if measure.needs_delta else delta
 
 
-def _shares(compiled: CompiledSpec, outlined: StrategyOutline) -> Shares:
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int) -> Shares:
+    """The split in force: the one of the config, or the default one for so many sums."""
     spec, columns = compiled.spec, compiled.columns
     split = spec.privacy.split
     if split is None:
+        domain = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
         if searched := sum(c.search is not None for c in columns):
-            return outlined.shares.after(max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE))
-        return outlined.shares.after(BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0))
+            domain = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
+        return outlined.shares.after(domain).beside(share_of_sums(sums))
     return Shares(
-        Fraction(split.one_way), Fraction(split.structure), Fraction(split.marginals), Fraction(split.domain)
+        Fraction(split.one_way),
+        Fraction(split.structure),
+        Fraction(split.marginals),
+        Fraction(split.domain),
+        Fraction(split.sums) if sums else Fraction(0),
     )
 
 

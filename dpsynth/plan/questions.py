@@ -20,6 +20,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.estimates import Estimates
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.sums import Centring, MeasuredSums
 
 
 class Door(Protocol):
@@ -64,6 +65,17 @@ class Door(Protocol):
         """Noisy one-way marginals over the whole domain, also where the curator's is compressed.
 
         Arguments and results are those of ``marginals``.
+        """
+        ...
+
+    def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
+        """Noisy sums of a column's bounded distances from its bins' offsets, by group.
+
+        Args:
+            column: a column of numbers that are kept to be summed.
+            by: the columns of the groups; () for all rows.
+            centring: offsets and limit.
+            price: the most that the answer may cost.
         """
         ...
 

@@ -26,14 +26,14 @@ class PlannedStep:
     """One spending step.
 
     Attributes:
-        step: "domain: " and the kind of search, "one_way", "structure" or "marginals". If structure asks for
-            choices and for noisy distances, each has an entry.
+        step: "domain: " and the kind of search, "one_way", "sums", "structure" or "marginals". If structure
+            asks for choices and for noisy distances, each has an entry.
         share: the step's share of the whole budget.
         questions: number of answers; for structure the largest number.
         mechanism: the mechanism's name.
         sensitivity: in words, with its value.
         scale: sigma, b, or the divisor of the exponential mechanism's scores; in rows. If
-            answers differ, the scale of an answer with an average share.
+            answers differ, the scale of an answer with an average share. For sums, times the limit of a row.
         cost: the cost of all answers together under the plan's measure.
         expected_error: mean absolute error, in rows, of one cell, or of one noisy distance; None
             for choices.
@@ -89,25 +89,32 @@ class Spending:
         domain: Domain,
         searches: Sequence[PlannedSearch] = (),
         bound_price: Fraction = Fraction(0),
+        sums: int = 0,
     ) -> tuple[PlannedStep, ...]:
         """The steps in order. The share of a step without questions goes to the last step."""
         found = (*self._rows(bound_price), *self._searches(searches))
+        summed = shares.sums if sums else Fraction(0)
         if not outlined.cliques:
-            return (*found, self._one_way(1 - shares.domain, domain))
+            return (
+                *found,
+                *self._sums(summed, sums),
+                self._one_way(1 - shares.domain - summed, domain),
+            )
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
         asked = one_way_weights(domain, self.near, self.public)
         one_way = shares.one_way if asked else Fraction(0)
         return (
             *found,
             *([self._one_way(one_way, domain)] if asked else []),
+            *self._sums(summed, sums),
             *self._structure(structure, outlined),
-            self._counts("marginals", 1 - shares.domain - one_way - structure, outlined.cliques),
+            self._counts("marginals", 1 - shares.domain - one_way - summed - structure, outlined.cliques),
         )
 
     def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
         """The question for the contribution bound, if it is asked."""
         if price:
-            yield self._step("domain: max_rows", price, 1, self._bought.counted_once.counts(price))
+            yield self._step("domain: max_rows", price, 1, self.bought.counted_once.counts(price))
 
     def _searches(self, searches: Sequence[PlannedSearch]) -> Iterator[PlannedStep]:
         """One step for each kind of search, at the price of one of them."""
@@ -119,16 +126,16 @@ class Spending:
     def _search(self, search: PlannedSearch) -> Calibrated[RecordedEvent]:
         """The noise that the whole price of a search buys."""
         if search.find == "values":
-            return self._bought.values(search.price, search.delta)
+            return self.bought.values(search.price, search.delta)
         if search.find == "quantiles":
-            return self._bought.quantiles(search.price)
-        return self._bought.counts(search.price)
+            return self.bought.quantiles(search.price)
+        return self.bought.counts(search.price)
 
     def _one_way(self, share: Fraction, domain: Domain) -> PlannedStep:
         weights = one_way_weights(domain, self.near, self.public)
         each = self.budget * share / sum(weights.values())
         scales = {
-            clique[0] if clique else "(total)": self._bought.counts(each * weight).scale
+            clique[0] if clique else "(total)": self.bought.counts(each * weight).scale
             for clique, weight in weights.items()
         }
         return replace(self._counts("one_way", share, len(weights)), scale_of=scales)
@@ -136,8 +143,14 @@ class Spending:
     def _counts(self, name: str, share: Fraction, questions: int) -> PlannedStep:
         """Marginals at an average price."""
         price = self.budget * share
-        noise = self._bought.counts(price / questions)
+        noise = self.bought.counts(price / questions)
         return self._step(name, price, questions, noise, noise.expected_error)
+
+    def _sums(self, share: Fraction, questions: int) -> Iterator[PlannedStep]:
+        """Sums at one price each, with the noise of a limit of one step."""
+        if questions:
+            price = self.budget * share
+            yield self._step("sums", price, questions, self.bought.sums(price / questions, 1))
 
     def _structure(self, share: Fraction, outlined: StrategyOutline) -> Iterator[PlannedStep]:
         """Choices at one price, and noisy distances at one price."""
@@ -145,9 +158,9 @@ class Spending:
         distances = outlined.distance_share if outlined.choices else Fraction(1)
         if choices := outlined.choices:
             part = price * (1 - (distances if outlined.errors else 0))
-            yield self._step("structure", part, choices, self._bought.choices(part / choices))
+            yield self._step("structure", part, choices, self.bought.choices(part / choices))
         if errors := outlined.errors:
-            noise = self._bought.distances(price * distances / errors)
+            noise = self.bought.distances(price * distances / errors)
             yield self._step("structure", price * distances, errors, noise, noise.expected_error)
 
     def _step(
@@ -173,5 +186,6 @@ class Spending:
         )
 
     @property
-    def _bought(self) -> Calibration:
+    def bought(self) -> Calibration:
+        """The calibration of noise to prices."""
         return Calibration(self.near, self.measure, noise_named(self.noise))

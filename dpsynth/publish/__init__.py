@@ -2,11 +2,13 @@
 
 from dpsynth.publish.bundle import MANIFEST, commit, write_public
 from dpsynth.publish.csv_safety import neutralise, restore
+from dpsynth.publish.provenance import Provenance
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticRequest, StatisticTable, compute_statistics
 
 __all__ = [
     "MANIFEST",
+    "Provenance",
     "Publication",
     "StatisticRequest",
     "StatisticTable",

@@ -6,6 +6,7 @@ manifest last; one rename then publishes them all.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,20 +16,31 @@ import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
+from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
 from dpsynth.publish.measurement_file import write_measurements
 from dpsynth.publish.pages import readme_text, report_html
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.row_source_file import save_row_source
+from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.summed_means import sums_file
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
 MANIFEST = "manifest.json"
 
 
-def write_public(folder: Path, publication: Publication) -> None:
-    """Write every public file into an existing, empty folder and sync each; the manifest last.
+def write_public(folder: Path, publication: Publication, key: SigningKey | None = None) -> None:
+    """Write every public file into an existing, empty folder and sync each.
+
+    The manifest comes after the files that it lists, then the checksums of all of them, then their signature.
+
+    Args:
+        folder: an empty folder.
+        publication: the content; ``signed_by`` is the key's public half.
+        key: the key that signs the bundle; None leaves it unsigned.
 
     Raises:
         DpsynthError: the folder is not empty.
@@ -42,8 +54,16 @@ def write_public(folder: Path, publication: Publication) -> None:
     for name in names:
         _sync(folder / name)
     content = manifest_text(manifest(publication, file_facts(folder, names)))
-    (folder / MANIFEST).write_text(content, encoding="utf-8", newline="\n")
-    _sync(folder / MANIFEST)
+    _write_text(folder / MANIFEST, content)
+    checksums = checksums_text(folder, [*names, MANIFEST])
+    _write_text(folder / CHECKSUMS, checksums)
+    if key is not None:
+        _write_text(folder / SIGNATURE, key.signature_text(checksums.encode()))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    _sync(path)
 
 
 def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
@@ -64,13 +84,28 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.compression,
     )
     yield "measurements.parquet"
+    if publication.sums:
+        content = sums_file(publication.sums, {column.name: column for column in publication.columns})
+        _write_json(folder / "sums.json", content)
+        yield "sums.json"
     save(publication.model, folder / "model.npz")
     yield "model.npz"
+    save_row_source(publication.rows, folder / "rows.npz")
+    yield "rows.npz"
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
         _write_statistic(folder / name, statistic)
         yield name
+        if statistic.document is not None:
+            name = f"statistics/{statistic.name}.json"
+            _write_json(folder / name, statistic.document)
+            yield name
+
+
+def _write_json(path: Path, content: object) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
 def _write_statistic(path: Path, statistic: StatisticTable) -> None:

@@ -15,6 +15,12 @@ from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with, guarantee_with
 from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.publish.local_explanation import (
+    local_cautions,
+    local_guarantee_in_words,
+    local_not_protected,
+    of_respondents,
+)
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_estimates import cautions_with_public_marginals
 from dpsynth.publish.publication import Publication
@@ -69,6 +75,13 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def guarantee_words(publication: Publication) -> tuple[str, ...]:
+    """The guarantee of a publication as sentences, by a curator or of every respondent by herself."""
+    if publication.collection is None:
+        return guarantee_in_words(publication.guarantee)
+    return local_guarantee_in_words(publication.guarantee, publication.collection)
+
+
 GROUPS = (2, 5, 20)
 """Sizes of groups whose guarantee is given."""
 
@@ -100,6 +113,8 @@ def rows_in_words(publication: Publication) -> str:
 
 def not_protected(publication: Publication) -> tuple[str, ...]:
     """The limits of the guarantee, as sentences."""
+    if publication.collection is not None:
+        return local_not_protected(publication.collection)
     guarantee = publication.guarantee
     sentences = [
         "Facts that hold for whole groups. If a habit and an illness go together in the private table, the "
@@ -219,7 +234,8 @@ def merged_in_words(publication: Publication) -> str:
     precise = " (fewer still where earlier releases made counts precise)" if publication.reused else ""
     return (
         f"Rare values were merged before columns were measured together, in {listed(names)}: those that "
-        f"fewer than {publication.merged_below:,.0f} rows{precise} seemed to have, by the column's own noisy "
+        f"fewer than {publication.merged_below:,.0f} rows{precise} seemed to have (in columns of numbers and "
+        "dates up to eight times as many, but not more than a tenth of all rows), by the column's own noisy "
         "counts, evened out over neighbouring values that noise alone could set apart. Counted one by one "
         "with other columns they would have drowned in the noise. How many rows have each of them is known "
         "from the column's own counts. But which rows of a group have which of its values is taken to have "
@@ -282,7 +298,9 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         *cautions_with_public(publication.public_table),
         *cautions_with_public_marginals(publication.public_marginals),
     ]
-    if not _by_row(publication.guarantee):
+    if publication.collection is not None:
+        sentences.insert(2, local_cautions(publication.collection))
+    elif not _by_row(publication.guarantee):
         together = publication.nameless == "together"
         unnamed = (
             f"Rows that don't say whose they are {'count as one person' if together else 'were left out'}."
@@ -299,6 +317,8 @@ def cautions(publication: Publication) -> tuple[str, ...]:
             "The release was interrupted and resumed. What it had chosen and lost is paid for but not "
             f"measured: {pairs}."
         )
+    if publication.collection is not None:
+        return tuple(map(of_respondents, sentences))
     return tuple(sentences)
 
 
@@ -317,7 +337,7 @@ def shared_by_pages(publication: Publication) -> dict[str, object]:
         "headline": headline(publication.guarantee),
         "rows_about": rows_in_words(publication),
         "words": [
-            *guarantee_in_words(publication.guarantee),
+            *guarantee_words(publication),
             *guarantee_with(publication.reused),
         ],
         "builds_on": bool(guarantee_with(publication.reused)),

@@ -6,7 +6,6 @@ path, and no hash of the private table.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,25 +13,25 @@ from pathlib import Path
 
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.evidence.reused import guarantee_with
+from dpsynth.publish.checksums import sha256_of
 from dpsynth.publish.explanation import (
     constraints_in_words,
-    guarantee_in_words,
+    guarantee_words,
     merged_in_words,
     not_protected,
 )
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
 
-FORMAT = "dpsynth bundle 1"
+FORMAT = "dpsynth bundle 2"
+"""The version of the bundle's form. A later version may lack what a recipient's command reads."""
 
 
 def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Size in bytes and SHA-256 of each named file of a folder."""
     facts: dict[str, dict[str, object]] = {}
     for name in names:
-        with (folder / name).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": digest}
+        facts[name] = {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
     return facts
 
 
@@ -46,6 +45,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "rehearsal": publication.rehearsal,
         "date": publication.date,
         "period": None if publication.part is None else publication.part.to_json(),
+        "trust": _trust(publication),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -56,7 +56,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "rows_without_id": publication.nameless,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
-            "in_words": [*guarantee_in_words(guarantee), *guarantee_with(publication.reused)],
+            "in_words": [*guarantee_words(publication), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
         "warnings": [warning.to_json() for warning in publication.warnings],
@@ -91,6 +91,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "rules": [asdict(way) for way in publication.constraints],
             "in_words": list(constraints_in_words(publication)),
         },
+        "local": None if publication.collection is None else publication.collection.to_json(),
         "synthetic_rows": publication.synthetic.num_rows,
         "statistics": [
             {
@@ -99,12 +100,20 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
+                **({} if statistic.asked is None else {"asked": statistic.asked}),
             }
             for statistic in publication.statistics
         ],
+        "minimum_set_size": publication.minimum_set_size,
+        "signed_by": publication.signed_by,
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},
     }
+
+
+def _trust(publication: Publication) -> str:
+    """Who has to be trusted: a curator with all rows, or nobody."""
+    return "central" if publication.collection is None else "local, ε per respondent"
 
 
 def manifest_text(content: Mapping[str, object]) -> str:

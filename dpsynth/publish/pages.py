@@ -72,6 +72,7 @@ def report_html(publication: Publication) -> str:
         kind: [statistic for statistic in publication.statistics if statistic.kind == kind]
         for kind in ("one_way", "crosstab", "mean")
     }
+    others = [statistic for statistic in publication.statistics if statistic.kind not in by_kind]
     measure = "epsilon" if publication.guarantee.rho is None else "rho"
     here, earlier = [m.clique for m in publication.answers], _earlier_cliques(publication)
     together = largest([*here, *earlier])
@@ -85,6 +86,7 @@ def report_html(publication: Publication) -> str:
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
         crosstabs=[crosstab_view(s, columns[s.columns[-1]].size) for s in by_kind["crosstab"]],
         means=[mean_view(s) for s in by_kind["mean"]],
+        others=[mean_view(s) for s in others],
         earlier_alone=bool(set(together) - set(here)),
         assumptions={s.name: explanation.assumption(s, here, earlier) for s in publication.statistics},
     )

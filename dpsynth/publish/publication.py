@@ -17,9 +17,12 @@ from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement, OwnAnswer
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.slices import Slice
+from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
+from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
 
@@ -37,13 +40,15 @@ class Publication:
         synthetic: typed values under the original names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
         answers: all joint noisy marginals, over the compressed domain.
+        sums: noisy sums by group, of means that are asked for.
         compression: the groups of values that were merged before columns were measured together.
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
-        model: the Markov random field fitted to all answers, from which the table was drawn.
+        rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
+            the targets that rows are refined to.
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors" or "count"), ``columns``, ``merged_values`` (true if it was asked
+            "choose", "errors", "sums" or "count"), ``columns``, ``merged_values`` (true if it was asked
             over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         structure: the strategy that chose the cliques.
@@ -62,6 +67,10 @@ class Publication:
             where rows are the units.
         rehearsal: True if the table was made up from the config.
         warnings: signs in the noisy single columns that something was misread.
+        collection: the reports of respondents that it was made from; None if a curator answered.
+        minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
+            such a rule.
+        signed_by: the public key by which the bundle is signed; None if it isn't.
     """
 
     release: str
@@ -74,7 +83,7 @@ class Publication:
     answers: tuple[Measurement, ...]
     compression: Compression
     merged_below: float
-    model: MarkovRandomField
+    rows: RowSource
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     events: tuple[Mapping[str, object], ...]
@@ -92,6 +101,15 @@ class Publication:
     nameless: Nameless | None = None
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
+    sums: tuple[MeasuredSums, ...] = ()
+    collection: Collection | None = None
+    minimum_set_size: int | None = None
+    signed_by: str | None = None
+
+    @property
+    def model(self) -> MarkovRandomField:
+        """The Markov random field from which the table was drawn."""
+        return self.rows.model
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -85,7 +85,7 @@ class MeanRow:
 
 @dataclass(frozen=True)
 class MeanView:
-    """Means by group, on one scale from ``least`` to ``most``."""
+    """Means or other figures by group, on one scale from ``least`` to ``most``."""
 
     statistic: StatisticTable
     rows: tuple[MeanRow, ...]
@@ -100,7 +100,7 @@ class MeanView:
 
 
 def _number(row: Row, name: str) -> float | None:
-    value = row[name]
+    value = row.get(name)
     return float(value) if isinstance(value, (int, float)) else None
 
 
@@ -212,7 +212,7 @@ def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
         label=label,
         figure=figures.number(estimate, error),
         margin="" if error is None else f"± {figures.number(Z95 * error, error)}",
-        rows=figures.count(_number(row, "rows")),
+        rows="" if "rows" not in row else figures.count(_number(row, "rows")),
         grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
         dot=None if estimate is None else position(estimate),
         low=position(low if low is not None else estimate),

@@ -16,19 +16,23 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.errors import ConfigError
+from dpsynth.publish.computations import COMPUTATIONS, NONE, Computed
 from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.file_names import file_name
+from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
+from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
+from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "basis"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
 
 
 @runtime_checkable
@@ -36,7 +40,7 @@ class CrosstabRequest(Protocol):
     """A request for counts by several columns."""
 
     @property
-    def crosstab(self) -> tuple[str, ...]:
+    def crosstab(self) -> Clique:
         """The columns."""
         ...
 
@@ -51,12 +55,12 @@ class MeanRequest(Protocol):
         ...
 
     @property
-    def by(self) -> str | None:
+    def by(self) -> Clique | str | None:
         """The column whose values make the groups, if any."""
         ...
 
 
-StatisticRequest = CrosstabRequest | MeanRequest
+StatisticRequest = CrosstabRequest | MeanRequest | Asked
 
 
 @dataclass(frozen=True)
@@ -66,19 +70,23 @@ class StatisticTable:
     Attributes:
         name: safe as a file name and unique among a release's tables.
         title: its content in words.
-        kind: "one_way", "crosstab" or "mean".
+        kind: "one_way", or the word of its kind in the configuration.
         columns: the columns of the private table that it is about; for a mean by group, the group's column
             first.
         table: one row a cell. Label columns bear the names of the table's columns; then
             ``estimate``, ``standard_error``, ``low`` and ``high`` (95 % interval), and for
             one-way tables ``share`` and ``share_standard_error``, for means ``rows`` (estimated
             rows without a missing value) and ``grouping_error`` (largest distance of the mean from the
-            estimate because values inside a bin are unknown). Null where undefined. A measured count may be
-            negative; the ends of a count's interval never are. Last, ``basis``: "measured", "public" or
-            "model" in every row, for a reader of the file alone; for the model also its evidence beside this
-            release's answers: "model with earlier periods".
+            estimate because values inside a bin are unknown, or were cut at a limit). Null where undefined.
+            A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
+            "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
+            alone; for the model also its evidence beside this release's answers: "model with earlier
+            periods". Kinds beside counts and plain means have ``interval`` before it, which is what the
+            interval claims: "95 %", "noise alone" or "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
+        document: the content as JSON values, for a classifier; None where the table says it all.
+        asked: the request as JSON values, where kind and columns don't say it all.
     """
 
     name: str
@@ -87,6 +95,8 @@ class StatisticTable:
     columns: Clique
     table: pa.Table
     measured: bool
+    document: Mapping[str, object] | None = None
+    asked: Mapping[str, object] | None = None
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -101,8 +111,7 @@ def compute_statistics(
     model: Marginals,
     replicates: Sequence[Marginals],
     *,
-    basis: str = "model",
-    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS,
+    provenance: Provenance = ANSWERS_ALONE,
 ) -> tuple[StatisticTable, ...]:
     """The one-way table of every column, then the requested tables in their order.
 
@@ -113,22 +122,19 @@ def compute_statistics(
         model: the fitted model, for all other columns.
         replicates: refits to fresh noise, which give the errors of the model's tables; without any, those
             errors are null.
-        basis: the basis of tables by the model.
-        public_marginals: the public marginals.
+        provenance: what tables rest on beside the noisy counts.
 
     Raises:
         ConfigError: a request names an undeclared column, a column twice, or the mean of a
             column without numbers.
     """
     named = {column.name: column for column in columns}
+    sources = Sources(named, direct, model, replicates, provenance)
     everything = _Tables(
-        named,
-        direct,
-        Measured(direct),
+        sources,
+        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
         Modelled(model, replicates),
-        basis,
-        public_marginals,
-        PublicFigures(public_marginals, direct),
+        PublicFigures(provenance.public_marginals, direct),
     )
     tables: dict[str, StatisticTable] = {}
     for column in columns:
@@ -142,28 +148,38 @@ def compute_statistics(
 
 @dataclass(frozen=True)
 class _Tables:
-    columns: Mapping[str, Column]
-    direct: Unbiased
+    sources: Sources
     measured: Source
     modelled: Source
-    basis: str
-    public_marginals: PublicMarginals
     public: Source
 
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return self.sources.columns
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.sources.provenance
+
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
+        if isinstance(request, Asked) and not _plain(request):
+            self.checked(request.columns)
+            return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
         if isinstance(request, MeanRequest):
-            return self.means(request.mean, request.by, taken)
+            by = (request.by,) if isinstance(request.by, str) else request.by or ()
+            return self.means(request.mean, by, taken)
+        assert isinstance(request, CrosstabRequest)
         return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
-        if self.public_marginals.shares(clique) is not None:
+        if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
-        return self.measured if self.direct.covers(clique) else self.modelled
+        return self.measured if self.sources.direct.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.public:
             return "public"
-        return "measured" if source is self.measured else self.basis
+        return "measured" if source is self.measured else self.provenance.basis
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -188,25 +204,92 @@ class _Tables:
             measured=source is not self.modelled,
         )
 
-    def means(self, of: str, by: str | None, taken: Set[str]) -> StatisticTable:
-        clique = (of,) if by is None else (by, of)
-        *groups, column = self.checked(clique)
+    def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
+        clique = (*by, of)
+        column = self.checked(clique)[-1]
         centres, half_widths = column.centres, column.codec.half_widths
         if centres is None or half_widths is None:
             raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
         source = self.source(clique)
+        summed = sums_of(clique, self.provenance.sums)
+        if summed is not None and source is self.measured:
+            return self.mean_table(
+                clique, _summed(summed_means(summed, column, self.sources.direct)), "measured sum", taken
+            )
         found = source.means(clique, centres, half_widths)
         least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
         figures = _with_interval(found.mean, found.error, least, most)
         figures |= {"rows": found.rows, "grouping_error": found.grouping_error}
+        return self.mean_table(clique, figures, self.basis_of(source), taken)
+
+    def mean_table(
+        self, clique: Clique, figures: Mapping[str, Numbers], basis: str, taken: Set[str]
+    ) -> StatisticTable:
+        *groups, of = clique
         return StatisticTable(
-            name=file_name(("mean", of) if by is None else ("mean", of, "by", by), taken),
-            title=f"mean of {of}" if by is None else f"{of} by {by}",
+            name=file_name(("mean", of, *(("by", *groups) if groups else ())), taken),
+            title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table(groups, figures, self.basis_of(source)),
-            measured=source is not self.modelled,
+            table=_table([self.columns[group] for group in groups], figures, basis),
+            measured=basis != self.provenance.basis,
         )
+
+
+def _summed(found: SummedMeans) -> dict[str, Numbers]:
+    return {
+        "estimate": found.mean,
+        "standard_error": found.error,
+        "low": found.low,
+        "high": found.high,
+        "rows": found.rows,
+        "grouping_error": found.cut_off,
+    }
+
+
+def _plain(request: Asked) -> bool:
+    """True for a crosstab, and for a mean of all rows by one column at most."""
+    mean = isinstance(request, Mean) and request.where is None and len(request.by) <= 1
+    return mean or isinstance(request, Crosstab)
+
+
+def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTable:
+    """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
+    figures, members = computed.figures, computed.members
+    shape = tuple(member.size for member in members)
+    groups = int(np.prod(shape, dtype=np.int64))
+    cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
+    each = len(figures.estimate) // groups
+    labels = {
+        name: pa.array(np.repeat(np.array(member.labels, dtype=object)[codes], each), pa.string())
+        for name, member, codes in zip(_label_names(members), members, cells, strict=True)
+    }
+    labels |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
+    numbers = {
+        "estimate": figures.estimate,
+        "standard_error": figures.error,
+        "low": figures.low,
+        "high": figures.high,
+        **figures.more,
+    }
+    rows = len(figures.estimate)
+    bases = [figures.basis] * rows if isinstance(figures.basis, str) else list(figures.basis)
+    arrays = labels | {
+        name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()
+    }
+    # A figure without an end has no interval to claim anything of.
+    claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
+    arrays |= {"interval": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    return StatisticTable(
+        name=file_name(computed.name, taken),
+        title=computed.title,
+        kind=request.kind,
+        columns=request.columns,
+        table=pa.table(arrays),
+        measured=figures.measured,
+        document=computed.document,
+        asked=as_json(request),
+    )
 
 
 def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:

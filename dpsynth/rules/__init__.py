@@ -1,20 +1,22 @@
 """Rules across columns that every synthetic row obeys: their reading, checks and enforcement."""
 
 from dpsynth.rules.checking import Checks
-from dpsynth.rules.drawing import obeying, refuse_unobeyed
+from dpsynth.rules.drawing import Drawing, obeying, refuse_unobeyed
 from dpsynth.rules.grids import grids_of, zeros_of
-from dpsynth.rules.reading import rules_of
+from dpsynth.rules.reading import condition_of, rules_of
 from dpsynth.rules.rule import RuleRefused, Rules
 from dpsynth.rules.ways import Enforcement, enforcement_of
 from dpsynth.rules.witness import Unobeyed, Witness, witness_of
 
 __all__ = [
     "Checks",
+    "Drawing",
     "Enforcement",
     "RuleRefused",
     "Rules",
     "Unobeyed",
     "Witness",
+    "condition_of",
     "enforcement_of",
     "grids_of",
     "obeying",

@@ -93,7 +93,7 @@ def obeying(
     Raises:
         DpsynthError: no row that obeys the rules was found.
     """
-    return _Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
+    return Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
@@ -113,8 +113,15 @@ def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
 
 
 @dataclass(frozen=True, eq=False)
-class _Drawing:
-    """The drawing of one table."""
+class Drawing:
+    """The drawing of one table, whole or in pieces that have the same tied values.
+
+    Attributes:
+        checks: the rules, and the layout of the table.
+        draw: draws rows from the model.
+        marginal: the model's marginals, which decide the partners of tied values.
+        rng: decides the values within a cell.
+    """
 
     checks: Checks
     draw: Draw
@@ -134,18 +141,23 @@ class _Drawing:
             for name in self.checks.rules.pinned
         }
 
-    def table(self, rows: int) -> pa.Table:
-        """A table of so many rows."""
+    def table(self, rows: int, before: int = 0) -> pa.Table:
+        """A table of so many rows, whose identifiers follow those of ``before`` rows.
+
+        Raises:
+            DpsynthError: no row that obeys the rules was found.
+        """
+        layout = self.checks.layout.following(before)
         first = self.draw(rows)
         if not rows:
-            return self.checks.layout.decode(first, self.rng)
+            return layout.decode(first, self.rng)
         batch, bad = self._batch(first)
         good, missing = np.flatnonzero(~bad), np.flatnonzero(bad)
         if missing.size:
             order = np.empty(rows, dtype=np.int64)
             order[good], order[missing] = np.arange(good.size), np.arange(good.size, rows)
             batch = self._completed(batch.take(good), rows, first).take(order)
-        return self.checks.layout.whole(batch.codes, batch.values)
+        return layout.whole(batch.codes, batch.values)
 
     def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
         """The rows that obey, then as many more as are missing."""

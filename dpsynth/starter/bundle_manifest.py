@@ -6,12 +6,7 @@ on. Declared in the next configuration they cost nothing, and all releases have 
 
 from __future__ import annotations
 
-from typing import cast
-
-from dpsynth.config.columns import KINDS
-from dpsynth.config.declaration import Declared
-from dpsynth.config.schema_reading import value_labels
-from dpsynth.config.yaml_reader import Value
+from dpsynth.config.published_columns import declared_from
 from dpsynth.errors import ConfigError
 from dpsynth.starter.documents import Mapping, mapping
 from dpsynth.starter.fitting import first_fit, fitted
@@ -48,25 +43,7 @@ def read_manifest(document: Mapping, file: str) -> Draft:
 def _sketch(facts: Mapping) -> Sketch:
     name = facts.get("name")
     called = name if isinstance(name, str) else ""
-    if "computed_from" in facts:
-        note = (
-            "It is computed from other columns; copy its declaration from the configuration of that release."
-        )
-        return fitted(Sketch(called, dict(STUB), (note,)))
-    found = (declaration.from_schema(facts) for declaration in KINDS.values())
-    declared = next((one for one in found if one is not None), None)
+    declared = declared_from(facts)
     if declared is None:
         return fitted(Sketch(called, dict(STUB), ("The manifest doesn't say what it is.",)))
-    return first_fit(called, {**declared, **_missing(facts)}, declared)
-
-
-def _missing(facts: Mapping) -> Declared:
-    missing = facts.get("missing")
-    if not isinstance(missing, dict):
-        return {}
-    markers, distinct = value_labels(missing.get("markers")), value_labels(missing.get("distinct_markers"))
-    if missing.get("modelled") is False:
-        return {"missing": False}
-    if distinct:
-        return {"missing": cast(Value, {"distinct": distinct} | ({"markers": markers} if markers else {}))}
-    return {"missing": cast(Value, markers)} if markers else {}
+    return first_fit(called, declared, {k: v for k, v in declared.items() if k != "missing"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpsynth.config import from_mapping
+from dpsynth.config import from_mapping, load
 from dpsynth.errors import ConfigError
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
@@ -408,14 +408,88 @@ ADDED = [
         "publish.statistics[0].crosstab[1] repeats",
     ),
     ("publish:\n  statistics:\n    - {crosstab: []}", 10, "must not be an empty list"),
-    ("publish:\n  statistics:\n    - {crostab: [age]}", 10, "crosstab or mean (did you mean 'crosstab'?)"),
+    ("publish:\n  statistics:\n    - {crostab: [age]}", 10, "association, model (did you mean 'crosstab'?)"),
     ("publish:\n  statistics:\n    - crosstab", 10, "must be a mapping such as"),
     (
         "publish:\n  statistics:\n    - {mean: sex}",
         10,
         "asks for the mean of 'sex', whose values are not numbers",
     ),
-    ("publish:\n  statistics:\n    - {mean: age, by: age}", 10, "another column than the one averaged"),
+    (
+        "publish:\n  statistics:\n    - {mean: age, by: age}",
+        10,
+        "another column than the one whose numbers are used",
+    ),
+    (
+        "publish:\n  statistics:\n    - {sum: agee}",
+        10,
+        "publish.statistics[0] names 'agee', which is not among columns (did you mean 'age'?)",
+    ),
+    (
+        "publish:\n  statistics:\n    - {quantiles: sex}",
+        10,
+        "asks for the quantiles of 'sex', whose values are not numbers",
+    ),
+    (
+        "publish:\n  statistics:\n    - {count: rows}",
+        10,
+        "publish.statistics[0].count needs where or by",
+    ),
+    (
+        "publish:\n  statistics:\n    - {count: rows, where: age > }",
+        10,
+        "publish.statistics[0].where 'age >' has the end where a column, a number, a 'text' or a function",
+    ),
+    (
+        "publish:\n  statistics:\n    - {count: rows, where: sex == 'X'}",
+        10,
+        "compares 'sex' with 'X', which is none of its values",
+    ),
+    (
+        "publish:\n  statistics:\n    - {count: rows, where: agee > 3}",
+        10,
+        "names 'agee'",
+    ),
+    (
+        "publish:\n  statistics:\n    - {count: rows, where: age + 3}",
+        10,
+        "comes to a number; a rule is a comparison that rows obey",
+    ),
+    (
+        "publish:\n  statistics:\n    - {mean: age, by: [sex, sex]}",
+        10,
+        "publish.statistics[0].by",
+    ),
+    (
+        "publish:\n  statistics:\n    - {mean: age, by: [a, b, c, d]}",
+        10,
+        "must be a column, or a list of at most 3 columns",
+    ),
+    (
+        "publish:\n  statistics:\n    - {quantiles: age, at: [0.5, 0.2]}",
+        10,
+        "publish.statistics[0].at must rise",
+    ),
+    (
+        "publish:\n  statistics:\n    - {quantiles: age, at: [1]}",
+        10,
+        "publish.statistics[0].at must be a number above 0 and below 1",
+    ),
+    (
+        "publish:\n  statistics:\n    - {model: linear, target: sex, on: [age]}",
+        10,
+        "asks for the model of 'sex', whose values are not numbers",
+    ),
+    (
+        "publish:\n  statistics:\n    - {model: ridge, target: age, on: [sex]}",
+        10,
+        "publish.statistics[0].model must be linear or logistic",
+    ),
+    (
+        "publish:\n  statistics:\n    - {correlation: [age, sex]}",
+        10,
+        "asks for the correlation of 'sex', whose values are not numbers",
+    ),
     (
         "publish:\n  statistics:\n    - {mean: age, of: sex}",
         10,
@@ -433,11 +507,6 @@ LATER = [
     ("source", "source: {path: a.csv, query: select 1}", "source.query"),
     ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
-    (
-        "",
-        "publish: {statistics: [{model: logistic_regression, target: sex}]}",
-        "publish.statistics[0] (model",
-    ),
     ("", "publish: {suppress_below: 10}", "publish.suppress_below"),
     ("", "publish: {k_anonymity: {k: 5, quasi_identifiers: [age, sex]}}", "publish.k_anonymity"),
 ]
@@ -616,3 +685,79 @@ def test_an_accountant_that_needs_noise_fixed_beforehand_is_refused_with_the_rea
     message = message_of(load_with, replace=(EPSILON, f"{EPSILON}, accountant: {accountant}"))
     assert "privacy.accountant must be auto, sequential, zcdp or gdp." in message
     assert "hold only where all noise was fixed before the first answer" in message
+
+
+LOCAL = f"trust: local\nprivacy: {{epsilon: 1.0}}\ncolumns:\n  age: {AGE}\n  sex: {SEX}\n"
+
+NO_USE_WITH_LOCAL = [
+    ("source: {path: t.csv}\n", "source has no use with trust: local"),
+    ("period: {column: month, every: month}\n", "period has no use with trust: local"),
+    ("schedule: {cron: '0 3 1 * *'}\n", "schedule has no use with trust: local"),
+    ("reuse: {same_period: true}\n", "reuse has no use with trust: local"),
+    ("public_table: {path: t.csv}\n", "public_table is not supported with trust: local"),
+    ("public_marginals: []\n", "public_marginals are not supported with trust: local"),
+    ("ledger: {cap: {epsilon: 3}}\n", "ledger.cap has no use with trust: local"),
+    ("ledger: {filter: zcdp}\n", "ledger.filter has no use with trust: local"),
+    ("ledger: {other_people: others, dataset: d}\n", "ledger.other_people has no use with trust: local"),
+    ("structure: {merge_rare: 2}\n", "structure.merge_rare has no use with trust: local"),
+    ("structure: {max_seconds: 2}\n", "structure.max_seconds has no use with trust: local"),
+    ("structure: mst\n", "structure.method must be auto, independent or fixed with trust: local"),
+    ("local: {protocol: coin}\n", "local.protocol must be auto, warner, two_coin, k_ary, unary or hashing"),
+    ("local: {gamma: 0.2}\n", "local.gamma is for protocol: warner"),
+    ("local: {protocol: warner, gamma: 0.5}\n", "local.gamma must be a number above 0 and below 0.5"),
+    ("local: {ask: some}\n", "local.ask must be auto, one or all"),
+    ("local: {respondents: 0}\n", "local.respondents must be a whole number"),
+    ("local: {shuffled: true}\n", "local.shuffled must be a mapping"),
+    ("local: {shuffled: {delta: 1}}\n", "local.shuffled.delta must be a number above 0 and below 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NO_USE_WITH_LOCAL)
+def test_a_key_without_use_in_the_local_model_is_named(text, message, tmp_path):
+    with pytest.raises(ConfigError) as error:
+        _local(LOCAL + text, tmp_path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta", "1.0e-9"),
+        ("noise", "laplace"),
+        ("neighbours", "add_remove"),
+        ("unit", "{column: id, max_rows: 2}"),
+        ("accountant", "sequential"),
+        ("split", "{one_way: 1}"),
+        ("on_empty", "go"),
+    ],
+)
+def test_a_key_of_a_curators_privacy_is_named(key, value, tmp_path):
+    text = LOCAL.replace("epsilon: 1.0", f"epsilon: 1.0, {key}: {value}")
+    with pytest.raises(ConfigError, match=rf"privacy\.{key} .*with trust: local"):
+        _local(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [("{type: category, open: true}", "city"), ("{type: number, bounds: private}", "pay")],
+)
+def test_nothing_is_found_privately_in_the_local_model(column, name, tmp_path):
+    with pytest.raises(ConfigError, match=rf"columns\.{name} must be declared with trust: local"):
+        _local(f"{LOCAL}  {name}: {column}\n", tmp_path)
+
+
+def test_a_local_epsilon_is_bounded(tmp_path):
+    for epsilon in ("31", "0.0001"):
+        with pytest.raises(ConfigError, match=r"privacy\.epsilon must be at least 0\.001 and at most 30"):
+            _local(LOCAL.replace("1.0", epsilon), tmp_path)
+
+
+def test_the_section_of_the_local_model_is_for_it_alone(load_with):
+    with pytest.raises(ConfigError, match="local is for trust: local"):
+        load_with("local: {ask: one}\n")
+
+
+def _local(text, folder):
+    path = folder / "local.yaml"
+    path.write_text(text)
+    return load(path)

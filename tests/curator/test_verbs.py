@@ -24,6 +24,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, ValueSearch
+from dpsynth.domain.sums import Centring
 from dpsynth.plan.questions import Door
 from tests.fake_curator import FakeCurator
 from tests.guarantee.observed import watched_draws
@@ -40,9 +41,15 @@ AGE = Column(
     NumericCodec((0.0, 1.0), 0, integer=True),
     search=NumberSearch(None, None, "tree", 4, 0, True, PLAIN),
 )
+YEARS = Column("years", NumericCodec((0.0, 5.0, 10.0), 0, integer=True))
 CITY = Column("city", CategoryCodec(("A",), "else"), search=ValueSearch((), 9, "else"))
 WELL = Column("well", BooleanCodec())
-CELLS = {"age": ["3", "40", "5", "61"] * 9, "city": ["A", "B", "B", "B"] * 9, "well": ["yes", "no"] * 18}
+CELLS = {
+    "age": ["3", "40", "5", "61"] * 9,
+    "city": ["A", "B", "B", "B"] * 9,
+    "well": ["yes", "no"] * 18,
+    "years": ["3", "9"] * 18,
+}
 PEOPLE = Neighbours("add_remove", "who", 2)
 WELLS = [("well",), ()]
 
@@ -61,6 +68,7 @@ EXAMPLES = {
     "count": lambda c: c.count(PRICE),
     "marginals": lambda c: c.marginals(WELLS, PRICE),
     "singles": lambda c: c.singles(["well"], PRICE),
+    "sums": lambda c: c.sums("years", ("well",), Centring((2, 7), 3), PRICE),
     "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
@@ -90,7 +98,8 @@ def charged_first(monkeypatch, folder: Path, verb: str, terms: Terms) -> bool:
     """Whether the verb draws, and every draw is of a question that stands charged on disk."""
     who = [f"person {i // 2}" for i in range(36)]
     batch = {name: pa.array(cells) for name, cells in {**CELLS, "who": who}.items()}
-    rows = load_rows([batch], [AGE, CITY, WELL], terms.neighbours, b"k" * 32)
+    columns = [AGE, CITY, WELL, YEARS]
+    rows = load_rows([batch], columns, terms.neighbours, b"k" * 32, summed=frozenset(("years",)))
     path = folder / "journal.jsonl"
     journal = Journal.create(path, {"id": "x"})
     unbounded = UnboundedCurator(rows, terms, journal, b"k" * 32)

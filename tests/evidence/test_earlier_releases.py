@@ -21,7 +21,7 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.reused import EarlierRelease, Reused
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
-from dpsynth.publish import compute_statistics, write_public
+from dpsynth.publish import Provenance, compute_statistics, write_public
 from dpsynth.publish.explanation import assumption
 
 TODAY = date(2026, 5, 1)
@@ -257,7 +257,7 @@ def test_tables_by_a_model_of_earlier_periods_say_so_and_measured_ones_do_not(pu
             direct,
             publication.model,
             (),
-            basis=f"model{' with earlier periods' * earlier}",
+            provenance=Provenance(f"model{' with earlier periods' * earlier}"),
         )
         for earlier in (False, True)
     }

@@ -33,17 +33,17 @@ NEIGHBOURS = [
 ]
 
 
-def tables() -> list[Table]:
-    return [t for n in range(MOST_ROWS + 1) for t in combinations_with_replacement(range(CELLS), n)]
+def tables(cells: int = CELLS) -> list[Table]:
+    return [t for n in range(MOST_ROWS + 1) for t in combinations_with_replacement(range(cells), n)]
 
 
-def neighbours_of(table: Table, near: Neighbours) -> Iterator[Table]:
+def neighbours_of(table: Table, near: Neighbours, cells: int = CELLS) -> Iterator[Table]:
     """The tables, up to a size, that one unit makes of a table.
 
     An added or removed unit is any rows within its bound, an exchanged one leaves with any and
     comes with any; under replace-one of rows, with one for one.
     """
-    units = [u for n in range(near.max_rows + 1) for u in combinations_with_replacement(range(CELLS), n)]
+    units = [u for n in range(near.max_rows + 1) for u in combinations_with_replacement(range(cells), n)]
     for leaving in units:
         rest = list(table)
         if any(leaving.count(cell) > table.count(cell) for cell in leaving):

@@ -69,6 +69,7 @@ def spec_for(
     *,
     wide: bool = False,
     columns: Mapping[str, object] = COLUMNS,
+    publish: Mapping[str, object] | None = None,
 ) -> Spec:
     """The config of a release, with a ledger of its own; method "auto" is left out, as the default.
 
@@ -78,6 +79,7 @@ def spec_for(
         method: of the structure.
         wide: whether there are six columns more, of many values.
         columns: their declarations.
+        publish: its section of the config.
     """
     structure: dict[str, object] = {"method": method} | ({"cliques": LISTED} if method == "fixed" else {})
     return from_mapping(
@@ -87,6 +89,7 @@ def spec_for(
             "privacy": dict(privacy),
             "ledger": {"url": f"sqlite:///{path.parent}/ledger-{random.randrange(10**9)}.db"},
             "columns": {**columns, **{name: MANY_VALUED for name in MORE if wide}},
+            "publish": dict(publish or {}),
         }
         | ({} if method == "auto" else {"structure": structure})
     )

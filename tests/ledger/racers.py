@@ -2,7 +2,9 @@
 
 Started as ``python -m tests.ledger.racers`` by ``test_ledger_races``: a job as its argument, the
 outcomes on stdout. They are forked from one process that has imported everything, and wait for each other
-before every round.
+twice in every round: before they ask, and again between their reading of the ledger and their first row. A
+ledger that lets them in together is so read by all before any writes, and the race is lost however the
+processes are scheduled. Where it lets them in one by one, the first waits in vain, and goes on alone.
 """
 
 from __future__ import annotations
@@ -10,9 +12,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from multiprocessing.synchronize import Barrier
+from threading import BrokenBarrierError
 from typing import Any
+from unittest import mock
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
@@ -21,8 +27,12 @@ from dpsynth.errors import BudgetRefused, DpsynthError
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.sessions import Page
 
 Job = dict[str, Any]
+
+PATIENCE = {None: 0.3, "no lock": 60.0}
+"""Seconds that a process waits, with the ledger read, for the others to have read it, by fault."""
 
 
 def asked(name: str, dataset: str, occasion: str | None, epsilon: Fraction = Fraction(3, 5)) -> Reservation:
@@ -62,22 +72,45 @@ def outcome(job: Job, number: int, racer: int) -> str:
     return "won" if alone else entry.release_id
 
 
-def race(job: Job, racer: int, together: Barrier, told: Any) -> None:
+@contextmanager
+def writing_after(all_read: Barrier, patience: float) -> Iterator[None]:
+    """The first row of a block is added once all processes have read the ledger, or nobody else can."""
+    add, waited = Page.add, False
+
+    def patient(page: Page, *row: Any) -> None:
+        nonlocal waited
+        if not waited:
+            waited = True
+            with suppress(BrokenBarrierError):
+                all_read.wait(patience)
+        add(page, *row)
+
+    with mock.patch.object(Page, "add", patient):
+        yield
+
+
+def race(job: Job, racer: int, together: Barrier, all_read: Sequence[Barrier], told: Any) -> None:
     """One process: all rounds."""
     for number in range(job["rounds"]):
         together.wait(timeout=120)
-        told.put((number, outcome(job, number, racer)))
+        with writing_after(all_read[number], PATIENCE[job["fault"]]):
+            told.put((number, outcome(job, number, racer)))
 
 
 def main() -> None:
     """Run the job and print the outcomes of each round."""
     job: Job = json.loads(sys.argv[1])
     if job["fault"] == "no lock":
+        # Tables that many make at once would end the race before it begins.
+        Ledger(job["url"], job["head"]).reserve(asked("before", "another table", None))
         for kind in ledger_store._ALONE:
             ledger_store._ALONE[kind] = "SELECT 1"
     forks = multiprocessing.get_context("fork")
     together, told = forks.Barrier(job["processes"]), forks.SimpleQueue()
-    racers = [forks.Process(target=race, args=(job, i, together, told)) for i in range(job["processes"])]
+    all_read = [forks.Barrier(job["processes"]) for _ in range(job["rounds"])]
+    racers = [
+        forks.Process(target=race, args=(job, i, together, all_read, told)) for i in range(job["processes"])
+    ]
     for racer in racers:
         racer.start()
     outcomes: list[list[str]] = [[] for _ in range(job["rounds"])]

@@ -12,7 +12,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import DpsynthError
-from dpsynth.model import MarkovRandomField, storage
+from dpsynth.model import MarkovRandomField, array_file
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.model.storage import ModelFileError, load, save
 
@@ -77,7 +77,7 @@ def test_numpy_reads_the_file_without_pickle(path):
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
     save(small(), path)
     before = path.read_bytes()
-    monkeypatch.setattr(storage, "_preamble", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(array_file, "_preamble", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         save(small(), path)
     assert path.read_bytes() == before
@@ -256,9 +256,9 @@ def test_an_array_of_another_shape_or_with_more_than_it_should_have_is_refused(p
 def test_missing_and_additional_members_are_refused(path):
     parts = parts_of(path)
     rewrite(path, {k: v for k, v in parts.items() if k != "belief_1.npy"})
-    assert_refused(path, "arrays are not those of its cliques")
+    assert_refused(path, "arrays are not those that its header promises")
     rewrite(path, parts | {"belief_2.npy": parts["belief_1.npy"]})
-    assert_refused(path, "arrays are not those of its cliques")
+    assert_refused(path, "arrays are not those that its header promises")
     rewrite(path, {k: v for k, v in parts.items() if k != "header.json"})
     assert_refused(path, "it has no header")
 

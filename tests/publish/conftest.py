@@ -17,8 +17,11 @@ from dpsynth.domain.compression import Compression
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.numeric_codec import NumericCodec
-from dpsynth.model import LeastSquares, estimate
+from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS
+from dpsynth.model import Bounds, LeastSquares, MarkovRandomField, Wanted, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
+from dpsynth.publish.row_source import RowSource
+from dpsynth.rules import Rules
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ def synthetic(rows: int) -> pa.Table:
     return pa.table([c.decode(np.arange(rows) % c.size, rng) for c in COLUMNS], names=list(NAMES))
 
 
+def source_of(model: MarkovRandomField) -> RowSource:
+    wanted = Wanted.of(model, {})
+    return RowSource(model, Layout(COLUMNS), Rules(), NO_PUBLIC_MARGINALS, wanted, Bounds())
+
+
 @pytest.fixture
 def publication() -> Publication:
     pairs = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
@@ -113,7 +121,7 @@ def publication() -> Publication:
         answers=measurements[-2:],
         compression=Compression({}),
         merged_below=64.5,
-        model=estimate(domain_of(COLUMNS), measurements).model,
+        rows=source_of(estimate(domain_of(COLUMNS), measurements).model),
         statistics=compute_statistics(requests, COLUMNS, direct, model, refits),
         guarantee=Guarantee(1.5, 1e-6, 0.05, "one row", "add_remove", "zcdp"),
         events=events,

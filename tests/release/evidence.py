@@ -226,7 +226,7 @@ def assert_whole(folder: Path) -> Record:
     """The manifest of a bundle, after checking every file against it."""
     public = folder / "public"
     manifest = json.loads((public / "manifest.json").read_text())
-    assert there(public) == {*manifest["files"], "manifest.json"}
+    assert there(public) == {*manifest["files"], "manifest.json", "SHA256SUMS"}
     for name, facts in manifest["files"].items():
         content = (public / name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (facts["bytes"], facts["sha256"]), name

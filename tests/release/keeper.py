@@ -96,7 +96,7 @@ class Keeper:
 
     def reached(self) -> None:
         """Wait until the command begun is at its stop, or at its next pause."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while not (self._place.home / "stopped").exists():
             assert time.monotonic() < end
             time.sleep(0.01)

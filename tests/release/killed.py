@@ -33,6 +33,7 @@ STEPS = [
         "open the table",
         "measure single columns",
         "heed warnings",
+        "measure sums",
         "merge rare values",
         "choose and measure marginals",
         "compose the guarantee",

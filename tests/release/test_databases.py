@@ -220,7 +220,7 @@ def test_a_killed_client_leaves_no_lock(keeper: Keeper, makers: MakePlace) -> No
     assert keeper.run(place, stop=stop).code == DIED
     started = time.monotonic()
     assert place.balance is None
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < ledger_store.BUSY_SECONDS / 2
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -234,11 +234,12 @@ def test_a_client_that_hangs_holds_the_others_up_no_longer_than_they_are_ready_t
     keeper.reached()
     waiting = ledger_store._SETTINGS["postgresql"].replace(f"'{ledger_store.BUSY_SECONDS}s'", "'1s'")
     monkeypatch.setitem(ledger_store._SETTINGS, "postgresql", waiting)
+    usual = ledger_store.BUSY_SECONDS
     monkeypatch.setattr(ledger_store, "BUSY_SECONDS", 1)
     started = time.monotonic()
     with pytest.raises(ConfigError, match="lock"):
         _ = place.balance
-    assert 1 <= time.monotonic() - started < 10
+    assert 1 <= time.monotonic() - started < usual / 2
     keeper.go_on()
     assert keeper.end().code == 0
 
@@ -247,7 +248,7 @@ def test_a_killed_client_leaves_no_session(keeper: Keeper, makers: MakePlace, po
     stop, _ = commit_of("entry", passed(keeper, makers()))
     place = makers()
     assert keeper.run(place, stop=stop).code == DIED and place.database is not None
-    end = time.monotonic() + 2
+    end = time.monotonic() + ledger_store.IDLE_SECONDS / 2
     while postgres.sessions(place.database):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import itertools
 import json
 import re
@@ -81,6 +83,29 @@ def test_the_same_sampling_seed_never_gives_the_same_measurements(keeper: Keeper
         told.append([values for _, values in evidence.published_answers(folder / "public")])
     assert all(a != b for a, b in zip(*told, strict=True) if len(a) > 3)
     assert told[0] != told[1]
+
+
+def hashes_of(raw: bytes) -> set[bytes]:
+    """Common digests of a text, as they may stand in a file."""
+    digests = [hashlib.new(name, raw).digest() for name in ("md5", "sha1", "sha256", "sha512", "blake2b")]
+    return {d.hex().encode() for d in digests} | {base64.b64encode(d) for d in digests} | set(digests)
+
+
+def holding(public: Path, wanted: set[bytes]) -> list[str]:
+    """The public files that hold one of some byte strings."""
+    texts = {name: (public / name).read_bytes() for name in evidence.there(public)}
+    return [name for name, text in texts.items() if any(digest in text for digest in wanted)]
+
+
+def test_no_public_file_holds_a_hash_of_the_private_table_or_of_a_row(keeper: Keeper, place: Place) -> None:
+    """Hazard 35: a plain hash lets anyone confirm a guess."""
+    public = place.folder / keeper.run(place).folder / "public"
+    (source,) = place.folder.glob("*.csv")
+    raw = source.read_bytes()
+    wanted = set().union(*map(hashes_of, (raw, raw.strip(), *raw.splitlines())))
+    assert holding(public, wanted) == []
+    (public / "README.md").write_bytes(hashlib.sha256(raw).hexdigest().encode())
+    assert holding(public, wanted) == ["README.md"]
 
 
 NUMBER = re.compile(r"(?<![\d.])\d[\d,]*(?![\d.]*\d)")

@@ -72,12 +72,9 @@ def killed_until_done(
 
 
 def time_of_a_run(keeper: Keeper, makers: MakePlace) -> float:
-    """Seconds that a run takes, at best."""
-    taken = []
-    for _ in range(3):
-        assert keeper.run(makers()).code == 0
-        taken.append(keeper.seconds)
-    return min(taken)
+    """Seconds that a run takes."""
+    assert keeper.run(makers()).code == 0
+    return keeper.seconds
 
 
 def seeded_kills(
@@ -96,6 +93,8 @@ def seeded_kills(
     while tally.kills < wanted:
         watch = Watch(made())
         _, deaths = killed_until_done(keeper, watch, chance, min(6, wanted - tally.kills), span)
+        # A whole run that ended before its kill says how long one takes now.
+        span = span if deaths else min(span, keeper.seconds)
         tally.count(watch, deaths)
     print(method, tally)
     assert tally.kills == wanted and tally.drawn <= tally.charged
@@ -129,7 +128,10 @@ def test_five_hundred_kills_at_random_instants(keeper: Keeper, makers: MakePlace
 
 
 def killed_months(keeper: Keeper, makers: MakePlace, months: int, kills: int) -> None:
-    """Kill the release of each month, run the same command again until it is done, and then once more."""
+    """Kill the release of each month, run the same command again until it is done, and then once more.
+
+    Further months follow where a machine that has become faster let the first ones end before their kills.
+    """
     chance = random.Random(20_261)
 
     def made() -> Place:
@@ -140,9 +142,10 @@ def killed_months(keeper: Keeper, makers: MakePlace, months: int, kills: int) ->
         return place
 
     span = time_of_a_run(keeper, made)
-    place, kills_made = made(), 0
+    place, kills_made, month = made(), 0, 0
     watch = Watch(place)
-    for month in range(1, months + 1):
+    while month < months or kills_made < months // 2:
+        month += 1
         arguments = ("--period", f"2025-{month:02}")
         done, deaths = killed_until_done(keeper, watch, chance, kills, span, *arguments)
         shown, drawn, balance = contents(place), watch.draws, place.balance
@@ -151,15 +154,16 @@ def killed_months(keeper: Keeper, makers: MakePlace, months: int, kills: int) ->
         assert "shown again" in again.err
         assert (contents(place), watch.draws, place.balance) == (shown, drawn, balance)
         kills_made += deaths
-    print(f"{months} months, {kills_made} kills, {sum(watch.lost.values())} answers lost")
+        if not deaths:
+            span /= 2
+    print(f"{month} months, {kills_made} kills, {sum(watch.lost.values())} answers lost")
     assert balance is not None
-    assert [entry.occasion for entry in balance.releases] == [f"2025-{m:02}" for m in range(1, months + 1)]
+    assert [entry.occasion for entry in balance.releases] == [f"2025-{m:02}" for m in range(1, month + 1)]
     assert {entry.state for entry in balance.releases} == {"closed"}
-    assert kills_made >= months // 2
     assert not list((place.folder / "outputs" / "people").glob(".*"))
 
 
-@BOTH
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_killed_months_are_finished_by_running_the_same_command_again(
     keeper: Keeper, makers: MakePlace
 ) -> None:

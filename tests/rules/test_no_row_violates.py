@@ -172,7 +172,7 @@ def test_a_check_that_passes_everything_is_caught(monkeypatch):
 def test_a_tie_that_is_forgotten_is_caught(monkeypatch):
     layout = compiled(spec_of(TIES, ["a determines c"])).layout
     monkeypatch.setattr(
-        drawing._Drawing, "_tied", lambda self, codes: (codes, np.zeros(len(codes["a"]), dtype=bool))
+        drawing.Drawing, "_tied", lambda self, codes: (codes, np.zeros(len(codes["a"]), dtype=bool))
     )
     seen = partners_seen(texts_of(layout, ["a determines c"], 300), "a", "c")
     assert any(len(values) > 1 for values in seen.values())

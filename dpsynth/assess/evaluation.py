@@ -1,0 +1,148 @@
+"""The evaluation of a bundle against the private table, for its owner's eyes: ``dpsynth evaluate``.
+
+Everything here is exact and private. Nothing of it is charged, because nothing of it is released: it is
+written into the bundle's folder ``private``, and shown nowhere else.
+
+Invariant: an error names files and columns, and nothing else of the table; how an evaluation ends tells
+nothing about cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from dpsynth.assess.agreement import Agreement, Unseen, Violations, agreement, unseen_pairs, violations
+from dpsynth.assess.coded_table import private_table, synthetic_table
+from dpsynth.assess.coefficients import Regression, regression
+from dpsynth.assess.distances import (
+    Distance,
+    MarginalScore,
+    column_distances,
+    marginal_score,
+    pair_distances,
+)
+from dpsynth.assess.interval_coverage import Coverages, interval_coverage
+from dpsynth.assess.owned_bundle import OwnedBundle
+from dpsynth.assess.prediction import Prediction, check_targets, prediction
+from dpsynth.assess.propensity import Propensity, propensity
+from dpsynth.assess.raw_values import Correlation, RawColumn, correlations, raw_columns
+from dpsynth.config import load
+from dpsynth.curator import check_source
+from dpsynth.errors import ConfigError
+from dpsynth.files import FileForm
+from dpsynth.files.form import named_form
+from dpsynth.lifecycle.steps import Steps, plainly
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The result of an evaluation. Private: it holds exact figures of the private table.
+
+    Attributes:
+        bundle: the bundle.
+        path: the private table.
+        rows: rows of the private table that the release used, and of the synthetic table.
+        columns, pairs: distances of single columns and of pairs.
+        score: the k-marginal score; None with fewer than three columns.
+        propensity: None with too few rows.
+        raw: columns of numbers in raw units.
+        correlations: correlations of columns of numbers, the largest gap first.
+        coverages: published intervals against exact statistics.
+        agreement: rows that agree with real ones.
+        unseen: rows with a pair of values that no real row has.
+        violations: rows that violate a constraint.
+        predictions, regressions: of the targets named; None where there are too few rows or no fitting kind.
+    """
+
+    bundle: OwnedBundle
+    path: Path
+    rows: tuple[int, int]
+    columns: tuple[Distance, ...]
+    pairs: tuple[Distance, ...]
+    score: MarginalScore | None
+    propensity: Propensity | None
+    raw: tuple[RawColumn, ...]
+    correlations: tuple[Correlation, ...]
+    coverages: Coverages
+    agreement: Agreement
+    unseen: Unseen
+    violations: tuple[Violations, ...]
+    predictions: tuple[tuple[str, Prediction | None], ...]
+    regressions: tuple[tuple[str, Regression | None], ...]
+
+
+def evaluate(
+    bundle: Path, against: Path | None, config: Path | None = None, targets: Sequence[str] = ()
+) -> Evaluation:
+    """The evaluation of a bundle.
+
+    Args:
+        bundle: the folder with ``public`` and ``private``.
+        against: the private table; left out: the config's.
+        config: the release's configuration, for the form of the table's file; left out: by the file's name.
+        targets: columns to predict.
+
+    Raises:
+        ConfigError: the bundle, the config or a target can't be used.
+        SourceError: the table can't be read.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    # Imported first: the limit holds of libraries that are there.
+    import sklearn.ensemble  # noqa: F401
+
+    # Models of few rows in several threads wait for one another, above all on a machine with other work.
+    with threadpool_limits(1):
+        return _evaluation(bundle, against, config, targets)
+
+
+def _evaluation(
+    bundle: Path, against: Path | None, config: Path | None, targets: Sequence[str]
+) -> Evaluation:
+    owned = OwnedBundle.at(bundle)
+    check_targets(owned.columns, targets)
+    path, form = _source(against, config)
+    step = Steps(plainly)
+    step("check the table's header", check_source, path, [c.name for c in owned.columns], form)
+    real = step("read the private table", private_table, owned, path, form)
+    made = step("read the synthetic table", synthetic_table, owned)
+    return Evaluation(
+        bundle=owned,
+        path=path,
+        rows=(real.rows, made.rows),
+        columns=step("compare columns", column_distances, real, made),
+        pairs=step.counted("compare pairs of columns", pair_distances, real, made),
+        score=step.counted("score triples of columns", marginal_score, real, made),
+        propensity=step("tell rows apart", propensity, real, made),
+        raw=step("compare raw values", raw_columns, real, made),
+        correlations=step("compare correlations", correlations, real, made),
+        coverages=step("check published intervals", interval_coverage, owned, real),
+        agreement=step("look for rows that agree", agreement, real, made),
+        unseen=step.counted("look for unseen pairs of values", unseen_pairs, real, made),
+        violations=step("check constraints", violations, owned.columns, owned.rules, real, made),
+        predictions=tuple((t, step(f"predict {t}", prediction, real, made, t)) for t in targets),
+        regressions=tuple((t, step(f"regress {t}", regression, real, made, t)) for t in targets),
+    )
+
+
+def _source(against: Path | None, config: Path | None) -> tuple[Path, FileForm]:
+    """The private table's path and form."""
+    if config is not None:
+        source = load(config, source=None if against is None else str(against)).source
+        if source.path is None:
+            raise ConfigError(f"{config} names no table. Name it with --against.")
+        return Path(source.path), source.form
+    if against is None:
+        raise ConfigError(
+            "Name the private table with --against TABLE, or the release's configuration with --config."
+        )
+    kind, compression, separator = named_form(str(against))
+    if kind is None:
+        raise ConfigError(
+            f"--against {against}: the ending of its name doesn't say what file it is. Give the release's "
+            "configuration as well, with --config."
+        )
+    return against, FileForm(kind, separator, compression=compression)

@@ -1,0 +1,127 @@
+"""A finished bundle in its owner's hands: public facts from its manifest, and the key in its journal.
+
+Invariant: nothing here is written, and an error names files and columns alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import cast
+
+from dpsynth.accounting.neighbours import Nameless, Neighbours, Relation
+from dpsynth.config.published_columns import UnknownColumn, published_layout
+from dpsynth.curator import Journal
+from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.slices import Slice
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.publish import MANIFEST
+
+_PERSON = re.compile(r"one person: all rows with the same (.+), at most ([0-9]+)", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnedBundle:
+    """A bundle with both of its folders.
+
+    Attributes:
+        folder: the folder with ``public`` and ``private`` inside.
+        manifest: the manifest's JSON values.
+        columns: the columns that were read from the private table.
+    """
+
+    folder: Path
+    manifest: Mapping[str, object]
+    columns: tuple[Column, ...]
+
+    @staticmethod
+    def at(folder: Path) -> OwnedBundle:
+        """The bundle in a folder.
+
+        Raises:
+            ConfigError: the folder holds no finished bundle with its private half, or that of a rehearsal.
+        """
+        try:
+            text = (folder / "public" / MANIFEST).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise ConfigError(
+                f"{folder} is no bundle: it has no public/{MANIFEST}. Name the folder that dpsynth run "
+                "printed last, which holds public/ and private/."
+            ) from None
+        if not (folder / "private").is_dir():
+            raise ConfigError(
+                f"{folder} has no folder private/, so there is no place for an evaluation. Name the "
+                "owner's own bundle, where the release ran."
+            )
+        try:
+            manifest = json.loads(text)
+            # The grammar takes decimals.
+            described = json.loads(text, parse_float=Decimal)["columns"]
+            unfit = not (isinstance(described, list) and all(isinstance(facts, dict) for facts in described))
+        except (ValueError, KeyError, TypeError):
+            unfit = True
+        if unfit:
+            raise ConfigError(f"{folder / 'public' / MANIFEST} is no manifest of a bundle: it is damaged.")
+        if manifest.get("rehearsal") is True:
+            raise ConfigError(
+                f"{folder} is a rehearsal: its table was made up, and says nothing of a real one. Name the "
+                "bundle of a release."
+            )
+        try:
+            columns = published_layout(described).columns
+        except UnknownColumn as error:
+            raise ConfigError(
+                f"The manifest of {folder} {error}. Use the version of dpsynth that it names under software."
+            ) from None
+        return OwnedBundle(folder, manifest, columns)
+
+    @property
+    def public(self) -> Path:
+        """The public folder."""
+        return self.folder / "public"
+
+    @property
+    def part(self) -> Slice | None:
+        """The slice of the table that the release is about."""
+        found = self.manifest.get("period")
+        return Slice.from_json(cast(Mapping[str, object], found)) if isinstance(found, Mapping) else None
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """The neighbour relation and the unit, with the contribution bound."""
+        promise = cast(Mapping[str, object], self.manifest["guarantee"])
+        person = _PERSON.fullmatch(str(promise["unit"]))
+        relation = cast(Relation, promise["neighbours"])
+        if person is None:
+            return Neighbours(relation)
+        nameless: Nameless = "together" if promise.get("rows_without_id") == "together" else "left_out"
+        return Neighbours(relation, person[1], int(person[2]), nameless)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The sets of columns that were measured together."""
+        structure = cast(Mapping[str, list[list[str]]], self.manifest["structure"])
+        lost = [tuple(clique) for clique in structure["lost"]]
+        return tuple(tuple(clique) for clique in structure["cliques"] if tuple(clique) not in lost)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The constraints, as they were written."""
+        constraints = cast(Mapping[str, list[Mapping[str, object]]], self.manifest["constraints"])
+        return tuple(str(way["rule"]) for way in constraints["rules"])
+
+    def key(self) -> bytes:
+        """The secret that decided which rows of a person were kept; a new one where the journal is gone."""
+        try:
+            journal = Journal.open(self.folder / "private" / "journal.jsonl")
+        except (OSError, DpsynthError):
+            return secrets.token_bytes(32)
+        journal.close()
+        return bytes.fromhex(str(journal.header["key"]))

@@ -1,0 +1,394 @@
+"""Kinds of statistics that a configuration may ask for, each a declaration under a word of its own.
+
+All of them are computed from noisy answers and cost nothing, but for a mean or a sum that is measured by a
+noisy sum (``dpsynth.plan.sums``). ``dpsynth.publish.computations`` has the computation of each kind.
+
+Invariant: a declaration names public facts only; ``cliques`` are the columns that it counts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text
+from dpsynth.config.section import Section, nearest, refused, unrepeated
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.expression import parse, references
+from dpsynth.errors import ConfigError
+
+MOST_GROUPED = 3
+"""Most columns of the groups."""
+
+
+@dataclass(frozen=True)
+class Groups(Checked):
+    """One column, or several."""
+
+    def check(self, value: object) -> Clique:
+        """The columns."""
+        if value is None:
+            raise refused(EMPTY)
+        names = (value,) if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not 1 <= len(names) <= MOST_GROUPED:
+            raise refused(f"must be a column, or a list of at most {MOST_GROUPED} columns")
+        for i, name in enumerate(names):
+            if not isinstance(name, str) or not name:
+                raise refused("must be the name of a column", i)
+        return tuple(names)
+
+    def json_schema(self) -> JsonSchema:
+        """A text or a list of texts."""
+        several = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_GROUPED}
+        return {"anyOf": [{"type": "string"}, several]}
+
+
+@dataclass(frozen=True)
+class Shares(Checked):
+    """Shares of rows, rising."""
+
+    def check(self, value: object) -> tuple[Decimal, ...]:
+        """The shares."""
+        if not isinstance(value, list | tuple) or not value:
+            raise refused("must be a list of shares between 0 and 1, such as [0.25, 0.5, 0.75]")
+        share = Number(above="0", below="1")
+        found = tuple(Decimal(share.check(item)) for item in value)
+        if list(found) != sorted(set(found)):
+            raise refused("must rise, such as [0.25, 0.5, 0.75]")
+        return found
+
+    def json_schema(self) -> JsonSchema:
+        """A list of numbers."""
+        items = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+        return {"type": "array", "items": items, "minItems": 1}
+
+
+class Asked(Section):
+    """A kind of statistic: what all of them have.
+
+    Attributes:
+        kind: its word, which is its key in the configuration.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def columns(self) -> Clique:
+        """The columns of the statistic."""
+        raise NotImplementedError
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns that are counted together, in the order of the axes."""
+        return (self.columns,)
+
+    @property
+    def numbers(self) -> Clique:
+        """Columns whose values must be numbers."""
+        return ()
+
+    @property
+    def groups(self) -> Clique:
+        """The columns whose values make the groups."""
+        return ()
+
+    @property
+    def condition(self) -> str | None:
+        """The rule that the rows counted obey; None for all rows."""
+        return None
+
+
+class Crosstab(Asked):
+    """Counts over the combinations of some columns."""
+
+    kind = "crosstab"
+    crosstab: tuple[ColumnName, ...] = Field(description="One to four columns.", min_length=1, max_length=4)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.crosstab, "crosstab")
+        return self
+
+    @property
+    def columns(self) -> Clique:
+        """The columns of the statistic."""
+        return self.crosstab
+
+
+_BY = "Column of the groups, or a list of up to three. Left out: all rows."
+_WHERE = "A rule that the rows obey, such as age >= 65 and sex == 'F'. Left out: all rows."
+_Where = Annotated[str, Text("a rule about columns, such as age >= 65", longest=1000)]
+
+
+class Grouped(Asked):
+    """A statistic of the rows of each group, perhaps of those that obey a rule."""
+
+    by: Annotated[Clique, Groups()] = Field(default=(), description=_BY)
+    where: _Where | None = Field(default=None, description=_WHERE)
+
+    @property
+    def of(self) -> str | None:
+        """The column of numbers; None for rows."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _grouped_soundly(self) -> Self:
+        unrepeated(self.by, "by")
+        if self.of in self.by:
+            raise refused("must be another column than the one whose numbers are used", "by")
+        return self
+
+    @property
+    def columns(self) -> Clique:
+        """The groups' columns, those that the rule alone names, then the column of numbers."""
+        between = [] if self.where is None else [name for name in _named(self.where) if name != self.of]
+        return tuple(dict.fromkeys([*self.by, *between, *([] if self.of is None else [self.of])]))
+
+    @property
+    def numbers(self) -> Clique:
+        """The column of numbers."""
+        return () if self.of is None else (self.of,)
+
+    @property
+    def groups(self) -> Clique:
+        """The columns whose values make the groups."""
+        return self.by
+
+    @property
+    def condition(self) -> str | None:
+        """The rule that the rows counted obey."""
+        return self.where
+
+
+def _named(text: str) -> list[str]:
+    try:
+        return list(dict.fromkeys(references(parse(text))))
+    except ValueError as error:
+        raise refused(f"'{text}' {error}", "where") from None
+
+
+class Count(Grouped):
+    """The number of rows, of those that obey a rule."""
+
+    kind = "count"
+    count: Annotated[Literal["rows"], Choice(("rows",))] = Field(description="rows.")
+
+    @property
+    def of(self) -> None:
+        """None: rows."""
+        return None
+
+    @model_validator(mode="after")
+    def _about_something(self) -> Self:
+        if not self.columns:
+            raise refused("needs where or by: the number of all rows is in every release", "count")
+        return self
+
+
+class Mean(Grouped):
+    """The mean of a column of numbers."""
+
+    kind = "mean"
+    mean: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
+
+    @property
+    def of(self) -> str:
+        """The column of numbers."""
+        return self.mean
+
+
+class Sum(Grouped):
+    """The sum of a column of numbers."""
+
+    kind = "sum"
+    sum: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
+
+    @property
+    def of(self) -> str:
+        """The column of numbers."""
+        return self.sum
+
+
+class Variance(Grouped):
+    """The variance of a column of numbers, and its root, the standard deviation."""
+
+    kind = "variance"
+    variance: ColumnName = Field(description="A column of integers, numbers, booleans or integer categories.")
+
+    @property
+    def of(self) -> str:
+        """The column of numbers."""
+        return self.variance
+
+
+class Quantiles(Grouped):
+    """Quantiles of a column of numbers."""
+
+    kind = "quantiles"
+    quantiles: ColumnName = Field(description="A column of integers, numbers or integer categories.")
+    at: Annotated[tuple[Decimal, ...], Shares()] = Field(
+        default=(Decimal("0.25"), Decimal("0.5"), Decimal("0.75")),
+        description="Shares of the rows below each quantile. Left out: [0.25, 0.5, 0.75].",
+    )
+
+    @property
+    def of(self) -> str:
+        """The column of numbers."""
+        return self.quantiles
+
+
+class _Matrix(Asked):
+    """A number for each pair of some columns."""
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """All pairs."""
+        return tuple(combinations(self.columns, 2))
+
+
+class Correlation(_Matrix):
+    """Correlations of columns of numbers."""
+
+    kind = "correlation"
+    correlation: tuple[ColumnName, ...] = Field(description="Two columns of numbers, or more.", min_length=2)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.correlation, "correlation")
+        return self
+
+    @property
+    def columns(self) -> Clique:
+        """The columns of the statistic."""
+        return self.correlation
+
+    @property
+    def numbers(self) -> Clique:
+        """All columns."""
+        return self.correlation
+
+
+class Association(_Matrix):
+    """Associations of columns of any kind, by Cramer's V."""
+
+    kind = "association"
+    association: tuple[ColumnName, ...] = Field(description="Two columns, or more.", min_length=2)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.association, "association")
+        return self
+
+    @property
+    def columns(self) -> Clique:
+        """The columns of the statistic."""
+        return self.association
+
+
+class Model(Asked):
+    """A regression of one column on others."""
+
+    kind = "model"
+    model: Annotated[Literal["linear", "logistic"], Choice(("linear", "logistic"))] = Field(
+        description="linear: of a column of numbers. logistic: of a column of two or more values; its "
+        "coefficients are a classifier."
+    )
+    target: ColumnName = Field(description="The column to explain.")
+    on: tuple[ColumnName, ...] = Field(description="The columns that explain it.", min_length=1)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unrepeated(self.on, "on")
+        if self.target in self.on:
+            raise refused("must not hold the target", "on")
+        return self
+
+    @property
+    def columns(self) -> Clique:
+        """The columns that explain, then the target."""
+        return (*self.on, self.target)
+
+    @property
+    def numbers(self) -> Clique:
+        """The target of a linear regression."""
+        return (self.target,) if self.model == "linear" else ()
+
+
+KINDS: Mapping[str, type[Asked]] = {
+    kind.kind: kind
+    for kind in (Crosstab, Count, Mean, Sum, Variance, Quantiles, Correlation, Association, Model)
+}
+"""All kinds by their words."""
+
+
+def _with_kind(value: object) -> object:
+    if isinstance(value, Asked):
+        return value
+    if not isinstance(value, dict):
+        raise refused("must be a mapping such as {crosstab: [age, sex]} or {mean: income, by: city}")
+    if not any(key in value for key in KINDS):
+        guess = next((g for key in value if (g := nearest(key, tuple(KINDS)))), "")
+        raise refused(f"must have one of the keys {', '.join(KINDS)}{guess}")
+    return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Asked):
+        return f"@{value.kind}"
+    return "@" + next(key for key in KINDS if isinstance(value, dict) and key in value)
+
+
+if TYPE_CHECKING:
+    Statistic = Crosstab | Count | Mean | Sum | Variance | Quantiles | Correlation | Association | Model
+else:
+    Statistic = Annotated[
+        Annotated[Crosstab, Tag("@crosstab")]
+        | Annotated[Count, Tag("@count")]
+        | Annotated[Mean, Tag("@mean")]
+        | Annotated[Sum, Tag("@sum")]
+        | Annotated[Variance, Tag("@variance")]
+        | Annotated[Quantiles, Tag("@quantiles")]
+        | Annotated[Correlation, Tag("@correlation")]
+        | Annotated[Association, Tag("@association")]
+        | Annotated[Model, Tag("@model")],
+        Discriminator(_kind),
+        BeforeValidator(_with_kind),
+    ]
+"""One table of statistics."""
+
+
+def request_of(asked: object) -> Asked:
+    """The request in the JSON values of a manifest.
+
+    Raises:
+        ConfigError: there is no such request.
+    """
+    try:
+        return TypeAdapter[Asked](Statistic).validate_python(asked)
+    except ValidationError:
+        raise ConfigError("a statistic is asked for in a way that nobody can read.") from None
+
+
+def as_json(request: Asked) -> dict[str, object]:
+    """A request as JSON values; numbers are those of the configuration."""
+    found = request.model_dump(exclude_defaults=True)
+    return {key: _plain(value) for key, value in found.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return float(value) if isinstance(value, Decimal) else value

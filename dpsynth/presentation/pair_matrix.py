@@ -1,0 +1,45 @@
+"""A matrix of all pairs of columns for a page: one line a column, with its pairs with the columns before it.
+
+Invariant: a cell says what it says in words as well as by its mark and shade, so colour and sight are not
+needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PairCell:
+    """One pair: a short mark or figure, the same in words, and a shade from 0 to 1."""
+
+    mark: str
+    words: str
+    shade: float = 0.0
+
+
+@dataclass(frozen=True)
+class PairMatrix:
+    """The lower triangle of a matrix: ``lines`` hold each column's name and its cells."""
+
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[PairCell, ...]], ...]
+
+    @property
+    def folded(self) -> bool:
+        """True if the matrix is too large to be shown at once."""
+        return len(self.names) > 30
+
+
+def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix:
+    """The matrix of some columns.
+
+    Args:
+        names: the columns, in order.
+        cell: the cell of a pair; the first name stands earlier in ``names``.
+    """
+    lines = tuple(
+        (name, tuple(cell(other, name) for other in names[:spot])) for spot, name in enumerate(names)
+    )
+    return PairMatrix(tuple(names), lines)

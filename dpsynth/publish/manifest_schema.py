@@ -1,0 +1,135 @@
+"""The JSON Schema of the manifest, for recipients, for registries, and for ``dpsynth verify``.
+
+``python -m dpsynth.publish.manifest_schema > schemas/manifest.schema.json`` writes it. Keys that it doesn't
+name are allowed, so that a bundle of a later version with more facts still keeps to it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from dpsynth.publish.manifest import FORMAT
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Schema = Mapping[str, object]
+
+_TEXT: Schema = {"type": "string"}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+_FLAG: Schema = {"type": "boolean"}
+_LOSS: Schema = {"type": ["number", "null"], "minimum": 0}
+_PROBABILITY: Schema = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+_WHOLE: Schema = {"type": "integer", "minimum": 0}
+_SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+
+def _object(described: Mapping[str, Schema], *optional: str, about: str = "") -> Schema:
+    required = [key for key in described if key not in optional]
+    found: Schema = {"type": "object", "properties": described, "required": required}
+    return {"description": about, **found} if about else found
+
+
+def _list(items: Schema, about: str = "") -> Schema:
+    found: Schema = {"type": "array", "items": items}
+    return {"description": about, **found} if about else found
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def manifest_schema() -> Schema:
+    """The schema as JSON values."""
+    guarantee: dict[str, Schema] = {
+        "epsilon": {"type": "number", "minimum": 0, "description": "Rounded up."},
+        "delta": _PROBABILITY,
+        "rho": {**_LOSS, "description": "Zero-concentrated rho; null under pure epsilon."},
+        "mu": {**_LOSS, "description": "mu of Gaussian DP; null under other accountants."},
+        "approximate_delta": _PROBABILITY,
+        "unit": {**_TEXT, "description": "The privacy unit in words."},
+        "rows_without_id": {"enum": ["left_out", "together", None]},
+        "neighbours": {"enum": ["add_remove", "replace_one"]},
+        "accountant": {"enum": ["sequential", "zcdp", "gdp", "local"]},
+        "in_words": _TEXTS,
+    }
+    mechanism: dict[str, Schema] = {
+        "question": {**_TEXT, "description": "What was asked: count, marginal, choose, errors, ..."},
+        "columns": _or_null(_TEXTS),
+        "merged_values": _FLAG,
+        "candidates": {"type": ["integer", "null"]},
+        "mechanism": _TEXT,
+        "parameters": {"type": "object", "description": "All that the cost follows from."},
+        "scale": {"type": ["number", "null"]},
+        "sensitivity": _TEXT,
+        "epsilon": _LOSS,
+        "rho": _LOSS,
+        "delta": _PROBABILITY,
+    }
+    column: dict[str, Schema] = {
+        "name": _TEXT,
+        "type": _TEXT,
+        "labels": _TEXTS,
+        "missing": {"type": "object"},
+    }
+    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    asked: Schema = {"type": "object", "description": "The request, where kind and columns don't say it all."}
+    merged = {"values": _WHOLE, "groups": _WHOLE, "held_together": _list(_TEXTS)}
+    structure: dict[str, Schema] = {
+        "method": _TEXT,
+        "cliques": _list(_TEXTS, "The sets of columns that were chosen to be measured together."),
+        "lost": _list(_TEXTS, "Chosen and paid for, but never answered."),
+        "merged_values": _object(
+            {
+                "why": _TEXT,
+                "below_rows": {"type": "number"},
+                "columns": {"type": "object", "additionalProperties": _object(merged)},
+            }
+        ),
+    }
+    warning = {"kind": _TEXT, "column": _TEXT, "serious": _FLAG, "sentence": _TEXT, "remedy": _TEXT}
+    public: dict[str, Schema] = {"columns": _TEXTS, "rows": {"type": ["integer", "null"], "minimum": 0}}
+    rules: dict[str, Schema] = {"rules": _list(_object({"rule": _TEXT, "kept": _TEXT})), "in_words": _TEXTS}
+    top: dict[str, Schema] = {
+        "format": {"const": FORMAT},
+        "release": {**_TEXT, "description": "Name of the release in its configuration."},
+        "release_id": _TEXT,
+        "rehearsal": {**_FLAG, "description": "True if the table was made up: nothing is about anybody."},
+        "date": {"type": "string", "format": "date"},
+        "period": {"type": ["object", "null"]},
+        "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
+        "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
+        "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
+        "warnings": _list(_object(warning)),
+        "budget_requested": {"type": "object"},
+        "mechanisms": _list(_object(mechanism, "parameters"), "One for each charged question, in order."),
+        "structure": _object(structure),
+        "earlier_releases": {"type": ["object", "null"]},
+        "public_table": {"type": ["object", "null"]},
+        "public_marginals": _list(_object(public)),
+        "columns": _list(_object(column, "labels", "missing"), "The public schema."),
+        "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
+        "constraints": _object(rules),
+        "local": {"type": ["object", "null"], "description": "The collection of respondents' reports."},
+        "synthetic_rows": _WHOLE,
+        "statistics": _list(_object({**statistic, "asked": asked}, "asked")),
+        "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
+        "signed_by": {"type": ["string", "null"], "pattern": "^ed25519:[0-9a-f]{64}$"},
+        "software": {"type": "object", "additionalProperties": _TEXT},
+        "files": {
+            "type": "object",
+            "additionalProperties": _object({"bytes": _WHOLE, "sha256": _SHA256}),
+            "description": "Every other public file but the checksums and their signature.",
+        },
+    }
+    return {"$schema": _DIALECT, "title": "dpsynth bundle manifest", **_object(top)}
+
+
+def schema_text() -> str:
+    """The schema as it stands in the file."""
+    return json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(schema_text().encode("utf-8"))

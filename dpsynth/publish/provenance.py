@@ -1,0 +1,66 @@
+"""The sources of a release's statistics, from which every figure is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
+from dpsynth.domain.sums import MeasuredSums
+from dpsynth.publish.estimates import Marginals, Numbers, Unbiased
+
+
+class Counted(Protocol):
+    """Estimated counts of cliques, by the answers or by a model."""
+
+    def marginal(self, clique: Clique) -> Numbers:
+        """Estimated counts over a clique, axes in its order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Facts beside noisy counts that tables of statistics rest on.
+
+    Attributes:
+        basis: the basis of tables by the model.
+        public_marginals: the public marginals.
+        sums: measured sums, for means and sums.
+    """
+
+    basis: str = "model"
+    public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
+    sums: tuple[MeasuredSums, ...] = ()
+
+
+ANSWERS_ALONE = Provenance()
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """All that statistics are computed from.
+
+    Attributes:
+        columns: the table's columns by name.
+        direct: estimates from the answers alone, for columns that were measured together.
+        model: the fitted model, for all other columns.
+        replicates: refits to fresh noise, which give the errors of the model's figures.
+        provenance: what figures rest on beside the noisy counts.
+    """
+
+    columns: Mapping[str, Column]
+    direct: Unbiased
+    model: Marginals
+    replicates: Sequence[Marginals]
+    provenance: Provenance
+
+    def measured(self, clique: Clique) -> bool:
+        """True if a clique's columns were measured together, and are not public."""
+        return self.provenance.public_marginals.shares(clique) is None and self.direct.covers(clique)
+
+    def members(self, clique: Clique) -> tuple[Column, ...]:
+        """The columns of a clique."""
+        return tuple(self.columns[name] for name in clique)

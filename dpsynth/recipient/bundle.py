@@ -1,0 +1,294 @@
+"""A published bundle, opened by whoever holds its public folder.
+
+Invariant: nothing but the public folder is read, and nothing of it is trusted: a file that is damaged,
+missing or hostile is refused with one plain error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from dpsynth.config.published_columns import UnknownColumn, published_layout
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.sums import MeasuredSums
+from dpsynth.errors import DpsynthError, ModelFileError
+from dpsynth.evidence.evidence import Answered
+from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
+from dpsynth.model import LeastSquares, MarkovRandomField, load
+from dpsynth.publish.csv_safety import restore
+from dpsynth.publish.frames import frame_of
+from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.row_source import RowSource
+from dpsynth.publish.row_source_file import load_row_source
+from dpsynth.publish.summed_means import sums_in
+from dpsynth.recipient.measured_counts import measured_counts
+from dpsynth.rules import RuleRefused, Rules, rules_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpsynth.recipient.more_rows import Given
+    from dpsynth.recipient.query import Answer
+    from dpsynth.recipient.verification import Verification
+
+MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 1 << 28
+_LEAST_FIGURES = ("estimate", "standard_error", "low", "high")
+
+T = TypeVar("T")
+
+
+class BundleRefused(DpsynthError):
+    """A folder that is no bundle of this version, or a file of a bundle that can't be used."""
+
+
+def open_bundle(path: str | Path) -> Bundle:
+    """The bundle in a folder.
+
+    Args:
+        path: the folder of a release, or its ``public`` folder.
+
+    Raises:
+        BundleRefused: there is no bundle, or it is of another version.
+    """
+    given = Path(path)
+    folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
+    if folder is None:
+        raise BundleRefused(
+            f"{path} is no bundle: it has no {MANIFEST}. Give the folder of a release, or its folder public."
+        )
+    manifest = read_manifest(folder)
+    check_format(manifest, folder)
+    return Bundle(folder, manifest)
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any]:
+    """The manifest of a public folder.
+
+    Raises:
+        BundleRefused: it can't be read, or is no JSON object.
+    """
+    path = folder / MANIFEST
+    try:
+        if path.stat().st_size > _LARGEST_MANIFEST:
+            raise BundleRefused(f"{path} is larger than any manifest.")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleRefused(f"{path} can't be opened: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise BundleRefused(f"{path} is damaged: it is no JSON.") from None
+    if not isinstance(found, dict):
+        raise BundleRefused(f"{path} is damaged: it is no JSON object.")
+    return found
+
+
+def check_format(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Refuse a bundle of another version.
+
+    Raises:
+        BundleRefused: its manifest names another format.
+    """
+    written = manifest.get("format")
+    if written == FORMAT:
+        return
+    software = manifest.get("software")
+    by = software.get("dpsynth") if isinstance(software, dict) else None
+    named = f" It was written by dpsynth {by}; use that version." if isinstance(by, str) else ""
+    raise BundleRefused(
+        f"{folder} holds a bundle of the format {written!r}, and this version of dpsynth reads {FORMAT!r}."
+        f"{named}"
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bundle:
+    """A published bundle. Files are read when they are needed first.
+
+    Attributes:
+        folder: the public folder.
+        manifest: the content of ``manifest.json``.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    def _read(self, what: str, read: Callable[[], T]) -> T:
+        """A part of the bundle.
+
+        Raises:
+            BundleRefused: it is damaged or missing.
+        """
+        try:
+            return read()
+        except (BundleRefused, ModelFileError):
+            raise
+        except OSError as error:
+            words = f"can't be opened: {error.strerror or type(error).__name__}"
+        except (UnknownColumn, RuleRefused, UnusableMeasurements) as error:
+            words = f"can't be used: {Exception.__str__(error)}"
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, pa.ArrowException) as error:
+            words = f"is damaged ({type(error).__name__})"
+        raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
+
+    @property
+    def central(self) -> bool:
+        """True if a curator drew the noise; False if respondents randomised their own records."""
+        return self.manifest.get("local") is None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of the table, without densities inside bins."""
+
+        def read() -> Layout:
+            text = (self.folder / MANIFEST).read_text(encoding="utf-8")
+            return published_layout(json.loads(text, parse_float=Decimal)["columns"])
+
+        return self._read(MANIFEST, read)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The constraints that every row obeys."""
+        written = self._read(
+            MANIFEST, lambda: [rule["rule"] for rule in self.manifest["constraints"]["rules"]]
+        )
+        return self._read(MANIFEST, lambda: rules_of(list(map(str, written)), self.layout))
+
+    @cached_property
+    def model(self) -> MarkovRandomField:
+        """The fitted model, over codes of values."""
+        model = load(self.folder / "model.npz")
+        sizes = model.tree.domain.sizes
+        if any(sizes.get(column.name) != column.size for column in self.layout.columns):
+            raise BundleRefused(f"{self.folder / 'model.npz'} is the model of other columns.")
+        return model
+
+    @cached_property
+    def rows(self) -> RowSource:
+        """The source of more rows: the model, with the targets that rows are refined to."""
+        path = self.folder / "rows.npz"
+        return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
+
+    @cached_property
+    def answers(self) -> Answered:
+        """The noisy answers from which all else was made."""
+        path = self.folder / "measurements.parquet"
+        return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
+
+    @cached_property
+    def measured(self) -> LeastSquares:
+        """The measured counts, reconciled: unbiased estimates with exact variances."""
+        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
+
+    @cached_property
+    def sums(self) -> tuple[MeasuredSums, ...]:
+        """The noisy sums from which means were made; () where none was measured."""
+        path = self.folder / "sums.json"
+        if not path.is_file():
+            return ()
+        columns = {column.name: column for column in self.layout.columns}
+        return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
+
+    @cached_property
+    def measurements(self) -> pd.DataFrame:
+        """The noisy numbers as they stand in ``measurements.parquet``, a row a cell."""
+        import pyarrow.parquet as pq
+
+        path = self.folder / "measurements.parquet"
+        frame: pd.DataFrame = self._read(path.name, lambda: pq.read_table(path).to_pandas())
+        return frame
+
+    @cached_property
+    def synthetic(self) -> pd.DataFrame:
+        """The synthetic rows; of a bundle without a Parquet file, as pandas reads the CSV file."""
+        import pyarrow.parquet as pq
+
+        path = self.folder / "synthetic.parquet"
+        if path.is_file():
+            return self._read(path.name, lambda: frame_of(pq.read_table(path)))
+        return self._read("synthetic.csv", lambda: _read_csv(self.folder / "synthetic.csv", ()))
+
+    @cached_property
+    def statistics(self) -> Mapping[str, pd.DataFrame]:
+        """The published tables with error bars, by title; each has a row a cell."""
+        listed = self._read(MANIFEST, lambda: [(str(s["title"]), s) for s in self.manifest["statistics"]])
+        return {title: self._statistic(facts) for title, facts in listed}
+
+    def _statistic(self, facts: Mapping[str, Any]) -> pd.DataFrame:
+        found: pd.DataFrame = self._read(str(facts.get("file")), lambda: self._statistic_in(facts))
+        return found
+
+    def _statistic_in(self, facts: Mapping[str, Any]) -> pd.DataFrame:
+        path = (self.folder / facts["file"]).resolve()
+        if self.folder.resolve() not in path.parents:
+            raise BundleRefused(f"{self.folder / MANIFEST} names a file outside of the bundle.")
+        frame = _read_csv(path, _LEAST_FIGURES)
+        frame.attrs = {key: facts[key] for key in ("title", "kind", "columns", "measured")}
+        return frame
+
+    def sample(self, n: int, *, given: Given = None, seed: int | None = None) -> pd.DataFrame:
+        """More synthetic rows, refined to the same targets as ``synthetic``; they cost no privacy.
+
+        Args:
+            n: number of rows.
+            given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
+            seed: makes the rows repeatable. Left out: new rows each time.
+
+        Raises:
+            DpsynthError: no row has what is given, or a file of the bundle can't be used.
+        """
+        from dpsynth.recipient.more_rows import more_rows
+
+        return frame_of(pa.concat_tables(more_rows(self, n, given, seed)))
+
+    def query(self, question: str) -> Answer:
+        """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
+
+        Raises:
+            DpsynthError: the question can't be read, or a file of the bundle can't be used.
+        """
+        from dpsynth.recipient.query import answered
+
+        return answered(self, question)
+
+    def verify(self, key: str | None = None) -> Verification:
+        """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.
+
+        Args:
+            key: the public key that must have signed it, known from elsewhere; None takes any key, or none.
+        """
+        from dpsynth.recipient.verification import verified
+
+        return verified(self.folder, key)
+
+    def __repr__(self) -> str:
+        """The name of the release and of the folder."""
+        named = f"{self.manifest.get('release')} {self.manifest.get('release_id')}"
+        return f"<Bundle of release {named} in {self.folder}>"
+
+
+def _read_csv(path: Path, figures: tuple[str, ...]) -> pd.DataFrame:
+    """A CSV file of the bundle, with texts as they were before ``neutralise``.
+
+    Args:
+        path: the file.
+        figures: names that begin the numbers: the columns before the first of them are labels.
+    """
+    import pandas as pd
+
+    names = pd.read_csv(path, nrows=0).columns
+    labels = names[: names.get_loc(figures[0])] if figures else ()
+    frame = pd.read_csv(path, dtype=dict.fromkeys(labels, "str"), keep_default_na=not figures, na_values=[""])
+    for name, column in frame.items():
+        if column.dtype.kind == "O" or isinstance(column.dtype, pd.StringDtype):
+            texts = pa.array(column.where(column.notna(), None), pa.string(), from_pandas=True)
+            frame[name] = restore(texts).to_pandas()
+    frame.columns = restore(pa.array([str(n) for n in frame.columns], pa.string())).to_pylist()
+    return frame

@@ -1,0 +1,34 @@
+"""The measured counts of a bundle, reconciled: what can be said without the model.
+
+Invariant: estimates are linear in the bundle's own answers and in public counts, so they have no bias and an
+exact variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpsynth.domain.column import domain_of
+from dpsynth.domain.layout import Layout
+from dpsynth.domain.measurement import Observation
+from dpsynth.domain.public_marginals import PublicMarginals
+from dpsynth.evidence.evidence import Answered
+from dpsynth.model import Expansion, LeastSquares, public_counts
+
+
+def measured_counts(answers: Answered, layout: Layout, public: PublicMarginals) -> LeastSquares:
+    """The estimates of every marginal within a measured one, over values rather than groups.
+
+    Args:
+        answers: the bundle's answers.
+        layout: its columns.
+        public: its public marginals. Where these are shares, the number of rows is measured.
+    """
+    domain = domain_of(layout.columns)
+    singles: Sequence[Observation] = answers.singles
+    joint: Sequence[Observation] = ()
+    if public.rows is not None:
+        one_way, joint = public_counts(public, public.rows)
+        singles = (*singles, *one_way)
+    expansion = Expansion(domain, answers.compression, tuple(singles))
+    return LeastSquares(domain, (*expansion.direct(answers.answers), *joint))

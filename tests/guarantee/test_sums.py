@@ -1,0 +1,192 @@
+"""Sums by group: their sensitivity over all neighbours of small tables, their noise, replay on neighbours."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Curator, Terms, noise
+from dpsynth.curator.table import PrivateTable
+from dpsynth.domain.domain import Domain
+from dpsynth.domain.sums import Centring
+from dpsynth.errors import DpsynthError
+from tests.examples import cases
+from tests.guarantee.observed import Transcript, excess
+from tests.guarantee.replay import observe
+from tests.guarantee.small_tables import NEIGHBOURS, Notes, Table, drawn_upon, neighbours_of, tables
+from tests.guarantee.wild_tables import base_table, neighbour, on_neighbour, privacy_of, spec_for, write
+from tests.thinned import thinned
+
+KINDS = [(ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace")]
+PRICE = Fraction(1, 10)
+CELLS = 6
+"""Two groups by three codes: a number of 0, a number of 9, a missing one."""
+WIDE, NARROW = Centring((5, 4), 5), Centring((0, 3), 2)
+"""A row adds -5, 5 or nothing; or, within a narrower limit, 0, 2 or nothing."""
+
+
+def curator_on(table: Table, near: Neighbours, measure: Measure, kind: str) -> tuple[Curator, Notes]:
+    """A curator before rows of a group and a number."""
+    cells = np.array(table, dtype=np.int64)
+    codes = {"g": (cells // 3).astype(np.uint8), "x": (cells % 3).astype(np.uint8)}
+    steps = {"x": np.array([0, 9, 0], dtype=np.int32)[cells % 3]}
+    private = PrivateTable(Domain({"g": 2, "x": 3}), codes, len(table), steps=steps, summed=frozenset(("x",)))
+    notes = Notes()
+    return Curator(private, Terms(near, measure, Fraction(100), kind), notes), notes
+
+
+def excesses(monkeypatch, near: Neighbours, measure: Measure, kind: str, centring: Centring) -> list[float]:
+    """Measured sensitivity over the declared one, in the metric of the noise, for each pair of neighbours."""
+    exact, declared = {}, 0
+    for table in tables(CELLS):
+        curator, notes = curator_on(table, near, measure, kind)
+        (exact[table],) = drawn_upon(monkeypatch, lambda c=curator: c.sums("x", ("g",), centring, PRICE))
+        (entry,) = notes.entries
+        declared = entry.event.l2_squared if kind == "gaussian" else entry.event.l1
+    power = 2 if kind == "gaussian" else 1
+    return [
+        float((np.abs(exact[t] - exact[n]) ** power).sum() / declared)
+        for t in exact
+        for n in neighbours_of(t, near, CELLS)
+    ]
+
+
+@pytest.mark.parametrize(("near", "terms"), thinned(NEIGHBOURS, KINDS))
+def test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far(
+    monkeypatch, near, terms
+):
+    assert max(excesses(monkeypatch, near, *terms, WIDE)) == 1
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
+def test_a_row_adds_at_most_the_limit_however_far_it_is_from_its_offset(monkeypatch, near):
+    assert 0 < max(excesses(monkeypatch, near, ZCDP, "gaussian", NARROW)) <= 1
+
+
+def test_a_row_without_a_number_adds_nothing(monkeypatch):
+    curator, _ = curator_on((2, 2, 5), NEIGHBOURS[0], PURE, "laplace")
+    (exact,) = drawn_upon(monkeypatch, lambda: curator.sums("x", ("g",), WIDE, PRICE))
+    assert exact.tolist() == [0, 0]
+
+
+# Planted faults.
+
+
+def test_a_limit_that_is_not_kept_is_caught(monkeypatch):
+    sound = PrivateTable.sums
+    loose = Centring(NARROW.offsets, 9)
+    monkeypatch.setattr(PrivateTable, "sums", lambda self, column, by, _: sound(self, column, by, loose))
+    assert max(excesses(monkeypatch, NEIGHBOURS[0], ZCDP, "gaussian", NARROW)) > 1
+
+
+@pytest.mark.parametrize("near", [NEIGHBOURS[1], NEIGHBOURS[3]], ids=lambda n: n.unit)
+def test_an_exchanged_row_taken_to_move_two_sums_as_it_moves_two_counts_is_caught(monkeypatch, near):
+    """It may move one sum, by twice the limit: 4 in squared L2 where counts move by 2."""
+
+    def like_counts(self, price, limit):
+        return self._noise(price, self.near.l1 * limit, self.near.l2_squared * limit**2, "")
+
+    monkeypatch.setattr(Calibration, "sums", like_counts)
+    assert max(excesses(monkeypatch, near, ZCDP, "gaussian", WIDE)) == 2
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS[1:], ids=lambda n: f"{n.relation} {n.unit}")
+def test_the_sensitivity_of_one_row_that_comes_used_for_any_other_unit_is_caught(monkeypatch, near):
+    monkeypatch.setattr(Neighbours, "l1", 1)
+    assert max(excesses(monkeypatch, near, ZCDP, "gaussian", WIDE)) > 1
+
+
+# The noise that sums really get, against what is charged and what is published.
+
+MANY = 4000
+
+
+def spread(measure: Measure, kind: str) -> tuple[float, float]:
+    """Empirical standard deviation over what the charge claims, and over what is published."""
+    cells = np.arange(MANY, dtype=np.uint16)
+    private = PrivateTable(
+        Domain({"g": MANY, "x": 3}),
+        {"g": cells, "x": np.zeros(MANY, np.uint8)},
+        MANY,
+        steps={"x": np.zeros(MANY, np.int32)},
+        summed=frozenset(("x",)),
+    )
+    notes = Notes()
+    curator = Curator(private, Terms(NEIGHBOURS[3], measure, Fraction(100), kind), notes)
+    answer = curator.sums("x", ("g",), WIDE, Fraction(10))
+    event = notes.entries[0].event
+    claimed = event.sigma if kind == "gaussian" else event.scale * 2**0.5
+    found = float(np.sqrt(np.mean((answer.values + 5.0) ** 2)))
+    return found / claimed, found / answer.stddev
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_sums_get_the_noise_that_is_charged_for_and_published(measure, kind):
+    assert all(0.85 < ratio < 1.15 for ratio in spread(measure, kind))
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_sums_with_0_7_of_their_noise_would_be_caught(monkeypatch, measure, kind):
+    name = f"add_{kind}"
+    sound = getattr(noise, name)
+    monkeypatch.setattr(noise, name, lambda values, scale: sound(values, 0.7 * scale))
+    assert not any(0.85 < ratio < 1.15 for ratio in spread(measure, kind))
+
+
+# Whole releases on neighbours, with cells that no schema foresaw.
+
+MEANS = {"statistics": [{"mean": "pay", "by": "city"}, {"mean": "age"}]}
+
+
+def findings(
+    tmp_path: Path, relation: str, unit: str, kind: str, number: int
+) -> tuple[list[str], Transcript]:
+    """Findings of a release with sums, replayed on so many neighbours; and its record."""
+    rng = random.Random(f"{relation}{unit}{kind}")
+    rows = base_table(rng)
+    privacy = privacy_of(relation, unit, kind)
+    spec = spec_for(write(tmp_path / "x.csv", rows), privacy, publish=MEANS)
+    record = observe(spec, tmp_path / "out")
+    found: list[str] = []
+    for _ in range(number):
+        changed = neighbour(rows, relation, unit, rng)
+        try:
+            found += excess(record, on_neighbour(tmp_path, spec, record, changed))
+        except DpsynthError as error:
+            found.append(str(error))
+    return found, record
+
+
+@pytest.mark.parametrize(
+    ("relation", "unit", "kind"),
+    thinned(["add_remove", "replace_one"], ["row", "person"], ["gaussian", "laplace"]),
+)
+def test_a_neighbour_changes_no_question_about_sums_and_moves_no_answer_further_than_declared(
+    tmp_path, relation, unit, kind
+):
+    found, record = findings(tmp_path, relation, unit, kind, cases(40, part=8))
+    assert found == []
+    assert [a.question["columns"] for a in record.asked if a.question["ask"] == "sums"] == [
+        ["city", "pay"],
+        ["age"],
+    ]
+
+
+def test_a_centring_by_exact_counts_is_caught(tmp_path, monkeypatch):
+    sound = Curator.sums
+
+    def nosy(self, column, by, centring, price):
+        shift = int(self._table.counts((column,))[0]) % 5
+        moved = Centring(tuple(offset + shift for offset in centring.offsets), centring.limit)
+        return sound(self, column, by, moved, price)
+
+    monkeypatch.setattr(Curator, "sums", nosy)
+    found, _ = findings(tmp_path, "add_remove", "row", "gaussian", 8)
+    assert any("another question" in finding for finding in found)

@@ -1,0 +1,133 @@
+"""Means that are asked for: how they are measured follows from public facts; the total stays the budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.noises import noise_named
+from dpsynth.config import compiled, from_mapping
+from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.plan.plan import Plan, make_plan
+from dpsynth.plan.sums import (
+    BinnedNumbers,
+    NoiseOfMeans,
+    best_centring,
+    by_counts_alone,
+    noise_of_step,
+    without_noise,
+)
+from dpsynth.structure import strategy_of
+
+COLUMNS = {
+    "cost": {"type": "number", "bins": [0, 10, 50, 100, 500, 5000], "decimals": 2},
+    "pair": {"type": "integer", "min": 0, "max": 1},
+    "sex": {"type": "category", "values": ["F", "M"]},
+    "site": {"type": "category", "values": ["A", "B", "C"]},
+    "seen": {"type": "boolean"},
+}
+PRIVACY = {
+    "pure": {"epsilon": 1},
+    "gdp": {"epsilon": 1, "delta": 1e-9},
+    "zcdp": {"epsilon": 1, "delta": 1e-9, "accountant": "zcdp"},
+}
+
+
+def plan_of(*statistics, privacy=None, method="mst") -> Plan:
+    spec = from_mapping(
+        {
+            "release": "r",
+            "source": {"path": "x.csv"},
+            "privacy": privacy or PRIVACY["pure"],
+            "columns": COLUMNS,
+            "structure": {"method": method},
+            "publish": {"statistics": list(statistics)},
+        }
+    )
+    return make_plan(compiled(spec), strategy_of(method, ()))
+
+
+def ways(plan: Plan) -> dict[str, bool]:
+    return {mean.column: mean.summed for mean in plan.means}
+
+
+@pytest.mark.parametrize("privacy", PRIVACY.values(), ids=list(PRIVACY))
+@pytest.mark.parametrize("method", ["mst", "independent", "aim"])
+def test_prices_of_all_steps_add_up_to_the_budget(privacy, method):
+    plan = plan_of({"mean": "cost"}, {"mean": "cost", "by": "sex"}, privacy=privacy, method=method)
+    assert sum(Fraction(step.cost) for step in plan.steps) == pytest.approx(float(plan.budget), rel=1e-12)
+    (sums,) = (step for step in plan.steps if step.step == "sums")
+    assert sums.questions == len(plan.summed) == (1 if method == "independent" else 2)
+    assert plan.price_of_sums == plan.budget * plan.shares.sums
+    shares = plan.shares
+    assert shares.one_way + shares.structure + shares.marginals + shares.sums == 1
+
+
+def test_wide_bins_are_summed_and_few_single_values_counted():
+    plan = plan_of({"mean": "cost", "by": "sex"}, {"mean": "pair", "by": "site"})
+    assert ways(plan) == {"cost": True, "pair": False}
+    cost, pair = plan.means
+    assert cost.by_sums < cost.by_counts and pair.by_counts <= pair.by_sums
+    assert plan.shares.sums == Fraction(1, 20)
+
+
+def test_a_mean_of_truths_and_one_whose_pair_is_not_measured_are_not_summed():
+    plan = plan_of(
+        {"mean": "seen", "by": "sex"}, {"crosstab": ["sex", "site"]}, {"crosstab": ["cost", "sex"]},
+        {"mean": "cost", "by": "site"},
+    )  # fmt: skip
+    assert plan.means == () and plan.shares.sums == 0
+    assert all(step.step != "sums" for step in plan.steps)
+
+
+def test_a_split_without_sums_measures_none_and_one_with_sums_pays_as_said():
+    split = {"one_way": 0.3, "structure": 0.1, "marginals": 0.5}
+    mean = {"mean": "cost", "by": "sex"}
+    assert plan_of(mean, privacy={"epsilon": 1, "split": split}).summed == ()
+    plan = plan_of(mean, privacy={"epsilon": 1, "split": {**split, "sums": 0.1}})
+    assert plan.price_of_sums == plan.budget / 10
+    assert plan_of(privacy={"epsilon": 1, "split": {**split, "sums": 0.1}}).shares.sums == 0
+
+
+def test_a_spec_with_other_means_has_another_fingerprint_and_one_without_the_one_that_it_had():
+    def fingerprint(*statistics):
+        base = {"release": "r", "source": {"path": "x.csv"}, "privacy": {"epsilon": 1}, "columns": COLUMNS}
+        return compiled(from_mapping({**base, "publish": {"statistics": list(statistics)}})).fingerprint
+
+    assert fingerprint() == fingerprint({"mean": "seen"})
+    assert fingerprint() != fingerprint({"mean": "cost"})
+
+
+STEPS = NumericCodec((0.0, 10.0, 50.0, 100.0, 500.0, 5000.0), 2, integer=False).steps
+BINS = BinnedNumbers(STEPS, STEPS.middles, np.array([5000.0, 3000.0, 1000.0, 900.0, 100.0]))
+
+
+def noise_of(cell=3.0, step=3.0, groups=2) -> NoiseOfMeans:
+    return NoiseOfMeans(cell, step, groups)
+
+
+def test_without_noise_nothing_is_cut_off_and_with_much_the_widest_bins_are():
+    quiet, _ = best_centring(BINS, noise_of(1e-6, 1e-6))
+    assert not quiet.beyond(STEPS).any()
+    loud, _ = best_centring(BINS, noise_of(30.0, 300.0))
+    assert loud.limit < quiet.limit and loud.beyond(STEPS)[-1] > 0 and not loud.beyond(STEPS)[:3].any()
+
+
+def test_a_sum_is_expected_to_do_better_than_wide_bins_alone():
+    assert best_centring(BINS, noise_of())[1] < by_counts_alone(BINS, noise_of())
+
+
+def test_counts_that_noise_alone_could_make_are_none():
+    assert without_noise(np.array([100, -30, 15, 21]), 10.0).tolist() == [100, 0, 0, 21]
+    assert without_noise(np.array([1, -3]), 10.0).tolist() == [1, 1]
+
+
+def test_the_forecast_is_in_the_noise_that_is_drawn():
+    plan = plan_of({"mean": "cost", "by": "sex"})
+    bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
+    assert noise_of_step(bought, plan.means[0].price) * 777 == pytest.approx(
+        bought.sums(plan.means[0].price, 777).stddev, rel=1e-6
+    )
