@@ -2,8 +2,8 @@
 
 A computation takes what was asked for and the sources, and returns a ``Computed``. Figures of columns that
 were measured together come from the noisy answers, with a standard error of the noise and of what bins leave
-unknown. All other figures are the model's; their intervals cover the noise alone, or are missing. Each row
-says so in ``interval``.
+unknown. All other figures are the model's; their intervals cover the noise only, or are missing. Each row
+says so in ``limits``.
 
 Invariant: post-processing. One kind is one declaration (``dpsynth.config.statistic_kinds``) and one entry
 here.
@@ -43,7 +43,7 @@ from dpsynth.publish.summed_means import sums_of, total_of_sums
 from dpsynth.rules import condition_of
 
 Z95 = 1.96
-HOLDS, NOISE_ALONE, NONE = "95 %", "noise alone", "none"
+HOLDS, NOISE_ONLY, NONE = "95 %", "noise only", "none"
 """What an interval claims: to hold in 95 of 100 releases; to cover the noise but not the model; nothing."""
 
 
@@ -111,7 +111,7 @@ def _figures(
 
 
 def _by_model(sources: Sources) -> tuple[str, str, bool]:
-    return (NOISE_ALONE if sources.replicates else NONE), sources.provenance.basis, False
+    return (NOISE_ONLY if sources.replicates else NONE), sources.provenance.basis, False
 
 
 _ENDS = {
@@ -191,7 +191,7 @@ def _of_counts(asked: Grouped, sources: Sources, functional: Functional) -> Figu
         for weights in _each_alone(functional.gradient(counts, cells))
     ]
     error = np.hypot(np.array(noise), functional.unknown(counts, cells))
-    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ALONE
+    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ONLY
     return _figures(functional.value(counts, cells), error, ends, (claim, "measured", True))
 
 
@@ -272,7 +272,7 @@ def _correlation(asked: Correlation, sources: Sources) -> Computed:
         refits = [functionals.pearson(again.marginal(pair), *parts)[0] for again in sources.replicates]
         return found, float(root_mean_square_error(np.array(found), [np.array(r) for r in refits])), False
 
-    return _matrix(asked, sources, one, NOISE_ALONE)
+    return _matrix(asked, sources, one, NOISE_ONLY)
 
 
 def _association(asked: Association, sources: Sources) -> Computed:
@@ -319,7 +319,7 @@ def _model(asked: Model, sources: Sources) -> Computed:
     if sources.measured(clique):
         fitted = fit(sources.direct)
         error = _error_of(fitted, design, sources, clique)
-        claim = NOISE_ALONE if np.isfinite(error).any() else NONE
+        claim = NOISE_ONLY if np.isfinite(error).any() else NONE
         stated: tuple[str, str, bool] = claim, "measured", True
     else:
         fitted = fit(sources.model)
