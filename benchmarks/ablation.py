@@ -1,12 +1,13 @@
 """What each idea of the strategy `auto` brings: releases with one of them switched off at a time.
 
-    python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic]
-        [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...]
+    python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic] [--gzipped fire]
+        [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...] [--missing]
 
-Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is
-switched off by a key of the config, or by replacing a constant or a function of its module meanwhile.
-The cases take turns, run by run. Prints for each table and epsilon means with their standard errors,
-and by how many percent tvd3 changes without the idea; its own standard error beside it.
+Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is switched
+off by a key of the config, or by replacing a constant or a function of its module meanwhile. --missing
+doesn't declare that no cell is missing. The cases take turns, run by run. Prints for each table and epsilon
+means with their standard errors, and by how many percent tvd3 changes without the idea; its own standard
+error beside it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import hypot, inf, nan, sqrt
 from pathlib import Path
@@ -28,8 +29,9 @@ from coded_tables import DELTA, config_text, markdown, options, scores, tables_o
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.model import smoothing
-from dpsynth.structure import auto, blocks, forest, gain
+from dpsynth.model import denoising, smoothing
+from dpsynth.publish import row_source
+from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
 from dpsynth.structure.components import Components, Positions
 
 
@@ -78,6 +80,27 @@ def evenly(*arguments: Any, best: Callable[..., gain.Shares] = gain.shared) -> g
     )
 
 
+def merged_ignored(
+    trade: gain.Trade, *arguments: Any, best: Callable[..., gain.Shares] = gain.shared
+) -> gain.Shares:
+    """Cliques are thought to tell of values that count in groups there."""
+    return best(replace(trade, merged=0.0), *arguments)
+
+
+def missing_apart(of_values: NDArray[np.intp], counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
+    """Places of missing cells stay on their own."""
+    del least
+    return np.concatenate(
+        [of_values, int(of_values.max()) + 1 + np.arange(counts.size - of_values.size, dtype=np.intp)]
+    )
+
+
+def as_drawn(model: object, wanted: object, codes: Any, rng: object, bounds: object) -> Any:
+    """Rows as they are drawn from the model."""
+    del model, wanted, rng, bounds
+    return codes
+
+
 ALL = dict.fromkeys(auto.PICKS, 1e6)
 
 IDEAS = {
@@ -85,6 +108,16 @@ IDEAS = {
     "first share": Idea("the least share for single columns", ((auto, "MANY_PLACES", Fraction(0)),)),
     "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
     "smoothing": Idea("noisy counts as they come", ((smoothing.smoothed, "__defaults__", (0.0,)),)),
+    "coarse numbers": Idea("values of numbers are as rare as others", ((compression, "ORDERED", 1.0),)),
+    "merged values": Idea("cliques tell of merged values", ((gain, "shared", merged_ignored),)),
+    "missing places": Idea("unused places stay", ((compression, "_with_missing", missing_apart),)),
+    "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
+    "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: []),)),
+    "denoising": Idea(
+        "noisy counts of the tree as they come",
+        ((denoising, "LEAST_CELLS", inf), (auto, "LEAST_DENOISED", inf)),
+    ),
+    "refinement": Idea("rows as they are drawn", ((row_source, "refined_rows", as_drawn),)),
     "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
     "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
     "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
@@ -117,11 +150,14 @@ def switched_off(idea: Idea) -> Iterator[None]:
         yield
 
 
-def released(scorer: Path, table: Path, epsilon: str, idea: Idea, work: Path) -> dict[str, float]:
+def released(
+    scorer: Path, table: Path, epsilon: str, idea: Idea, work: Path, *, missing: bool
+) -> dict[str, float]:
     """Scores and seconds of one release without an idea."""
     config = work / f"{table.name}.yaml"
     privacy = f"epsilon: {epsilon}, delta: {DELTA}{idea.privacy}"
-    config.write_text(config_text(table, work / "ledger.db", privacy, f"method: auto{idea.structure}"))
+    method = f"method: auto{idea.structure}"
+    config.write_text(config_text(table, work / "ledger.db", privacy, method, missing=missing))
     begun = perf_counter()
     with switched_off(idea):
         release = dpsynth.release(dpsynth.load(config), outputs=work / "out")
@@ -155,6 +191,7 @@ def main() -> None:
     """Print one table in Markdown for each table and epsilon."""
     parser = options(__doc__)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--missing", action="store_true", help="don't declare that no cell is missing")
     parser.add_argument("--ideas", nargs="+", choices=IDEAS, default=list(IDEAS), metavar="IDEA")
     arguments = parser.parse_args()
     cases = {"nothing": Idea("")} | {name: IDEAS[name] for name in arguments.ideas}
@@ -165,7 +202,8 @@ def main() -> None:
             runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
             for _ in range(arguments.runs):
                 for name, idea in cases.items():
-                    runs[name].append(released(arguments.scorer, table, epsilon, idea, work))
+                    scored = released(arguments.scorer, table, epsilon, idea, work, missing=arguments.missing)
+                    runs[name].append(scored)
             head = ["without", "instead", "tvd2", "tvd3", "change of tvd3", "seconds"]
             lines = [_row([name, idea.without], runs[name], runs["nothing"]) for name, idea in cases.items()]
             print(f"{table.name}, epsilon {epsilon}, delta {DELTA}, {arguments.runs} runs each\n")

@@ -88,7 +88,8 @@ def aggregate(
     if collection.broken_files:
         print(f"{collection.broken_files:,} files could not be read to their end.")
     promise = release.guarantee
-    print(f"Released {release.table.num_rows:,} synthetic rows and {len(release.tables)} tables.")
+    tables = len(release.tables)
+    print(f"Released {release.table.num_rows:,} synthetic rows and {tables} table{'s' * (tables != 1)}.")
     print(f"Guarantee: ε = {promise.epsilon:.6g} for each respondent, who had to trust nobody.")
     if (shuffled := collection.shuffled) is not None:
         print(

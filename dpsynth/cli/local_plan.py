@@ -51,11 +51,14 @@ def local_plan_in_words(facts: Mapping[str, Any], *, detail: bool) -> Iterator[s
 
 
 def _errors(kind: str, errors: list[Mapping[str, Any]]) -> str:
-    worst, middle = errors[-1], errors[len(errors) // 2]
-    least = errors[0]["share_moved"]
-    named = " with ".join(worst["columns"])
+    worst, middle, least = (_percent(errors[i]) for i in (-1, len(errors) // 2, 0))
+    if len(errors) == 1:
+        return f"Errors: randomising moves {worst} of the respondents between the values of a {kind}."
     return (
-        f"Errors: randomising moves {100 * least:.2g} % to {100 * worst['share_moved']:.2g} % of the "
-        f"respondents between the values of a {kind} (most in {named}), and "
-        f"{100 * middle['share_moved']:.2g} % in the median."
+        f"Errors: randomising moves {least} to {worst} of the respondents between the values of a {kind} "
+        f"(most in {' with '.join(errors[-1]['columns'])}), and {middle} in the median."
     )
+
+
+def _percent(error: Mapping[str, Any]) -> str:
+    return f"{100 * error['share_moved']:.2g} %"

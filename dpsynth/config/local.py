@@ -24,7 +24,9 @@ TRUSTS = ("central", "local")
 PROTOCOLS = ("auto", "warner", "two_coin", "k_ary", "unary", "hashing")
 METHODS = ("auto", "independent", "fixed")
 """Methods whose questions are fixed before the first answer."""
-LARGEST_EPSILON = 30
+LEAST_EPSILON, LARGEST_EPSILON = Decimal("0.001"), 30
+TWO_VALUED = ("warner", "two_coin")
+"""Protocols for questions of two values."""
 TWO_COIN_ODDS = Fraction(3)
 
 
@@ -146,8 +148,9 @@ def check_local(local: Local, epsilon: Decimal, method: str, searched: Iterable[
         method: structure.method.
         searched: the columns of which something is to be found privately.
     """
-    if epsilon > LARGEST_EPSILON:
-        raise refused(f"must be at most {LARGEST_EPSILON} with trust: local", "privacy", "epsilon")
+    if not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        words = f"must be at least {LEAST_EPSILON} and at most {LARGEST_EPSILON} with trust: local"
+        raise refused(words, "privacy", "epsilon")
     if method not in METHODS:
         raise refused(
             f"must be {', '.join(METHODS[:-1])} or {METHODS[-1]} with trust: local: all questions are fixed "

@@ -16,12 +16,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import Codec, Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import references
 from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.formulas import Operand
+from dpsynth.domain.joint_density import JointDensity, arranged, strongest
 from dpsynth.domain.surrogates import Surrogates
 
 Part = Column | Surrogates | Derived
@@ -33,9 +35,11 @@ class Layout:
 
     Attributes:
         parts: one part a column.
+        joint: joint densities of columns inside their bins, the strongest first.
     """
 
     parts: tuple[Part, ...]
+    joint: tuple[JointDensity, ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -59,13 +63,30 @@ class Layout:
         Args:
             counts: noisy counts of the codes of columns, and their standard deviation, above 0.
         """
-        return Layout(tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts))
+        parts = tuple(_dense(p, *counts[p.name]) if p.name in counts else p for p in self.parts)
+        return replace(self, parts=parts)
+
+    def with_joint_density(self, counts: Mapping[tuple[str, str], NDArray[np.float64]]) -> Layout:
+        """The same layout, with columns that depend strongly on each other drawn together inside their bins.
+
+        Args:
+            counts: estimated counts of the codes of pairs of columns, not negative. Pairs of columns of which
+                one has no order, or one value in each cell, don't count.
+        """
+        bins = {c.name: len(c.codec.labels) for c in self.columns if _drawn_inside(c.codec)}
+        found = [
+            JointDensity(first, second, some[: bins[first], : bins[second]])
+            for (first, second), some in counts.items()
+            if first in bins and second in bins
+        ]
+        return replace(self, joint=strongest(found))
 
     def following(self, rows: int) -> Layout:
         """The layout of the rows that follow so many rows of a table: their identifiers go on."""
         if not rows:
             return self
-        return Layout(tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts))
+        parts = tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts)
+        return replace(self, parts=parts)
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:
@@ -122,7 +143,8 @@ class Layout:
             codes: int64[rows] for each of ``columns``.
             rng: generator of the values within a cell.
         """
-        return self.whole(codes, {c.name: c.decode(codes[c.name], rng) for c in self.columns})
+        drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
+        return self.whole(codes, arranged(self.joint, codes, drawn, rng))
 
     def whole(self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array]) -> pa.Table:
         """The table of values that were drawn already.
@@ -176,6 +198,11 @@ class Layout:
             else:
                 found[part.name] = part.text(values)
         return found
+
+
+def _drawn_inside(codec: Codec) -> bool:
+    """True if cells are bins of ordered values, and some bin has several."""
+    return codec.ordered and isinstance(codec.cell_values, Intervals) and not codec.cell_values.single
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:

@@ -155,8 +155,8 @@ def hold(collected: Aggregated) -> Measured:
     wide = next((clique for clique in selection.beside if len(clique) > 2), None)
     if wide is not None:
         raise ConfigError(
-            f"The model has no room for {' with '.join(wide)} of structure.cliques. Raise "
-            "structure.max_model_mb, or list fewer columns together."
+            f"The model has no room for {' with '.join(wide)} of structure.cliques or "
+            "publish.statistics. Raise structure.max_model_mb, or ask for fewer columns together."
         )
     own = tuple(m for m in asked if m.clique in alone)
     first: tuple[OwnAnswer, ...] = (answers.total, *own)

@@ -83,7 +83,8 @@ class FittedModel:
 
     Attributes:
         measured: all answers.
-        layout: the table's columns, with densities inside bins that follow from neighbouring counts.
+        layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
+            from neighbouring counts.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
@@ -139,6 +140,8 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
         [replace(m, clique=named(m.clique)) for m in measured.beside],
         {named(pair): distance for pair, distance in selection.distances.items()},
     )
+    asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
+    layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
     return FittedModel(measured, layout, fit, model, wanted, zeros, densities)

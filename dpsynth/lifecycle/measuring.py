@@ -37,7 +37,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.compression import rare_groups, rare_when_ordered
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
@@ -226,8 +226,9 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
-    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values)
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
+    ordered = dict.fromkeys(numbers, rare_when_ordered(plan.merged_below, answers.rows))
+    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values, ordered)
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.config.local import Local
+from dpsynth.config.local import TWO_VALUED, Local
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.errors import ConfigError
 from dpsynth.local.questions import (
@@ -28,6 +28,8 @@ from dpsynth.local.questions import (
 from dpsynth.randomisers import Randomiser, log_above, odds_within, protocol
 
 FORMAT = "dpsynth local contract 1"
+_LEAST_PART = Fraction(1, 10**6)
+"""Least epsilon of an answer: odds nearer to 1 would be lost in rounding."""
 _ROUNDED = Fraction(1, 10**6)
 MOST_CELLS = 100_000
 """Most cells of a question: an aggregator counts the support of each by each report."""
@@ -53,7 +55,7 @@ class Contract:
 
     Attributes:
         compiled: the config.
-        one: True if a respondent answers one question, drawn uniformly; False if she answers all.
+        one: True if a respondent answers one of several questions, drawn uniformly; False if she answers all.
         questions: the questions.
         asked_for: the epsilon in the config; what a report costs is at most that.
     """
@@ -117,28 +119,29 @@ def contract_of(compiled: CompiledSpec) -> Contract:
             continue
         questions = tuple(Question(c, _randomiser(spec.local, domain, c, part)) for c in cliques)
         loss = expected_loss(compiled, _layout(domain, spec.local, epsilon, one=one), cliques)
-        found.append((loss, Contract(compiled, one, questions, epsilon)))
+        found.append((loss, Contract(compiled, one and len(questions) > 1, questions, epsilon)))
     if not found:
         odds = spec.local.fixed_odds
-        cost = "more" if odds is None else f"{float(log_above(odds)):.4f}"
+        cost = float(_LEAST_PART if odds is None else log_above(odds))
         raise ConfigError(
-            f"privacy.epsilon {spec.privacy.epsilon} is not enough: an answer by local.protocol "
-            f"{spec.local.protocol} costs a respondent {cost}. Raise it, give a smaller local.gamma, or use "
-            "another protocol."
+            f"privacy.epsilon {spec.privacy.epsilon} is not enough: an answer costs a respondent at least "
+            f"{cost:.6g} by local.protocol {spec.local.protocol}, and with local.ask: all the costs of all "
+            "answers add up. Raise it, ask for less, or use another protocol or a smaller local.gamma."
         )
     return min(found, key=lambda way: way[0])[1]
 
 
 def _affordable(local: Local, part: Fraction) -> bool:
-    return local.fixed_odds is None or log_above(local.fixed_odds) <= part
+    """True if the protocol has a randomiser for a part of epsilon."""
+    return part >= _LEAST_PART if local.fixed_odds is None else log_above(local.fixed_odds) <= part
 
 
 def _layout(domain: Domain, local: Local, epsilon: Fraction, *, one: bool) -> Layout:
     def randomiser(cells: int, questions: int) -> Randomiser:
-        part = epsilon if one else epsilon / questions
+        part = epsilon if one else max(epsilon / questions, _LEAST_PART)
         name = local.protocol
         # The forecast of a question that the protocol can't ask is never used.
-        suited = name if cells == _TWO or name not in ("warner", "two_coin") else "auto"
+        suited = name if cells == _TWO or name not in TWO_VALUED else "auto"
         return protocol(suited, cells, odds_within(part), _gamma(local))
 
     return Layout(domain, local.respondents, one=one, randomiser=randomiser, most_cells=MOST_CELLS)
@@ -156,7 +159,7 @@ def _randomiser(local: Local, domain: Domain, columns: Clique, part: Fraction) -
             "allowed with trust: local. Give its columns fewer bins or values, or leave it out of "
             "structure.cliques."
         )
-    if local.protocol in ("warner", "two_coin") and cells != _TWO:
+    if local.protocol in TWO_VALUED and cells != _TWO:
         raise ConfigError(
             f"local.protocol {local.protocol} is for questions of two values, and that about "
             f"{' with '.join(columns)} has {cells:,}. Use k_ary or auto; or, if nothing is missing, say "

@@ -19,17 +19,26 @@ def expected_variances(contract: Contract, respondents: int) -> dict[Clique, flo
     Counts of a column are reconciled from all questions that hold it. Shares are taken to be equal.
     """
     domain, asked = contract.domain, len(contract.questions)
-    found, precision = {}, dict.fromkeys(domain.columns, 0.0)
+    part = 1 / asked if contract.one else 1.0
+    pairs: dict[Clique, float] = {}
+    precision, reached = (dict.fromkeys(domain.columns, 0.0) for _ in range(2))
     for question in contract.questions:
         cells = domain.cells(question.columns)
-        each = mean_variance(question.randomiser)
-        part = 1 / asked if contract.one else 1.0
-        sampling = (1 - part) / cells * (1 - 1 / cells)
-        variance = respondents / part * (each + sampling)
-        found[question.columns] = variance
+        noise = respondents / part * mean_variance(question.randomiser)
+        pairs[question.columns] = noise + _sampling(respondents, cells, part)
         for column in question.columns:
-            precision[column] += domain.sizes[column] / (cells * variance)
-    return {**{(c,): 1 / p for c, p in precision.items()}, **{c: v for c, v in found.items() if len(c) > 1}}
+            precision[column] += domain.sizes[column] / (cells * noise)
+            reached[column] += part
+    singles: dict[Clique, float] = {
+        (c,): 1 / p + _sampling(respondents, domain.sizes[c], min(reached[c], 1.0))
+        for c, p in precision.items()
+    }
+    return {**singles, **{clique: v for clique, v in pairs.items() if len(clique) > 1}}
+
+
+def _sampling(respondents: int, cells: int, part: float) -> float:
+    """Variance of a cell because a random part of the respondents was asked."""
+    return respondents * (1 / part - 1) / cells * (1 - 1 / cells)
 
 
 def local_forecast(contract: Contract, respondents: int | None = None) -> dict[str, object]:

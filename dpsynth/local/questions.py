@@ -20,6 +20,7 @@ from itertools import combinations
 from math import inf, pi, sqrt
 
 from dpsynth.config.compiled import CompiledSpec
+from dpsynth.config.local import TWO_VALUED
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.randomisers.randomiser import Randomiser, mean_variance
 
@@ -63,12 +64,13 @@ class Layout:
 def cliques_asked(compiled: CompiledSpec, layout: Layout) -> tuple[Clique, ...]:
     """The cliques that respondents are asked about; every column is in one of them.
 
-    ``independent``: single columns. ``fixed``: the listed cliques, and the columns in none alone. ``auto``:
-    pairs of the workload, those of fewest cells first, as many as make the forecast error least, and the
-    columns in none of them alone.
+    ``independent``, or a protocol for two values: single columns. ``fixed``: the listed cliques, and the
+    columns in none alone. ``auto``: pairs of the workload, those of fewest cells first, as many as make the
+    forecast error least, and the columns in none of them alone.
     """
     structure, domain = compiled.spec.structure, layout.domain
-    if structure.method == "independent":
+    two_valued = structure.method == "auto" and compiled.spec.local.protocol in TWO_VALUED
+    if structure.method == "independent" or two_valued:
         return _covering(domain, ())
     if structure.method == "fixed":
         return _covering(domain, [domain.canonical(clique) for clique in structure.cliques or ()])

@@ -12,6 +12,7 @@ from dpsynth.model.junction_tree import JunctionTree, junction_tree
 from dpsynth.model.least_squares import LeastSquares
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
+from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
@@ -30,6 +31,7 @@ __all__ = [
     "LeastSquares",
     "MarkovRandomField",
     "ModelFileError",
+    "RakedEstimates",
     "TableCounts",
     "TreeSize",
     "Triangulation",

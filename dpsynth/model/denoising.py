@@ -4,7 +4,9 @@ Many cells of a marginal of several columns are empty, and noise would give them
 near an estimate that is known before, such as that of a model without this answer, and a few lie far from it.
 So a cell's count is taken to be 0, or normal about its estimate m with variance k (m + a little of
 independence), for a small k or a large one. The shares of the three kinds, and both k, are learnt from the
-answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). A model is fitted
+answer itself (Johnstone and Silverman 2004 for the spike; Stephens 2016 for several slabs). Empty cells lie
+together where columns are ordered: so the spike's share in a cell follows the cells around it, as far as the
+answer shows that they tell. A model is fitted
 to posterior means, which keep the number of rows. A table is refined to posterior medians, which have the
 least expected L1 error, and leave cells empty.
 
@@ -36,6 +38,8 @@ _LEAST = 1e-9
 _SHARES = (0.5, 0.45, 0.05)
 """Shares of the spike and of the two slabs at the start."""
 _LEAST_SHARE = 1e-6
+_LEAST_LOCAL, _APPROACH = 1e-4, 5
+"""Least probability that one cell is empty or not; rounds after which the cells around are looked at."""
 _LEAST_DEVIATION = 0.5
 """Smallest standard deviation of a denoised count, in rows, which is a whole number."""
 
@@ -87,15 +91,22 @@ def posteriors(answers: Iterable[Observation], model: MarkovRandomField) -> dict
         answers: noisy counts.
         model: a model whose columns have about the right counts.
     """
+    plain = (a for a in answers if _plain(a) and a.values.size >= LEAST_CELLS)
+    return {
+        clique: denoised(mean, variance, independent(model.marginal(clique)))
+        for clique, (mean, variance) in pooled(plain).items()
+    }
+
+
+def pooled(answers: Iterable[Observation]) -> dict[Clique, tuple[Array, float]]:
+    """The precision-weighted mean of the answers about each clique, and its variance."""
     alike: dict[Clique, list[Observation]] = {}
     for answer in answers:
-        if _plain(answer) and answer.values.size >= LEAST_CELLS:
-            alike.setdefault(answer.clique, []).append(answer)
+        alike.setdefault(answer.clique, []).append(answer)
     found = {}
     for clique, some in alike.items():
         precision = sum(1 / a.variance for a in some)
-        mean = np.sum([a.values / (a.variance * precision) for a in some], axis=0)
-        found[clique] = denoised(mean, 1 / precision, independent(model.marginal(clique)))
+        found[clique] = np.sum([a.values / (a.variance * precision) for a in some], axis=0), 1 / precision
     return found
 
 
@@ -135,11 +146,12 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     spreads = np.array([alone * apart for apart in _APART])
     shares = np.array(_SHARES)
     kinds = np.empty((1 + len(spreads), y.size))
-    for _ in range(_ROUNDS):
+    empty = np.full(y.size, shares[0])
+    for number in range(_ROUNDS):
         total = spreads[:, None] * scale + variance
-        kinds[0] = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance
-        kinds[1:] = -0.5 * np.log(total) - 0.5 * np.square(y - m) / total
-        kinds += np.log(shares)[:, None]
+        kinds[0] = -0.5 * np.log(variance) - 0.5 * np.square(y) / variance + np.log(empty)
+        kinds[1:] = -0.5 * np.log(total) - 0.5 * np.square(y - m) / total + np.log1p(-empty)
+        kinds[1:] += np.log(shares[1:] / shares[1:].sum())[:, None]
         kinds -= kinds.max(axis=0)
         np.exp(kinds, out=kinds)
         kinds /= kinds.sum(axis=0)
@@ -148,6 +160,9 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
         )
         shares = np.maximum((kinds * telling).sum(axis=1) / telling.sum(), _LEAST_SHARE)
         shares /= shares.sum()
+        if number % _APPROACH == 0:
+            apart = _around(kinds[0], telling, shares[0], noisy.shape)
+        empty = np.clip(shares[0] + apart, _LEAST_LOCAL, 1 - _LEAST_LOCAL)
     prior = spreads[:, None] * scale
     mean = m + prior / (prior + variance) * (y - m)
     error = np.sqrt(prior * variance / (prior + variance))
@@ -155,6 +170,34 @@ def denoised(noisy: NDArray[np.integer] | Array, variance: float, estimate: Arra
     squares = (kinds[1:] * (np.square(error) + np.square(np.maximum(mean, 0.0)))).sum(axis=0)
     spread = float(np.maximum(squares - np.square(whole), 0.0).mean())
     return Denoised(whole.reshape(noisy.shape), spread, kinds, mean, error)
+
+
+def _around(empty: Array, telling: Array, share: float, shape: tuple[int, ...]) -> Array:
+    """The probability that each cell is empty, above the mean, by the cells around it; float64[cells].
+
+    A regression of the cells on the mean of those around them, which is flat where order means nothing.
+
+    Args:
+        empty: float64[cells], the probability that each cell is empty.
+        telling: float64[cells], by how much each counts.
+        share: the mean probability.
+        shape: shape of the marginal.
+    """
+    sums = []
+    for values in (empty * telling, telling):
+        whole = values.reshape(shape)
+        for axis in range(len(shape)):
+            lines = np.moveaxis(whole, axis, 0)
+            more = lines.copy()
+            more[1:] += lines[:-1]
+            more[:-1] += lines[1:]
+            whole = np.moveaxis(more, 0, axis)
+        sums.append(whole.reshape(-1) - values)
+    near = (sums[0] + share) / (sums[1] + 1)
+    weights = telling / telling.sum()
+    centred = near - near @ weights
+    slope = float(weights @ (centred * empty)) / max(float(weights @ np.square(centred)), _LEAST)
+    return np.asarray(min(max(slope, 0.0), 1.0) * centred)
 
 
 def _spread(of: Array, before: float, scale: Array, excess: Array, variance: float) -> float:

@@ -1,9 +1,9 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers beside it.
 
-All pairs of columns are targets, as far as their cells are not too many. The target of a pair that was
-measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's own
-marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
-from them by the other targets. A target weighs as much as its error is small.
+All pairs of columns are targets, as far as their cells are not too many. The target of a pair or triple that
+was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
+own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled
+away from them by the other targets. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
@@ -20,9 +20,10 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Observation
-from dpsynth.model.denoising import Denoised, denoised
+from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
+from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refinement import TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
@@ -46,7 +47,7 @@ class Wanted:
     """The marginals that a sample is refined to.
 
     Attributes:
-        pairs: the pairs of columns that are targets, as columns of the model.
+        pairs: the pairs of columns that are targets, as columns of the model, and the measured triples.
         counts: denoised counts of those that were measured; the others are the model's.
         variances: mean error of a cell, in rows squared, of each pair; pairs that are not named have the
             same weight as the least precise pair.
@@ -75,7 +76,7 @@ class Wanted:
             model: the model.
             values_of: for a column of groups, the column of its values.
             inside: posteriors of cliques that the model was fitted to, over the columns of the model.
-            beside: noisy counts of pairs that it was not fitted to.
+            beside: noisy counts of pairs and triples that it was not fitted to.
             distances: for some pairs, the L1 distance of the private table from the model, in rows.
         """
         domain = model.tree.domain
@@ -87,14 +88,44 @@ class Wanted:
         for clique, distance in (distances or {}).items():
             # The mean square of normal errors is pi/2 times the square of their mean.
             variances[clique] = max(pi / 2 * (distance / domain.cells(clique)) ** 2, _LEAST_VARIANCE)
-        for batch in domain.batches((m.clique for m in beside), _CELLS_A_BATCH):
-            estimates = model.marginals(batch)
-            for answer in (m for m in beside if m.clique in estimates):
-                known[answer.clique] = denoised(answer.values, answer.variance, estimates[answer.clique])
+        combined = pooled(beside)
+        for wide in (False, True):
+            # Triples are denoised about estimates that have the pairs' answers.
+            estimates = RakedEstimates(model, {c: p.median for c, p in known.items() if wide})
+            asked = [c for c in combined if (len(c) > _PAIR) == wide]
+            for batch in domain.batches(asked, _CELLS_A_BATCH):
+                for clique, guess in estimates.marginals(batch).items():
+                    known[clique] = denoised(*combined[clique], guess)
         for clique, posterior in known.items():
             counts[clique] = posterior.median
             variances[clique] = max(posterior.variance, _LEAST_VARIANCE)
         return cls(pairs, counts, variances, values_of, model.total)
+
+    def counts_of_values(
+        self, model: MarkovRandomField, asked: Iterable[Clique] = ()
+    ) -> dict[tuple[str, str], Array]:
+        """Counts of the measured pairs, without triples, over the values of groups.
+
+        Args:
+            model: the model.
+            asked: cliques whose pairs are measured too; the counts of these are the model's.
+        """
+        counts = {clique: some for clique, some in self.counts.items() if len(clique) == _PAIR}
+        for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
+            if (first, second) not in counts and (second, first) not in counts:
+                counts[first, second] = model.marginal((first, second))
+        found = {}
+        for (first, second), some in counts.items():
+            over_values = self._values_given(model, first).T @ some @ self._values_given(model, second)
+            found[self.values_of.get(first, first), self.values_of.get(second, second)] = over_values
+        return found
+
+    def _values_given(self, model: MarkovRandomField, groups: str) -> Array:
+        """The share of each value in each group, float64[groups, values]; of no groups, an identity."""
+        if groups not in self.values_of:
+            return np.eye(model.tree.domain.sizes[groups])
+        shares = model.marginal((groups, self.values_of[groups]))
+        return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
 
     def targets(self, model: MarkovRandomField, rows: int) -> list[TableTarget]:
         """The targets of a table of so many rows."""

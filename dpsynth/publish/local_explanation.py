@@ -14,6 +14,8 @@ def local_guarantee_in_words(guarantee: Guarantee, collection: Collection) -> tu
         if collection.one
         else "Each answered all questions, and their losses are added up"
     )
+    if len(collection.questions) == 1:
+        answered = "Each answered one question"
     sentences = [
         "Nobody had to be trusted. There was no private table: respondents randomised their records on "
         "their own side, and sent nothing but the randomised report.",

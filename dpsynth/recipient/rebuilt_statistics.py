@@ -20,7 +20,6 @@ from dpsynth.config.statistic_kinds import request_of
 from dpsynth.errors import ConfigError
 from dpsynth.publish import Provenance, StatisticRequest, StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
-from dpsynth.recipient.measured_counts import measured_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,13 +55,17 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "The statistics rest on earlier releases or on a public table as well, so they can't be rebuilt "
             "from this bundle alone; only their checksums were compared."
         ], []
+    if not bundle.central:
+        return [
+            "The statistics rest on the odds of each report, which a bundle doesn't hold, so they can't be "
+            "rebuilt; only their checksums were compared."
+        ], []
     source = bundle.rows
-    direct = measured_counts(bundle.answers, source.layout, source.public_marginals)
     try:
         tables = compute_statistics(
             [r for facts in listed if (r := _request(facts)) is not None],
             source.layout.columns,
-            direct,
+            bundle.measured,
             bundle.model,
             (),
             provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),

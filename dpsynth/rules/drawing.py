@@ -1,10 +1,11 @@
 """A synthetic table of which every row obeys the rules.
 
 Values that a rule determines are computed: the cell of a tied column from the cell of the other column,
-and sums from their parts. If a row violates a rule only by its values within its cells, these values are
-drawn again, so that the model's cells do not change. All other violating rows are drawn again as a whole, so
-that they follow the model's distribution given the rules. Rows that still lack after some rounds are copies
-of rows that obey; if there are none, of one row that was found without a model.
+and sums from their parts. Columns that depend strongly on each other are drawn together inside their bins. If
+a row violates a rule only by its values within its cells, these values are drawn again, so that the model's
+cells do not change. All other violating rows are drawn again as a whole, so that they follow the model's
+distribution given the rules. Rows that still lack after some rounds are copies of rows that obey; if there
+are none, of one row that was found without a model.
 
 Invariant: no row of the table violates a rule, for any model.
 """
@@ -20,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.domain.codec import Codes
+from dpsynth.domain.joint_density import arranged
 from dpsynth.domain.layout import Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
@@ -197,6 +199,7 @@ class Drawing:
         codes, alone = self._tied(codes)
         bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
+        values = arranged(checks.layout.joint, codes, values, self.rng)
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
         values, still = self._within_cells(codes, values, wrong)

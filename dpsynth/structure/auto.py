@@ -89,6 +89,8 @@ MOST_CHOOSING: Mapping[float, Fraction] = {0.5: Fraction(10, 100), 1.0: Fraction
 by the measure's error power."""
 TOLD = Fraction(1, 2)
 """The part of it for noisy distances, if there are choices too."""
+ROUGH = 1e-2
+"""Tolerance of the tree's fit before further rounds."""
 _WIDEST = 4
 """A pair may have at most the model's cells divided by this number."""
 _LEAST_ERROR = 1e-6
@@ -169,7 +171,7 @@ def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
     one_way = ONE_WAY + MANY_PLACES * Fraction(many, len(sizes))
     power, columns = measure.error_power, len(sizes)
     structure = min(CHOOSING[power] * Fraction(isqrt(100 * columns), 10), MOST_CHOOSING[power])
-    if later_distances(columns, measure):
+    if later_distances(sizes, measure):
         structure /= 1 - LATER
     return Shares(one_way, structure, 1 - one_way - structure)
 
@@ -187,7 +189,7 @@ class Auto:
         columns = len(sizes)
         small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)
-        later = later_distances(columns, measure)
+        later = later_distances(sizes, measure)
         first = comb(columns, 2) if every else min(comb(columns, 2), small + picked + len(wanted))
         return StrategyOutline(
             rounds=2 if later else 1,
@@ -204,7 +206,7 @@ class Auto:
         if problem.structure >= door.remaining:
             # Interruptions may have spent what was reserved for measuring.
             problem = replace(problem, structure=door.remaining / 2)
-        later = later_distances(len(problem.domain.columns), door.measure)
+        later = later_distances(problem.domain.sizes, door.measure)
         first = problem.structure * (1 - LATER) if later else problem.structure
         trade = _trade(door, problem, first)
         bound = _bound(trade, problem)
@@ -220,7 +222,7 @@ class Auto:
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
-        fit = problem.refit(answers, problem.start, prior_rows=prior)
+        fit = problem.refit(answers, problem.start, ROUGH, prior_rows=prior)
         weights = dict(zip(pairs.cliques, pairs.weights.tolist(), strict=True))
         return with_pairs_beside(door, problem, Measured(selection, costs, fit), weights)
 
@@ -243,7 +245,10 @@ def _trade(door: Door, problem: Problem, choosing: Fraction) -> gain.Trade:
             error = max(mean_absolute_error(m.noise, m.scale), _LEAST_ERROR)
             known[m.clique[0]] += float((unit / error) ** (1 / power))
     values = np.array(problem.values.shape(columns), dtype=np.float64)
-    return gain.Trade(unit, power, float(budget), np.array([known[c] for c in columns]), weights * values)
+    merged = np.maximum(values - np.array(problem.domain.shape(columns)), 0.0)
+    return gain.Trade(
+        unit, power, float(budget), np.array([known[c] for c in columns]), weights * values, weights * merged
+    )
 
 
 def _bound(trade: gain.Trade, problem: Problem) -> int:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.model import Fit
+from dpsynth.model import Fit, MarkovRandomField, RakedEstimates, Wanted, posteriors
 from dpsynth.plan.questions import Door
 from dpsynth.structure import gain
+from dpsynth.structure.blocks import MOST_CELLS
 from dpsynth.structure.strategy import Problem, Selection
 
 Floats = NDArray[np.float64]
@@ -35,7 +36,7 @@ MOST_ASKED = 3000
 TREE_CELLS = 125_000
 """Cells of the tree if pairs beside it are measured. A larger one brought no accuracy, and takes time."""
 LATER = Fraction(1, 5)
-"""The part of the structure step's budget for distances from the tree's model."""
+"""The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
 DENOISED = 0.3
 """Error of a denoised cell relative to its noise."""
 CAUTION = 0.3
@@ -44,14 +45,25 @@ LEAST_OUTSIDE = 0.02
 """Gain of the pairs outside the tree, relative to that of its own, below which there is no second round."""
 LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
+TRIPLES = Fraction(3, 10)
+"""The part of the remaining budget that is kept for triples, and for what was measured before."""
+TRIPLE_COUNTS = 0.5
+"""Least weight of a triple, relative to its pairs. In all marginals of three columns it would be one by the
+number of columns; but where triples are near, all marginals that hold them are."""
+MOST_TRIPLES = 500
+"""Largest number of distances of triples."""
+TRIPLE_CELLS = 20_000
+"""Largest number of cells of a triple."""
 
 
-def later_distances(columns: int, measure: Measure) -> int:
-    """Largest number of distances from the tree's model; 0 where there is no second round.
+def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
+    """Largest number of distances after the tree; 0 where there is no second round.
 
     In pure epsilon k distances cost k times as much as one: there all is measured at once.
     """
-    return min(comb(columns, 2), MOST_ASKED) if measure.error_power < 1 else 0
+    if measure.error_power >= 1:
+        return 0
+    return min(comb(len(sizes), 2), MOST_ASKED) + min(comb(len(sizes), 3), MOST_TRIPLES)
 
 
 def tree_share(inside: float, outside: float) -> Fraction:
@@ -75,10 +87,43 @@ class Measured:
     fit: Fit
 
 
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Cliques that a round may measure.
+
+    Attributes:
+        cliques: the cliques.
+        distances: float64, noisy distances from what is known, in rows, less caution.
+        weights: float64, weight of a row of error in each.
+    """
+
+    cliques: Sequence[Clique]
+    distances: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Cliques that were measured already, each once.
+
+    Attributes:
+        costs: the cost of each so far.
+        burdens: its weighted cells.
+    """
+
+    costs: Mapping[Clique, float]
+    burdens: Mapping[Clique, float]
+
+    def with_costs(self, costs: Mapping[Clique, float], burdens: Mapping[Clique, float]) -> _Known:
+        """These and more; the costs of what was measured again add up."""
+        whole = {c: self.costs.get(c, 0.0) + costs.get(c, 0.0) for c in (*self.costs, *costs)}
+        return _Known(whole, {**burdens, **self.burdens})
+
+
 def with_pairs_beside(
     door: Door, problem: Problem, tree: Measured, weights: Mapping[Clique, float]
 ) -> Selection:
-    """The selection of a tree, with pairs beside it that are measured with all of the remaining budget.
+    """The selection of a tree, with pairs and triples beside it; all of the remaining budget is spent.
 
     Args:
         door: the curator's answers.
@@ -86,36 +131,80 @@ def with_pairs_beside(
         tree: the tree, measured.
         weights: the weight of each pair that counts.
     """
-    selection, model = tree.selection, tree.fit.model
-    pairs = _asked(problem.domain, weights)
-    price = min(problem.structure * LATER, door.remaining / 2)
-    noisy, spread = door.errors(pairs, model, price)
+    domain, selection = problem.domain, tree.selection
+    burdens = {c: domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
+    known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
+    pairs = _asked(domain, weights)
+    noisy, spread = door.errors(pairs, tree.fit.model, min(problem.structure * LATER / 2, door.remaining / 2))
     distances = np.maximum(noisy.astype(np.float64), spread / 2)
-    held = _held(problem.domain, [*selection.cliques, *problem.given])
-    beside = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
-    gaining = np.array([noisy[i] - CAUTION * spread for i in beside]) * [weights[pairs[i]] for i in beside]
-    cells = np.array([problem.domain.cells(pairs[i]) for i in beside], dtype=np.float64)
-    burdens = DENOISED * cells * [weights[pairs[i]] for i in beside]
-    again = _trade(door, problem, tree, weights)
-    price_of_gain = again.price(gaining, burdens)
-    worth = again.gains(gaining, burdens, price_of_gain) > 0
-    chosen = [pairs[i] for i, pays in zip(beside, worth, strict=True) if pays]
-    costs = again.costs(burdens, price_of_gain)[worth].tolist()
-    more = np.maximum(again.costs(again.burdens, price_of_gain) - again.known, 0.0)
-    repeated = [(c, cost) for c, cost in zip(selection.cliques, more.tolist(), strict=True) if cost > 0]
-    if not chosen and not repeated:
-        repeated = list(zip(selection.cliques, tree.costs, strict=True))
-    asked = [*chosen, *(c for c, _ in repeated)]
-    parts = [Fraction(cost) for cost in (*costs, *(cost for _, cost in repeated))]
-    answers = door.marginals(asked, door.remaining, parts)
-    return replace(
-        selection,
-        cliques=(*selection.cliques, *asked),
-        answers=(*selection.answers, *answers),
-        fit=tree.fit,
-        beside=tuple(chosen),
-        distances=dict(zip(pairs, distances.tolist(), strict=True)),
+    selection = replace(selection, fit=tree.fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
+    held = _held(domain, [*selection.cliques, *problem.given])
+    at = [i for i, pair in enumerate(pairs) if frozenset(pair) not in held]
+    beside = [pairs[i] for i in at]
+    found = _Candidates(
+        beside,
+        np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
+        np.array([weights[c] for c in beside], dtype=np.float64),
     )
+    possible = _triples_of(problem)
+    later = TRIPLES if possible else Fraction(0)
+    selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
+    if not possible:
+        return selection
+    estimates = _estimates(problem, tree.fit.model, selection)
+    triples = _strongest(estimates, possible)
+    noisy, spread = door.errors(triples, estimates, min(problem.structure * LATER / 2, door.remaining / 2))
+    of_each = np.array([_triple_weight(problem, c, weights) for c in triples])
+    found = _Candidates(triples, np.asarray(noisy - CAUTION * spread, dtype=np.float64), of_each)
+    return _round(door, problem, selection, known, found, door.remaining)[0]
+
+
+def _round(
+    door: Door,
+    problem: Problem,
+    selection: Selection,
+    known: _Known,
+    candidates: _Candidates,
+    allowance: Fraction,
+) -> tuple[Selection, _Known]:
+    """The selection with what a round of measurements adds, and what is known after it.
+
+    An allowance goes to candidates of positive gain, and to cliques that were measured before.
+    """
+    cells = np.array([problem.domain.cells(c) for c in candidates.cliques], dtype=np.float64)
+    gaining, burdens = candidates.distances * candidates.weights, DENOISED * cells * candidates.weights
+    trade = _trade(door, known, allowance)
+    price = trade.price(gaining, burdens)
+    costs = dict(zip(candidates.cliques, trade.costs(burdens, price).tolist(), strict=True))
+    worth = trade.gains(gaining, burdens, price) > 0
+    chosen = [c for c, pays in zip(candidates.cliques, worth, strict=True) if pays]
+    more = np.maximum(trade.costs(trade.burdens, price) - trade.known, 0.0)
+    repeated = {c: cost for c, cost in zip(known.costs, more.tolist(), strict=True) if cost > 0}
+    if not chosen and not repeated:
+        repeated = dict(known.costs)
+    paid = {c: costs[c] for c in chosen} | repeated
+    left = door.remaining if allowance >= door.remaining else allowance
+    answers = door.marginals(list(paid), left, [Fraction(cost) for cost in paid.values()])
+    part = float(left) / sum(paid.values())
+    selection = replace(
+        selection,
+        cliques=(*selection.cliques, *paid),
+        answers=(*selection.answers, *answers),
+        beside=(*selection.beside, *chosen),
+    )
+    burden_of = dict(zip(candidates.cliques, burdens.tolist(), strict=True))
+    return selection, known.with_costs(
+        {c: cost * part for c, cost in paid.items()}, {c: burden_of[c] for c in chosen}
+    )
+
+
+def _trade(door: Door, known: _Known, allowance: Fraction) -> gain.Trade:
+    """The trade of cost for error, with what is measured already."""
+    power, budget = door.measure.error_power, float(allowance)
+    usual = Fraction(budget / max(len(known.costs), 1))
+    unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
+    costs = np.array(list(known.costs.values()), dtype=np.float64)
+    return gain.Trade(unit, power, budget, costs, np.array([known.burdens[c] for c in known.costs]))
 
 
 def _asked(domain: Domain, weights: Mapping[Clique, float]) -> list[Clique]:
@@ -129,15 +218,43 @@ def _held(domain: Domain, cliques: Sequence[Clique]) -> set[frozenset[str]]:
     return {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
 
 
-def _trade(door: Door, problem: Problem, tree: Measured, weights: Mapping[Clique, float]) -> gain.Trade:
-    """The trade of cost for error; what is measured already are the cliques of the tree."""
-    power, budget = door.measure.error_power, float(door.remaining)
-    usual = Fraction(budget / max(len(tree.costs), 1))
-    unit = max(door.cell_error(usual), 1e-6) * float(usual) ** power
-    cliques = tree.selection.cliques
-    burdens = [
-        problem.domain.cells(c)
-        * np.mean([weights.get(p, weights.get(p[::-1], 0.0)) for p in combinations(c, 2)])
-        for c in cliques
+def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
+    """The mean weight of a clique's pairs."""
+    return float(np.mean([weights.get(p, weights.get(p[::-1], 0.0)) for p in combinations(clique, 2)]))
+
+
+def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, float]) -> float:
+    return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
+
+
+def _triples_of(problem: Problem) -> list[Clique]:
+    """The triples that may be measured: those of the workload that are not too large."""
+    domain = problem.domain
+    return [
+        c
+        for c in combinations([c for c in domain.columns if domain.sizes[c] > 1], 3)
+        if MOST_CELLS < domain.cells(c) <= TRIPLE_CELLS and problem.workload.weight(c) > 0
     ]
-    return gain.Trade(unit, power, budget, np.array(tree.costs, dtype=np.float64), np.array(burdens))
+
+
+def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:
+    """Estimates of triples: those of the tree's model, raked to all pairs that were measured."""
+    inside = posteriors(selection.held, problem.start.model)
+    known = Wanted.of(model, {}, inside=inside, beside=selection.not_held)
+    return RakedEstimates(model, known.counts)
+
+
+def _strongest(estimates: RakedEstimates, triples: Sequence[Clique]) -> list[Clique]:
+    """The triples whose pairs depend most on each other by what is known; ties in table order."""
+    strength: dict[Clique, float] = {}
+    for pair in dict.fromkeys(pair for triple in triples for pair in combinations(triple, 2)):
+        counts = estimates.marginal(pair)
+        total = max(float(counts.sum()), 1e-300)
+        apart = counts - counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / total
+        strength[pair] = float(np.abs(apart).sum())
+
+    def weakest_two(triple: Clique) -> float:
+        """Strength of the second strongest pair."""
+        return sorted(strength[pair] for pair in combinations(triple, 2))[1]
+
+    return sorted(triples, key=lambda triple: -weakest_two(triple))[:MOST_TRIPLES]

@@ -25,6 +25,16 @@ from dpsynth.model.smoothing import smoothed
 
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
+ORDERED = 8.0
+"""Factor of the rows below which a value is rare, in columns of numbers and dates. There neighbours are
+alike; and a pair of ten groups each shows a relation that the noise of a thousand cells would hide."""
+LEAST_GROUPS = 10
+"""Groups of equal size that this factor leaves of a column, at least."""
+
+
+def rare_when_ordered(least: float, rows: float) -> float:
+    """Rows below which a value is rare in a column of numbers or dates, from those for other columns."""
+    return max(least, min(ORDERED * least, rows / LEAST_GROUPS))
 
 
 def rare_groups(
@@ -34,6 +44,7 @@ def rare_groups(
     keep: Collection[str] = (),
     evidence: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
+    ordered: Mapping[str, float] | None = None,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
@@ -53,6 +64,8 @@ def rare_groups(
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the places after them are of missing
             cells. Left out: all are values.
+        ordered: rows below which a value is rare, for columns in which they differ from ``least``. A place
+            of missing cells is rare by ``least`` everywhere.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -63,8 +76,11 @@ def rare_groups(
         if column not in keep and domain.sizes[column] > _PLAIN:
             counts, variance = known[m.clique]
             number = (values or {}).get(column, counts.size)
-            rare = least * sqrt(variance / m.variance)
-            groups = _with_missing(_groups(smoothed(counts[:number], variance), rare), counts, rare)
+            precise = sqrt(variance / m.variance)
+            of_values = _groups(
+                smoothed(counts[:number], variance), (ordered or {}).get(column, least) * precise
+            )
+            groups = _with_missing(of_values, counts, least * precise)
             if groups.max() + 1 < groups.size:
                 found[column] = groups
     return Compression(found)

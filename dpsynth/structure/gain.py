@@ -38,6 +38,8 @@ class Trade:
         budget: cost of everything that is measured together.
         known: float64[columns], the cost at which each column was measured before.
         burdens: float64[columns], weight x values of each column.
+        merged: float64[columns], the part of ``burdens`` that only the column's own counts tell: its values
+            less their groups, where values count in groups in every other marginal. Left out: none.
     """
 
     unit: float
@@ -45,6 +47,7 @@ class Trade:
     budget: float
     known: Floats
     burdens: Floats
+    merged: Floats | float = 0.0
 
     def error(self, cost: float) -> float:
         """Expected error of a cell, in rows."""
@@ -94,8 +97,9 @@ def shared(
     """The shares of columns and chosen cliques for which the expected weighted error is least.
 
     A clique's sums measure its columns too: at a cost B it is worth a cost of B x n_c/n to a column
-    of n_c places. The sum of weighted errors is convex in the costs. Each round multiplies every cost by a
-    power of the decrease in error that a unit brings there; only the minimum is left unchanged by this.
+    of n_c places; but not to values that count in groups there. The sum of weighted errors is convex in the
+    costs. Each round multiplies every cost by a power of the decrease in error that a unit brings there; only
+    the minimum is left unchanged by this.
 
     Args:
         trade: the budget, and the earlier measurements of the columns.
@@ -112,11 +116,13 @@ def shared(
     costs = np.full(d + k, trade.budget / (d + k))
     bring = costs
     for _ in range(rounds):
-        precise = trade.known + costs[:d] + np.bincount(column, costs[d:][clique] * part, minlength=d)
-        of_columns = q * trade.unit * trade.burdens * precise ** (-q - 1)
+        alone = trade.known + costs[:d]
+        precise = alone + np.bincount(column, costs[d:][clique] * part, minlength=d)
+        of_groups = q * trade.unit * (trade.burdens - trade.merged) * precise ** (-q - 1)
+        of_merged = q * trade.unit * trade.merged * alone ** (-q - 1)
         of_cliques = q * trade.unit * weights * cells * costs[d:] ** (-q - 1)
         bring = np.concatenate(
-            [of_columns, of_cliques + np.bincount(clique, of_columns[column] * part, minlength=k)]
+            [of_groups + of_merged, of_cliques + np.bincount(clique, of_groups[column] * part, minlength=k)]
         )
         costs = costs * bring**0.6
         costs = np.maximum(costs * (trade.budget / costs.sum()), trade.budget * _LEAST)

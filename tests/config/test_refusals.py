@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpsynth.config import from_mapping
+from dpsynth.config import from_mapping, load
 from dpsynth.errors import ConfigError
 
 EPSILON = "epsilon: 1.0, delta: 1.0e-9"
@@ -685,3 +685,79 @@ def test_an_accountant_that_needs_noise_fixed_beforehand_is_refused_with_the_rea
     message = message_of(load_with, replace=(EPSILON, f"{EPSILON}, accountant: {accountant}"))
     assert "privacy.accountant must be auto, sequential, zcdp or gdp." in message
     assert "hold only where all noise was fixed before the first answer" in message
+
+
+LOCAL = f"trust: local\nprivacy: {{epsilon: 1.0}}\ncolumns:\n  age: {AGE}\n  sex: {SEX}\n"
+
+NO_USE_WITH_LOCAL = [
+    ("source: {path: t.csv}\n", "source has no use with trust: local"),
+    ("period: {column: month, every: month}\n", "period has no use with trust: local"),
+    ("schedule: {cron: '0 3 1 * *'}\n", "schedule has no use with trust: local"),
+    ("reuse: {same_period: true}\n", "reuse has no use with trust: local"),
+    ("public_table: {path: t.csv}\n", "public_table is not supported with trust: local"),
+    ("public_marginals: []\n", "public_marginals are not supported with trust: local"),
+    ("ledger: {cap: {epsilon: 3}}\n", "ledger.cap has no use with trust: local"),
+    ("ledger: {filter: zcdp}\n", "ledger.filter has no use with trust: local"),
+    ("ledger: {other_people: others, dataset: d}\n", "ledger.other_people has no use with trust: local"),
+    ("structure: {merge_rare: 2}\n", "structure.merge_rare has no use with trust: local"),
+    ("structure: {max_seconds: 2}\n", "structure.max_seconds has no use with trust: local"),
+    ("structure: mst\n", "structure.method must be auto, independent or fixed with trust: local"),
+    ("local: {protocol: coin}\n", "local.protocol must be auto, warner, two_coin, k_ary, unary or hashing"),
+    ("local: {gamma: 0.2}\n", "local.gamma is for protocol: warner"),
+    ("local: {protocol: warner, gamma: 0.5}\n", "local.gamma must be a number above 0 and below 0.5"),
+    ("local: {ask: some}\n", "local.ask must be auto, one or all"),
+    ("local: {respondents: 0}\n", "local.respondents must be a whole number"),
+    ("local: {shuffled: true}\n", "local.shuffled must be a mapping"),
+    ("local: {shuffled: {delta: 1}}\n", "local.shuffled.delta must be a number above 0 and below 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NO_USE_WITH_LOCAL)
+def test_a_key_without_use_in_the_local_model_is_named(text, message, tmp_path):
+    with pytest.raises(ConfigError) as error:
+        _local(LOCAL + text, tmp_path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta", "1.0e-9"),
+        ("noise", "laplace"),
+        ("neighbours", "add_remove"),
+        ("unit", "{column: id, max_rows: 2}"),
+        ("accountant", "sequential"),
+        ("split", "{one_way: 1}"),
+        ("on_empty", "go"),
+    ],
+)
+def test_a_key_of_a_curators_privacy_is_named(key, value, tmp_path):
+    text = LOCAL.replace("epsilon: 1.0", f"epsilon: 1.0, {key}: {value}")
+    with pytest.raises(ConfigError, match=rf"privacy\.{key} .*with trust: local"):
+        _local(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [("{type: category, open: true}", "city"), ("{type: number, bounds: private}", "pay")],
+)
+def test_nothing_is_found_privately_in_the_local_model(column, name, tmp_path):
+    with pytest.raises(ConfigError, match=rf"columns\.{name} must be declared with trust: local"):
+        _local(f"{LOCAL}  {name}: {column}\n", tmp_path)
+
+
+def test_a_local_epsilon_is_bounded(tmp_path):
+    for epsilon in ("31", "0.0001"):
+        with pytest.raises(ConfigError, match=r"privacy\.epsilon must be at least 0\.001 and at most 30"):
+            _local(LOCAL.replace("1.0", epsilon), tmp_path)
+
+
+def test_the_section_of_the_local_model_is_for_it_alone(load_with):
+    with pytest.raises(ConfigError, match="local is for trust: local"):
+        load_with("local: {ask: one}\n")
+
+
+def _local(text, folder):
+    path = folder / "local.yaml"
+    path.write_text(text)
+    return load(path)

@@ -1,9 +1,8 @@
-"""The default strategy's second round: it asks the same of neighbours, and spends all that was planned."""
+"""Rounds of pairs and triples of the default strategy: the same questions of neighbours, and all is spent."""
 
 from __future__ import annotations
 
 import random
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -56,17 +55,17 @@ def recorded(tmp_path: Path, terms: str) -> tuple[random.Random, list[list[str]]
     return rng, rows, spec, observe(spec, tmp_path / "out")
 
 
-def second_rounds(tmp_path: Path) -> int:
-    """Number of questions about distances, less the one of the first round."""
+def later_rounds(tmp_path: Path) -> int:
+    """Number of questions about distances, less the one of the tree."""
     return sum(e.question["ask"] == "errors" for e in journal_of(tmp_path).entries) - 1
 
 
 @pytest.mark.parametrize("terms", TERMS)
-def test_the_second_round_asks_the_same_of_a_neighbour_and_spends_all_that_was_planned(
+def test_rounds_of_pairs_and_triples_ask_the_same_of_a_neighbour_and_spend_all_that_was_planned(
     tmp_path: Path, terms: str
 ) -> None:
     rng, rows, spec, record = recorded(tmp_path, terms)
-    assert second_rounds(tmp_path) == 1
+    assert later_rounds(tmp_path) == 2
     assert findings(spec, journal_of(tmp_path)) == []
     privacy = TERMS[terms]
     for _ in range(3):
@@ -102,7 +101,7 @@ def test_a_second_round_that_keeps_a_part_of_the_budget_would_be_seen(tmp_path: 
 
         @property
         def remaining(self):
-            return self._door.remaining * Fraction(9, 10)
+            return self._door.remaining / 2
 
     monkeypatch.setattr(auto, "with_pairs_beside", lambda door, *rest: sound(Sparing(door), *rest))
     _, _, spec, _ = recorded(tmp_path, "rows come and go, Gaussian")

@@ -62,6 +62,29 @@ def test_a_pair_that_the_tree_does_not_hold_comes_near_and_the_other_pairs_stay(
         assert error(found, codes, pair) < error(drawn, codes, pair) + 0.01
 
 
+def test_a_triple_beside_the_tree_comes_near_what_no_pairs_of_it_tell():
+    rng = np.random.default_rng(8)
+    a, b = rng.integers(0, 6, ROWS), rng.integers(0, 5, ROWS)
+    codes = {"a": a, "b": b, "c": (a + b) % 4}
+    model, clique = chain(codes, rng), ("a", "b", "c")
+    drawn = sample(model, ROWS, rng)
+    wanted = Wanted.of(model, {}, beside=[answer(codes, ("a", "c"), rng), answer(codes, clique, rng)])
+    found = refined_rows(model, wanted, drawn, rng)
+    assert error(drawn, codes, clique) > 0.5
+    assert error(found, codes, clique) < 0.1
+    assert error(found, codes, ("a", "c")) < 0.03
+
+
+def test_two_answers_about_one_pair_count_by_their_precision():
+    rng = np.random.default_rng(9)
+    codes = table(rng)
+    model, pair = chain(codes, rng), ("a", "c")
+    good = answer(codes, pair, rng)
+    bad = Measurement(pair, np.zeros((6, 4), dtype=np.int64), "gaussian", 1e4)
+    both, alone = (Wanted.of(model, {}, beside=some).counts[pair] for some in ([good, bad], [good]))
+    np.testing.assert_allclose(both, alone, rtol=0.01, atol=0.1)
+
+
 def test_without_any_answer_pairs_are_nearer_to_the_model_than_a_draw():
     rng = np.random.default_rng(2)
     model = chain(table(rng), rng)

@@ -86,9 +86,10 @@ def keeps_its_word(door, problem, found, before):
     domain, asked = door.domain, door.asked[before:]
     measured = [c for kind, (c, *_), _ in asked if kind == "marginal"]
     assert len(found.cliques) == len(found.answers)
-    # What is measured twice are cliques of a tree that has pairs beside it.
+    # Cliques are measured again where there are later rounds alone.
     twice = {c for c in measured if measured.count(c) > 1}
-    assert twice <= set(found.inside) and (not twice or found.distances)
+    assert twice <= set(found.cliques) and (not twice or found.distances)
+    assert len(set(found.beside)) == len(found.beside)
     assert not set(found.beside) & set(found.inside)
     assert [m is None for m in found.answers] == [c in door.lost for c in found.cliques]
     assert all(m is None or m.clique == c for c, m in zip(found.cliques, found.answers, strict=True))
@@ -428,3 +429,47 @@ def test_pairs_are_picked_once_each_and_those_that_join_come_first():
         assert part[a] != part[b]
         part = {c: part[a] if p == part[b] else p for c, p in part.items()}
     assert len(set(part.values())) == 1
+
+
+def hidden_triple(rng, rows=20_000):
+    """Pairs that depend on each other, more than a small tree holds; and c, which a and b tell together."""
+    base = rng.integers(0, 6, rows)
+    codes = {
+        x: np.where(rng.random(rows) < 0.5, base, rng.integers(0, 6, rows)) for x in ("a", "b", "d", "e")
+    }
+    codes["c"] = (codes["a"] + codes["b"]) % 6
+    return Domain(dict.fromkeys("abcde", 6)), codes
+
+
+def selected(workload=None, *, measure=GDP, wild=False, seed=1):
+    """What auto finds where the tree has room for two pairs or three."""
+    rng = np.random.default_rng(seed)
+    domain, codes = hidden_triple(rng)
+    door = FakeCurator(domain, codes, Fraction(5), rng, measure, wild=wild)
+    problem = problem_of(
+        door, one_way=door.budget / 20, structure=door.budget / 10, max_cells=160, workload=workload
+    )
+    before = len(door.asked)
+    found = AUTO.select(door, problem)
+    keeps_its_word(door, problem, found, before)
+    assert door.exhausted
+    return found
+
+
+@pytest.mark.parametrize("measure", [GDP, ZCDP])
+def test_a_triple_that_its_pairs_dont_tell_is_measured_beside_the_tree(measure):
+    found = selected(measure=measure)
+    assert ("a", "b", "c") in found.beside
+    assert {len(c) for c in found.beside} == {2, 3}
+
+
+def test_triples_are_measured_only_if_a_marginal_of_the_workload_holds_them():
+    pairs_alone = selected(Workload(tuple("abcde"), ways=2))
+    assert pairs_alone.beside and all(len(c) == 2 for c in pairs_alone.beside)
+    listed = Workload(tuple("abcde"), ways=2, marginals=((("a", "d", "e"), 1),))
+    assert {c for c in selected(listed, wild=True).beside if len(c) > 2} <= {("a", "d", "e")}
+
+
+def test_whatever_the_noise_says_rounds_of_pairs_and_triples_spend_the_budget_and_no_more():
+    for seed in range(8):
+        selected(wild=True, seed=seed)

@@ -5,7 +5,7 @@ import pytest
 
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.compression import rare_groups, rare_when_ordered
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
@@ -129,3 +129,18 @@ def test_missing_cells_are_no_neighbours_of_the_last_values():
     """Planted: as one run, the last values and the missing cells would make a group of their own."""
     assert with_missing(500, 6, 5, 4, values=3) == [0, 1, 1, 0]
     assert grouped(500, 6, 5, 4) == [0, 1, 1, 1]
+
+
+def test_in_a_column_of_numbers_more_values_are_rare_as_long_as_ten_groups_are_left():
+    assert rare_when_ordered(30.0, 100_000.0) == 240.0
+    assert rare_when_ordered(30.0, 1_200.0) == 120.0
+    assert rare_when_ordered(30.0, 240.0) == 30.0
+    assert rare_when_ordered(0.0, 1e6) == 0.0
+
+
+def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
+    domain = Domain({"a": 5, "b": 5})
+    counts = np.array([90, 80, 500, 70, 40])
+    singles = [Measurement((c,), counts, "gaussian", 1.0) for c in "ab"]
+    found = rare_groups(domain, singles, 30.0, values={"a": 4, "b": 4}, ordered={"a": 100.0}).groups
+    assert set(found) == {"a"} and found["a"].tolist() == [0, 0, 1, 2, 3]

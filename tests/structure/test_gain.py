@@ -1,5 +1,6 @@
 """What marginals are worth: prices, gains and shares held against optima found in other ways."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -104,6 +105,7 @@ def problems(seed, power):
     possible = [c for k in (2, 3) for c in combinations(range(columns), k)]
     members = [possible[i] for i in rng.permutation(len(possible))[: int(rng.integers(0, 20))]]
     trade = random_trade(rng, power, columns)
+    trade = replace(trade, merged=trade.burdens * rng.choice([0.0, 0.5, 1.0], columns))
     return trade, sizes, members, 10 ** rng.uniform(-2, 2, len(members))
 
 
@@ -114,12 +116,14 @@ def expected_error(trade, sizes, members, weights, costs):
     for clique, cost in zip(members, costs[d:], strict=True):
         for c in clique:
             precise[c] += cost * sizes[c] / np.prod(sizes[list(clique)])
-    value = (trade.unit * trade.burdens * precise**-q).sum()
-    slopes = [-q * trade.unit * b * p ** (-q - 1) for b, p in zip(trade.burdens, precise, strict=True)]
+    alone, told_too = trade.known + costs[:d], trade.burdens - trade.merged
+    value = (trade.unit * (told_too * precise**-q + trade.merged * alone**-q)).sum()
+    by_all = -q * trade.unit * told_too * precise ** (-q - 1)
+    slopes = (by_all - q * trade.unit * trade.merged * alone ** (-q - 1)).tolist()
     for clique, weight, cost in zip(members, weights, costs[d:], strict=True):
         cells = np.prod(sizes[list(clique)])
         value += trade.unit * weight * cells * cost**-q
-        told = sum(slopes[c] * sizes[c] / cells for c in clique)
+        told = sum(by_all[c] * sizes[c] / cells for c in clique)
         slopes.append(-q * trade.unit * weight * cells * cost ** (-q - 1) + told)
     return value, np.array(slopes)
 
@@ -177,6 +181,14 @@ def test_a_clique_that_tells_of_its_columns_spares_measuring_them_again():
     assert alone == pytest.approx(np.full(3, 1 / 3))
     held = shared(trade, sizes, [(0, 1)], np.ones(1)).columns
     assert held[0] == pytest.approx(held[1]) and held[0] < held[2] / 2
+
+
+def test_a_clique_spares_no_measuring_of_values_that_count_in_groups_there():
+    whole = Trade(1.0, 0.5, 1.0, np.zeros(3), np.full(3, 8.0))
+    merged = replace(whole, merged=np.array([6.0, 0.0, 0.0]))
+    sizes = np.full(3, 2.0)
+    spared, measured = (shared(t, sizes, [(0, 1)], np.ones(1)).columns for t in (whole, merged))
+    assert spared[0] == pytest.approx(spared[1]) and measured[0] > 1.5 * measured[1]
 
 
 def test_twice_the_weight_gets_more_but_less_than_twice_the_cost():

@@ -1,0 +1,182 @@
+"""Relations that a release keeps: rank correlations of real tables, and tables made to be hard.
+
+    DPSYNTH_DATA=FOLDER python benchmarks/relations.py [--tables nlswork loans hub exclusive-2 ...]
+        [--epsilon 3] [--runs 3] [--structure auto aim_gdp]
+
+nlswork and loans are raw tables, configured by `dpsynth init --look` with every guess accepted; nlswork with
+persons of at most 12 rows. Printed is the mean rank correlation, with the sign of the real one, of the pairs
+of numbers whose real one is .4 (nlswork) or .5 (loans) in size, and the share of them that keep half of it.
+
+hub: twelve columns of 6 values, 50 000 rows; each leans on one column of 20 values, and on nothing else.
+Printed is the mean distance of pairs from the real ones, without the hub and with it, and what independence
+would have. exclusive-k: 23 binary columns, 47 461 rows, of which two triples (k = 2), quadruples (3) or
+quintuples (4) have one column that is the exclusive or of the others. Printed is the share of rows in which
+it still is; .5 if the relation is lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import combinations
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from time import process_time
+
+import numpy as np
+import pandas as pd
+from first_contact import accepted, brought
+
+import dpsynth
+from dpsynth.config import from_mapping
+
+DELTA = 1e-6
+PERSON = {"column": "idcode", "max_rows": 12}
+STRONG = {"nlswork": 0.4, "loans": 0.5}
+Scores = dict[str, float]
+
+
+def correlations(table: pd.DataFrame, columns: list[str]) -> np.ndarray:
+    """Rank correlations of some columns; 0 where one can't be told."""
+    texts = table[columns].astype(str).replace({"True": "1", "False": "0", "true": "1", "false": "0"})
+    numbers = texts.apply(pd.to_numeric, errors="coerce")
+    return np.nan_to_num(numbers.rank().corr(min_periods=200).to_numpy())
+
+
+def real_table(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """The config of a real table, and a function that scores a release of it."""
+    path = brought(name, work, None)
+    config = work / f"{name}.yaml"
+    command = [sys.executable, "-m", "dpsynth", "init", str(path), "--look", "--out", str(config)]
+    subprocess.run(command, check=True, capture_output=True)
+    values = accepted(config, epsilon, None)
+    values["source"] = {"path": str(path)}
+    values["privacy"] = {"epsilon": epsilon, "delta": DELTA}
+    if name == "nlswork":
+        values["privacy"] |= {"unit": PERSON}
+    declared = values["columns"]
+    assert isinstance(declared, dict)
+    columns = [c for c, d in declared.items() if d["type"] in {"integer", "number", "boolean"}]
+    real = correlations(pd.read_csv(path, dtype=str), columns)
+    pairs = [p for p in combinations(range(len(columns)), 2) if abs(real[p]) >= STRONG[name]]
+
+    def score(synthetic: pd.DataFrame) -> Scores:
+        found = correlations(synthetic, columns)
+        kept = [float(found[p] * np.sign(real[p])) for p in pairs]
+        return {
+            "real": mean(abs(float(real[p])) for p in pairs),
+            "synthetic": mean(kept),
+            "kept": mean(k >= abs(float(real[p])) / 2 for k, p in zip(kept, pairs, strict=True)),
+        }
+
+    return values, score
+
+
+def made_config(rows: pd.DataFrame, work: Path, epsilon: float) -> dict[str, object]:
+    """The config of a table of codes."""
+    path = work / "made.csv"
+    rows.to_csv(path, index=False)
+    return {
+        "source": {"path": str(path)},
+        "privacy": {"epsilon": epsilon, "delta": 1e-9},
+        "columns": {
+            c: {"type": "integer", "min": 0, "max": int(rows[c].max()), "missing": False} for c in rows
+        },
+    }
+
+
+def hub(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """A table whose columns all lean on one."""
+    rng, rows = np.random.default_rng(1), 50_000
+    centre = rng.integers(0, 20, rows)
+    leaning = rng.dirichlet(np.full(6, 0.7), (12, 20)).cumsum(axis=2)
+    codes = {
+        f"c{i}": np.minimum((rng.random(rows)[:, None] > leaning[i][centre]).sum(axis=1), 5)
+        for i in range(12)
+    }
+    real = pd.DataFrame({**codes, "hub": centre})
+
+    def score(synthetic: pd.DataFrame) -> Scores:
+        found: dict[str, list[float]] = {"pairs": [], "with hub": [], "independent": []}
+        for a, b in combinations(real, 2):
+            truth, drawn = (
+                np.bincount(t[a].to_numpy() * 20 + t[b].to_numpy(), minlength=400).reshape(20, 20) / len(t)
+                for t in (real, synthetic)
+            )
+            found["with hub" if b == "hub" else "pairs"].append(np.abs(truth - drawn).sum() / 2)
+            alone = truth.sum(axis=1, keepdims=True) * truth.sum(axis=0)
+            found["independent"].append(np.abs(truth - alone).sum() / 2)
+        return {key: float(np.mean(values)) for key, values in found.items()}
+
+    return made_config(real, work, epsilon), score
+
+
+def exclusive(work: Path, epsilon: float, others: int) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """Binary columns, of which two are the exclusive or of so many others."""
+    rng, rows = np.random.default_rng(1), 47_461
+    base = rng.integers(0, 2, rows)
+    codes = {f"c{i:02}": np.where(rng.random(rows) < 0.3, base, rng.integers(0, 2, rows)) for i in range(23)}
+    names = list(codes)
+    sets = [names[:others], names[others : 2 * others]]
+    for number, parts in enumerate(sets):
+        for c in parts:
+            codes[c] = rng.integers(0, 2, rows)
+        codes[names[-1 - number]] = np.bitwise_xor.reduce([codes[c] for c in parts])
+    real = pd.DataFrame(codes)
+
+    def score(synthetic: pd.DataFrame) -> Scores:
+        held = [
+            float((np.bitwise_xor.reduce([synthetic[c] for c in parts]) == synthetic[names[-1 - n]]).mean())
+            for n, parts in enumerate(sets)
+        ]
+        return {"held": mean(held)}
+
+    return made_config(real, work, epsilon), score
+
+
+def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """A table by its name: its config, and how a release of it is scored."""
+    if name in STRONG:
+        return real_table(name, work, epsilon)
+    if name == "hub":
+        return hub(work, epsilon)
+    return exclusive(work, epsilon, int(name.removeprefix("exclusive-")))
+
+
+def main() -> None:
+    """Print a line for each table, epsilon and method: means, with standard errors over the runs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    tables = ["nlswork", "loans", "hub", "exclusive-2", "exclusive-3", "exclusive-4"]
+    parser.add_argument("--tables", nargs="+", default=tables)
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[3.0])
+    parser.add_argument("--structure", nargs="+", default=["auto"])
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    for name, epsilon in [(t, e) for t in given.tables for e in given.epsilon]:
+        with tempfile.TemporaryDirectory() as folder:
+            config, score = posed(name, Path(folder), epsilon)
+            for method in given.structure:
+                runs: list[Scores] = []
+                for number in range(given.runs):
+                    ledger = {"url": f"sqlite:///{folder}/{method}-{number}.db"}
+                    spec = from_mapping(config | {"structure": {"method": method}, "ledger": ledger})
+                    begun = process_time()
+                    release = dpsynth.release(spec, outputs=Path(folder) / "out")
+                    seconds = process_time() - begun
+                    synthetic = pd.read_csv(release.folder / "public" / "synthetic.csv", dtype=str)
+                    synthetic = synthetic if name in STRONG else synthetic.astype(int)
+                    runs.append(score(synthetic) | {"CPU s": seconds})
+                told = []
+                for key in runs[0]:
+                    values = [run[key] for run in runs]
+                    error = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+                    told.append(f"{key} {mean(values):.3f} ± {error:.3f}")
+                print(f"{name}, {method}, epsilon {epsilon:g}: {', '.join(told)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
