@@ -3,9 +3,9 @@
     DPSYNTH_DATA=… python benchmarks/means.py [--tables adult rand nlswork flights] [--runs 200]
 
 Each run asks what a mean needs, at the prices of a whole plan of method mst: all single columns, the wanted
-pairs, and the sums. "counts" computes each mean from the counts alone, "sums" from the sums too where the plan
-has one. Both have the same counts; without sums these would have had up to a tenth less noise. Prints for each
-mean the share of intervals that hold it, their median half-width, and the mean absolute error.
+pairs, and the sums. "counts" computes each mean from the counts alone, "sums" from the sums too where the
+plan has one. Both have the same counts; without sums these would have had up to a tenth less noise. Prints
+for each mean the share of intervals that hold it, their median half-width, and the mean absolute error.
 """
 
 from __future__ import annotations
