@@ -217,8 +217,7 @@ def _cells(asked: Grouped, sources: Sources) -> Cells:
     groups = int(np.prod(shape[: len(asked.by)], dtype=np.int64))
     truth = np.ones(shape)
     if asked.where is not None:
-        layout = Layout(tuple(sources.columns.values()))
-        truth = truth * truth_of(condition_of(asked.where, layout), members)
+        truth = truth * _truth(asked.where, sources, members)
     within = shape[len(asked.by) :]
     if asked.of is None:
         zeros = np.zeros(int(np.prod(within, dtype=np.int64)))
@@ -226,6 +225,12 @@ def _cells(asked: Grouped, sources: Sources) -> Cells:
     known, *numbers = _numbers(members[-1])
     each = [np.broadcast_to(part, within).ravel() for part in numbers]
     return Cells((truth * known).reshape(groups, -1), *each)
+
+
+def _truth(where: str, sources: Sources, members: Sequence[Column]) -> Numbers:
+    """The part of the rows of each cell of some columns that satisfy a rule."""
+    layout = Layout(tuple(sources.columns.values()))
+    return truth_of(condition_of(where, layout), layout, members)
 
 
 def _numbers(column: Column) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -247,8 +252,7 @@ def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
     shares = [float(share) for share in asked.at]
     clique, truth = asked.columns, None
     if asked.where is not None:
-        layout = Layout(tuple(sources.columns.values()))
-        truth = truth_of(condition_of(asked.where, layout), sources.members(clique))
+        truth = _truth(asked.where, sources, sources.members(clique))
     found = quantile_figures(sources, clique, (groups, column), shares, truth)
     measured = sources.measured(clique) or sources.provenance.public_marginals.shares(clique) is not None
     interval, basis = (HOLDS, "measured") if measured else _by_model(sources)[:2]
