@@ -6,8 +6,10 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# A worker a core, which gets a file at a time, in the order in which they are collected.
-PYTEST := $(BIN)/python -m pytest -n logical --dist loadfile --no-loadscope-reorder
+# A worker a core, and one more for the time in which others wait for servers. Each gets a file at a time, in the
+# order in which they are collected.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(1 + len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Without compiled modules every command would start seconds later.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,8 +1,7 @@
 """What each idea of the strategy `auto` brings: releases with one of them switched off at a time.
 
-    python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic]
-        [--gzipped fire] [--extra FOLDER ...] [--epsilon 1] [--runs 10]
-        [--ideas merging blocks ...] [--missing]
+    python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic] [--gzipped fire]
+        [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...] [--missing]
 
 Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is switched
 off by a key of the config, or by replacing a constant or a function of its module meanwhile. --missing
@@ -30,8 +29,8 @@ from coded_tables import DELTA, config_text, markdown, options, scores, tables_o
 from numpy.typing import NDArray
 
 import dpsynth
-from dpsynth.lifecycle import row_source
 from dpsynth.model import denoising, smoothing
+from dpsynth.publish import row_source
 from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
 from dpsynth.structure.components import Components, Positions
 

@@ -181,7 +181,7 @@ def measured_coverage(name: str, arguments: argparse.Namespace, folder: Path) ->
             found = statistic.table.to_pandas()
             true = truth(table, statistic.kind, statistic.columns, found)
             usable = np.isfinite(true) & np.isfinite(found.low.to_numpy(dtype=np.float64))
-            kind = f"{statistic.kind}, {found.basis.iloc[0]}, {found.interval.iloc[0]}"
+            kind = f"{statistic.kind}, {found.basis.iloc[0]}, {found.limits.iloc[0]}"
             held[kind].append(((found.low <= true) & (true <= found.high)).to_numpy()[usable])
             wide[kind].append((found.high - found.low).to_numpy(dtype=np.float64)[usable])
     print(f"{name}: {len(table.frame):,} rows, {arguments.releases} releases, epsilon {arguments.epsilon:g}")

@@ -142,11 +142,9 @@ def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Cal
     """A table by its name: its config, and how a release of it is scored."""
     if name in STRONG:
         return real_table(name, work, epsilon)
-    return (
-        hub(work, epsilon)
-        if name == "hub"
-        else exclusive(work, epsilon, int(name.rsplit("-", maxsplit=1)[-1]))
-    )
+    if name == "hub":
+        return hub(work, epsilon)
+    return exclusive(work, epsilon, int(name.removeprefix("exclusive-")))
 
 
 def main() -> None:

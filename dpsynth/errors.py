@@ -10,6 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
+def spelt_out(text: str) -> str:
+    r"""A text on one line, in which characters that can't be printed are escapes.
+
+    >>> spelt_out("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class DpsynthError(Exception):
     """Base of the errors that are shown to users as one plain paragraph."""
 
@@ -17,8 +26,7 @@ class DpsynthError(Exception):
 
     def __str__(self) -> str:
         """The paragraph on one line; what can't be printed in a key or a file's name is spelt out."""
-        text = super().__str__()
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return spelt_out(super().__str__())
 
 
 class ConfigError(DpsynthError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -38,9 +39,40 @@ if _in_memory():
     os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
 
 
+# A worker has a core of its own at most. Libraries read this when they are first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+LONGEST = (
+    "test_canary",
+    "test_serve",
+    "test_random_kills",
+    "test_databases",
+    "test_notebook",
+    "test_broken_sources",
+    "test_copies",
+    "test_real_tables",
+    "test_bad_input",
+    "test_kills",
+    "test_fuzz",
+    "test_comparison",
+)
+"""Files of which each takes long by itself, the longest first."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put whole releases first: their files take longest, and workers should end together."""
-    items.sort(key=lambda item: item.path.parent.name != "release")
+    """Put long files first, then other whole releases, so that workers end together."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        return ranks.get(item.path.stem, len(LONGEST)), item.path.parent.name != "release"
+
+    items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected out of the garbage collector's rounds: thousands of items, which stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from math import nextafter, sqrt
 
 from dpsynth.accounting.normal_tail import EXACT, TAIL_ERROR, density, mills_ratio
@@ -71,6 +72,7 @@ def least_sigma(variance: float) -> float:
     return sqrt((variance + float(LEAST_HIDDEN)) / float(1 - HIDDEN_SHARE))
 
 
+@lru_cache(maxsize=1024)
 def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
     """The epsilon, rounded up, of discrete noise and choices whose mu^2/2 add up to a total.
 
@@ -103,6 +105,7 @@ def gdp_epsilon(half_mu_squared: Fraction, delta: Fraction) -> Fraction:
         return max(Fraction(0), Fraction(epsilon + _MARGIN * (abs(mu * x) + mu * mu)))
 
 
+@lru_cache(maxsize=1024)
 def gdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest mu^2/2, rounded down to a float, that still implies (epsilon, delta)-DP.
 

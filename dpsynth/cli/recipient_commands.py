@@ -6,12 +6,17 @@ Invariant: they parse, call and print; what they print goes to standard output a
 from __future__ import annotations
 
 import sys
+from math import floor, log10
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.cli.printing import json_text
+from dpsynth.errors import ConfigError, spelt_out
+
+if TYPE_CHECKING:
+    from dpsynth.recipient.query import Answer
 
 app = typer.Typer(add_completion=False)
 
@@ -57,3 +62,81 @@ def keygen(file: Annotated[Path, typer.Argument(help="The new file of the privat
     print("To sign bundles, write in the config: publish: {sign: " + str(file) + "}")
     print("The public key, to be made known where recipients look, apart from the bundles:")
     print(key.public)
+
+
+@app.command()
+def query(
+    bundle: Folder,
+    question: Annotated[str, typer.Argument(help='Such as "mean(cost) by sex where age >= 65".')],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
+    from dpsynth.recipient import open_bundle
+
+    if as_json and as_csv:
+        raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
+    answer = open_bundle(bundle).query(question)
+    if as_json:
+        print(json_text(answer.to_json()))
+    elif as_csv:
+        print(answer.to_csv(), end="")
+    else:
+        _print_answer(answer)
+
+
+@app.command()
+def sample(
+    bundle: Folder,
+    rows: Annotated[int, typer.Option(min=1, help="Number of rows.")],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What each row must have: sex=F, or a condition such as 'age >= 65'. May be repeated."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new file, .csv or .parquet; left out: CSV on standard output.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Makes the rows repeatable.")] = None,
+) -> None:
+    """Draw more synthetic rows from a bundle, refined like the released ones; it costs no privacy."""
+    from dpsynth.recipient import open_bundle
+    from dpsynth.recipient.more_rows import more_rows
+    from dpsynth.recipient.row_files import print_rows, write_rows
+
+    opened = open_bundle(bundle)
+    tables = more_rows(opened, rows, given, seed)
+    if out is None:
+        print_rows(tables, opened.rows.layout)
+        return
+    print(f"{write_rows(tables, opened.rows.layout, out):,} rows in {out}.")
+
+
+def _print_answer(answer: Answer) -> None:
+    from dpsynth.recipient.query import FIGURES
+
+    lines = [[*answer.question.by, *FIGURES]]
+    for row in answer.rows:
+        figures = (row.estimate.value, row.estimate.low, row.estimate.high, row.rows)
+        lines.append([*row.labels, *map(_figure, figures), row.basis])
+    texts = [[spelt_out(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    left = len(answer.question.by)
+    for line in texts:
+        cells = [
+            cell.ljust(width) if place < left or place == len(line) - 1 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+    print(f"Interval: {answer.interval}")
+    if answer.minimum_set_size is not None:
+        print(f"Answers on fewer than {answer.minimum_set_size:,} rows, by estimate, are withheld.")
+
+
+def _figure(value: float | None) -> str:
+    """A number with up to six digits, and all digits before the point."""
+    if value is None:
+        return ""
+    digits = 6 if value == 0 else max(0, 5 - floor(log10(abs(value))))
+    return f"{value:,.{min(digits, 6)}f}"

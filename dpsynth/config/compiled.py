@@ -139,11 +139,12 @@ def compiled(spec: Spec) -> CompiledSpec:
 
 
 def _privacy(spec: Spec) -> dict[str, object]:
-    """The privacy section, with the exam's share only where it is given: older digests stay as they were."""
+    """The privacy section, with shares newer than digests only where they count: those stay as they were."""
     found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
-    if split is None or split.exam is not None:
+    if split is None:
         return found
-    return found | {"split": split.model_dump(exclude={"exam"})}
+    unused = {key for key, unset in (("sums", not split.sums), ("exam", split.exam is None)) if unset}
+    return found | {"split": split.model_dump(exclude=unused)}
 
 
 def _published(publish: Publish) -> dict[str, object]:

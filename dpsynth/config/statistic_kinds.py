@@ -14,12 +14,21 @@ from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text
 from dpsynth.config.section import Section, nearest, refused, unrepeated
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.expression import parse, references
+from dpsynth.errors import ConfigError
 
 MOST_GROUPED = 3
 """Most columns of the groups."""
@@ -359,3 +368,27 @@ else:
         BeforeValidator(_with_kind),
     ]
 """One table of statistics."""
+
+
+def request_of(asked: object) -> Asked:
+    """The request in the JSON values of a manifest.
+
+    Raises:
+        ConfigError: there is no such request.
+    """
+    try:
+        return TypeAdapter[Asked](Statistic).validate_python(asked)
+    except ValidationError:
+        raise ConfigError("a statistic is asked for in a way that nobody can read.") from None
+
+
+def as_json(request: Asked) -> dict[str, object]:
+    """A request as JSON values; numbers are those of the configuration."""
+    found = request.model_dump(exclude_defaults=True)
+    return {key: _plain(value) for key, value in found.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return float(value) if isinstance(value, Decimal) else value

@@ -67,7 +67,7 @@ def parse(text: str) -> Expression:
     >>> parse("`b c` * 2")
     Call(operation='*', operands=(Reference(column='b c'), Literal(value=Decimal('2'))))
     """
-    reader = _Reader(text)
+    reader = Reader(text)
     found = reader.formula(0)
     reader.end()
     return found
@@ -82,14 +82,15 @@ def references(expression: Expression) -> Iterator[str]:
             yield from references(operand)
 
 
-class _Reader:
-    """A parser of one formula, from left to right."""
+class Reader:
+    """A parser of a text from left to right: of a formula, or of pieces between words of another grammar."""
 
     def __init__(self, text: str) -> None:
+        """The parser at the beginning of a text; ValueError where a character belongs to no token."""
         self._tokens = list(_tokens(text))
         self._spot = 0
 
-    def _next(self, *signs: str) -> str | None:
+    def step(self, *signs: str) -> str | None:
         """Step over one of these signs or words, if it is the next token."""
         kind, token = self._peek()
         if kind in ("sign", "word") and token in signs:
@@ -100,84 +101,112 @@ class _Reader:
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._spot] if self._spot < len(self._tokens) else ("end", "the end")
 
-    def _wanted(self, what: str) -> ValueError:
+    def wanted(self, what: str) -> ValueError:
+        """An error that names the next token, and what should stand in its place."""
         return ValueError(f"has {self._peek()[1]} where {what} should stand")
 
     def end(self) -> None:
-        if self._spot < len(self._tokens):
-            raise self._wanted("an operator or the end")
+        """Refuse whatever follows.
 
-    def formula(self, depth: int) -> Expression:
+        Raises:
+            ValueError: something does.
+        """
+        if self._spot < len(self._tokens):
+            raise self.wanted("an operator or the end")
+
+    def column(self) -> str:
+        """The name of the column that follows.
+
+        Raises:
+            ValueError: there is none.
+        """
+        kind, token = self._peek()
+        if kind not in ("word", "quoted"):
+            raise self.wanted("a column")
+        self._spot += 1
+        return token
+
+    def formula(self, depth: int = 0) -> Expression:
+        """The formula that follows.
+
+        Raises:
+            ValueError: there is none.
+        """
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
         found = self._choice(depth)
-        return Call("implies", (found, self.formula(depth + 1))) if self._next("implies") else found
+        return Call("implies", (found, self.formula(depth + 1))) if self.step("implies") else found
 
     def _choice(self, depth: int) -> Expression:
         found = self._conjunction(depth)
-        while self._next("or"):
+        while self.step("or"):
             found = Call("or", (found, self._conjunction(depth)))
         return found
 
     def _conjunction(self, depth: int) -> Expression:
         found = self._negation(depth)
-        while self._next("and"):
+        while self.step("and"):
             found = Call("and", (found, self._negation(depth)))
         return found
 
     def _negation(self, depth: int) -> Expression:
-        if self._next("not"):
+        if self.step("not"):
             if depth > MAX_DEPTH:
                 raise ValueError("is nested too deeply")
             return Call("not", (self._negation(depth + 1),))
         found = self._sum(depth)
-        if sign := self._next(*COMPARISONS):
+        if sign := self.step(*COMPARISONS):
             return Call(sign, (found, self._sum(depth)))
-        if self._next("is"):
-            negative = self._next("not")
-            if not self._next("missing"):
-                raise self._wanted("missing")
+        if self.step("is"):
+            negative = self.step("not")
+            if not self.step("missing"):
+                raise self.wanted("missing")
             found = Call("missing", (found,))
-        elif negative := self._next("not"):
-            if not self._next("in"):
-                raise self._wanted("in")
+        elif negative := self.step("not"):
+            if not self.step("in"):
+                raise self.wanted("in")
             found = self._listed(found, depth)
-        elif self._next("in"):
+        elif self.step("in"):
             found = self._listed(found, depth)
         return Call("not", (found,)) if negative else found
 
     def _listed(self, value: Expression, depth: int) -> Expression:
         """The test that a value is one of those in brackets, as comparisons."""
-        if not self._next("["):
-            raise self._wanted("[")
+        if not self.step("["):
+            raise self.wanted("[")
         found: Expression = Call("==", (value, self._sum(depth)))
-        while self._next(","):
+        while self.step(","):
             found = Call("or", (found, Call("==", (value, self._sum(depth)))))
-        if not self._next("]"):
-            raise self._wanted(", or ]")
+        if not self.step("]"):
+            raise self.wanted(", or ]")
         return found
 
     def _sum(self, depth: int) -> Expression:
         found = self._product(depth)
-        while sign := self._next("+", "-"):
+        while sign := self.step("+", "-"):
             found = Call(sign, (found, self._product(depth)))
         return found
 
     def _product(self, depth: int) -> Expression:
-        found = self._factor(depth)
-        while sign := self._next("*", "/"):
-            found = Call(sign, (found, self._factor(depth)))
+        found = self.factor(depth)
+        while sign := self.step("*", "/"):
+            found = Call(sign, (found, self.factor(depth)))
         return found
 
-    def _factor(self, depth: int) -> Expression:
+    def factor(self, depth: int = 0) -> Expression:
+        """The column, the literal, the call or the formula in parentheses that follows.
+
+        Raises:
+            ValueError: there is none.
+        """
         if depth > MAX_DEPTH:
             raise ValueError("is nested too deeply")
-        if self._next("-"):
-            return Call("negative", (self._factor(depth + 1),))
-        if self._next("("):
+        if self.step("-"):
+            return Call("negative", (self.factor(depth + 1),))
+        if self.step("("):
             found = self.formula(depth + 1)
-            if not self._next(")"):
-                raise self._wanted(")")
+            if not self.step(")"):
+                raise self.wanted(")")
             return found
         kind, token = self._peek()
         self._spot += 1
@@ -188,16 +217,16 @@ class _Reader:
         if kind == "quoted":
             return Reference(token)
         if kind == "word" and token not in ("and", "or", "not"):
-            return Call(token, self._operands(depth)) if self._next("(") else Reference(token)
+            return Call(token, self._operands(depth)) if self.step("(") else Reference(token)
         self._spot -= 1
-        raise self._wanted("a column, a number, a 'text' or a function")
+        raise self.wanted("a column, a number, a 'text' or a function")
 
     def _operands(self, depth: int) -> tuple[Expression, ...]:
         found = [self.formula(depth + 1)]
-        while self._next(","):
+        while self.step(","):
             found.append(self.formula(depth + 1))
-        if not self._next(")"):
-            raise self._wanted(", or )")
+        if not self.step(")"):
+            raise self.wanted(", or )")
         return tuple(found)
 
 

@@ -85,7 +85,8 @@ class Layout:
         """The layout of the rows that follow so many rows of a table: their identifiers go on."""
         if not rows:
             return self
-        return Layout(tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts))
+        parts = tuple(p.following(rows) if isinstance(p, Surrogates) else p for p in self.parts)
+        return replace(self, parts=parts)
 
     @cached_property
     def kinds(self) -> Mapping[str, Kind]:

@@ -1,9 +1,9 @@
 """Samples of a model that are refined to targets: marginals of the model, and answers beside it.
 
-All pairs of columns are targets, as far as their cells are not too many. The target of a pair that was
-measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's own
-marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled away
-from them by the other targets. A target weighs as much as its error is small.
+All pairs of columns are targets, as far as their cells are not too many. The target of a pair or triple that
+was measured is its denoised answer, whether or not the tree holds it. That of any other pair is the model's
+own marginal: so a table has the model's pairs with less error than a draw would leave, and is not pulled
+away from them by the other targets. A target weighs as much as its error is small.
 
 Invariant: post-processing of a model and of answers; columns that are held fixed, and cells that are
 forbidden, are as in the drawn table.
@@ -47,7 +47,7 @@ class Wanted:
     """The marginals that a sample is refined to.
 
     Attributes:
-        pairs: the pairs of columns that are targets, as columns of the model.
+        pairs: the pairs of columns that are targets, as columns of the model, and the measured triples.
         counts: denoised counts of those that were measured; the others are the model's.
         variances: mean error of a cell, in rows squared, of each pair; pairs that are not named have the
             same weight as the least precise pair.
@@ -76,7 +76,7 @@ class Wanted:
             model: the model.
             values_of: for a column of groups, the column of its values.
             inside: posteriors of cliques that the model was fitted to, over the columns of the model.
-            beside: noisy counts of pairs that it was not fitted to.
+            beside: noisy counts of pairs and triples that it was not fitted to.
             distances: for some pairs, the L1 distance of the private table from the model, in rows.
         """
         domain = model.tree.domain
@@ -104,13 +104,13 @@ class Wanted:
     def counts_of_values(
         self, model: MarkovRandomField, asked: Iterable[Clique] = ()
     ) -> dict[tuple[str, str], Array]:
-        """Counts of the measured pairs, over the values of groups.
+        """Counts of the measured pairs, without triples, over the values of groups.
 
         Args:
             model: the model.
             asked: cliques whose pairs are measured too; the counts of these are the model's.
         """
-        counts = dict(self.counts)
+        counts = {clique: some for clique, some in self.counts.items() if len(clique) == _PAIR}
         for first, second in (pair for clique in asked for pair in combinations(clique, 2)):
             if (first, second) not in counts and (second, first) not in counts:
                 counts[first, second] = model.marginal((first, second))

@@ -8,7 +8,7 @@ Invariant: every text and every column name has passed ``neutralise``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import floor, log10
 from pathlib import Path
 
@@ -41,15 +41,25 @@ def _cells(texts: pa.StringArray, alone: bool) -> pa.StringArray:
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray]) -> None:
     """Write one file of text columns without nulls, all of one length, under the given names."""
-    alone = len(columns) == 1
-    header = ",".join(_cells(pa.array([name], pa.string()), alone)[0].as_py() for name in names)
-    ready = [_cells(column, alone) for column in columns]
-    rows = len(ready[0]) if ready else 0
     with path.open("wb") as file:
-        file.write(header.encode() + b"\n")
-        for start in range(0, rows, _ROWS_AT_ONCE):
-            piece = [column.slice(start, _ROWS_AT_ONCE) for column in ready]
-            file.write(_lines(piece))
+        file.write(csv_header(names))
+        for lines in csv_lines(columns):
+            file.write(lines)
+
+
+def csv_header(names: Sequence[str]) -> bytes:
+    """The first line of a file."""
+    alone = len(names) == 1
+    texts = (_cells(pa.array([name], pa.string()), alone)[0].as_py() for name in names)
+    return (",".join(texts) + "\n").encode()
+
+
+def csv_lines(columns: Sequence[pa.StringArray]) -> Iterator[bytes]:
+    """The lines of some rows, piece by piece; ``columns`` are as in ``write_csv``."""
+    ready = [_cells(column, len(columns) == 1) for column in columns]
+    rows = len(ready[0]) if ready else 0
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        yield _lines([column.slice(start, _ROWS_AT_ONCE) for column in ready])
 
 
 def _lines(columns: Sequence[pa.StringArray]) -> bytes:

@@ -221,7 +221,7 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
         taken = f"Not measured together: related here only through {listed(path)}."
     else:
         taken = "Not all measured together: beyond what was, taken to be independent."
-    if statistic.interval == "95 %":
+    if statistic.limits == "95 %":
         return f"{taken} The intervals cover the error of that, as the exam has measured it."
     return (
         f"{taken} The intervals cover the noise alone; the private table's own numbers may lie far outside."

@@ -101,8 +101,8 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
-                "interval": statistic.interval,
-                "asked": statistic.asked,
+                "limits": statistic.limits,
+                **({} if statistic.asked is None else {"asked": statistic.asked}),
             }
             for statistic in publication.statistics
         ],

@@ -52,7 +52,7 @@ def manifest_schema() -> Schema:
         "unit": {**_TEXT, "description": "The privacy unit in words."},
         "rows_without_id": {"enum": ["left_out", "together", None]},
         "neighbours": {"enum": ["add_remove", "replace_one"]},
-        "accountant": {"enum": ["sequential", "zcdp", "gdp"]},
+        "accountant": {"enum": ["sequential", "zcdp", "gdp", "local"]},
         "in_words": _TEXTS,
     }
     mechanism: dict[str, Schema] = {
@@ -61,11 +61,11 @@ def manifest_schema() -> Schema:
         "merged_values": _FLAG,
         "candidates": {"type": ["integer", "null"]},
         "mechanism": _TEXT,
-        "parameters": {"type": "object", "description": "All that the mechanism's cost follows from."},
+        "parameters": {"type": "object", "description": "All that the cost follows from."},
         "scale": {"type": ["number", "null"]},
         "sensitivity": _TEXT,
         "epsilon": _LOSS,
-        "rho": {"type": ["number", "null"], "minimum": 0},
+        "rho": _LOSS,
         "delta": _PROBABILITY,
     }
     column: dict[str, Schema] = {
@@ -74,15 +74,9 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic: dict[str, Schema] = {
-        "file": _TEXT,
-        "title": _TEXT,
-        "kind": _TEXT,
-        "columns": _TEXTS,
-        "measured": _FLAG,
-        "interval": {"enum": ["95 %", "noise alone", "none"], "description": "What intervals cover."},
-        "asked": {"type": ["object", "null"], "description": "Its declaration in the configuration."},
-    }
+    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    statistic["limits"] = {"enum": ["95 %", "noise only", "none"], "description": "What intervals cover."}
+    asked: Schema = {"type": "object", "description": "The request, where kind and columns don't say it all."}
     mean_error = _or_null(_object({"number": _WHOLE, "mean_error": _SHARE, "low": _SHARE, "high": _SHARE}))
     exam: dict[str, Schema] = {
         "answered": {**_FLAG, "description": "False if an interruption lost the answer."},
@@ -117,16 +111,15 @@ def manifest_schema() -> Schema:
         "format": {"const": FORMAT},
         "release": {**_TEXT, "description": "Name of the release in its configuration."},
         "release_id": _TEXT,
-        "trust": {**_TEXT, "description": "Who has to be trusted: a curator with all rows, or nobody."},
-        "local": {"type": ["object", "null"], "description": "The respondents' reports, if there were any."},
         "rehearsal": {**_FLAG, "description": "True if the table was made up: nothing is about anybody."},
         "date": {"type": "string", "format": "date"},
         "period": {"type": ["object", "null"]},
+        "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
         "warnings": _list(_object(warning)),
         "budget_requested": {"type": "object"},
-        "mechanisms": _list(_object(mechanism), "One for each charged question, in order."),
+        "mechanisms": _list(_object(mechanism, "parameters"), "One for each charged question, in order."),
         "structure": _object(structure),
         "earlier_releases": {"type": ["object", "null"]},
         "public_table": {"type": ["object", "null"]},
@@ -134,9 +127,10 @@ def manifest_schema() -> Schema:
         "columns": _list(_object(column, "labels", "missing"), "The public schema."),
         "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
         "constraints": _object(rules),
+        "local": {"type": ["object", "null"], "description": "The collection of respondents' reports."},
         "synthetic_rows": _WHOLE,
         "exam": _or_null(_object(exam, *unanswered, about="Measured errors of the synthetic table.")),
-        "statistics": _list(_object(statistic)),
+        "statistics": _list(_object({**statistic, "asked": asked}, "asked")),
         "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
         "signed_by": {"type": ["string", "null"], "pattern": "^ed25519:[0-9a-f]{64}$"},
         "software": {"type": "object", "additionalProperties": _TEXT},

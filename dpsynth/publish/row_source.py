@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -63,13 +64,16 @@ class RowSource:
         """Rows drawn from the model, refined together, decoded column by column, all within the rules."""
         return next(self._tables([number], iter([sample(self.model, number, rng)]), rng))
 
-    def tables(self, number: int, seed: int | None, chunk: int = CHUNK) -> Iterator[pa.Table]:
+    def tables(
+        self, number: int, seed: int | None, chunk: int = CHUNK, before: int = 0
+    ) -> Iterator[pa.Table]:
         """Rows in pieces, each refined by itself; together they are one rounded sample of the model.
 
         Args:
             number: number of all rows.
             seed: repeats the rows, for the same chunk; without one they are new each time.
             chunk: number of rows of each piece but the last.
+            before: number of rows after whose identifiers these go on.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
@@ -77,10 +81,14 @@ class RowSource:
         rng = np.random.default_rng(seed)
         sizes = [min(chunk, number - begin) for begin in range(0, number, chunk)]
         drawn = sample_chunks(self.model, number, int(rng.integers(1 << 62)), chunk=chunk)
-        return self._tables(sizes, drawn, rng)
+        return self._tables(sizes, drawn, rng, before)
 
     def _tables(
-        self, sizes: list[int], drawn: Iterator[dict[str, Codes]], rng: np.random.Generator
+        self,
+        sizes: list[int],
+        drawn: Iterator[dict[str, Codes]],
+        rng: np.random.Generator,
+        before: int = 0,
     ) -> Iterator[pa.Table]:
         waiting: list[dict[str, Codes]] = []
 
@@ -89,7 +97,6 @@ class RowSource:
             return waiting.pop() if waiting else sample(self.model, missing, rng)
 
         drawing = Drawing(Checks(self.rules, self.layout), draw, self.model.marginal, rng)
-        before = 0
         for size, codes in zip(sizes, drawn, strict=True):
             refined = self._refined(codes, rng)
             if self.rules.written:
@@ -114,7 +121,7 @@ class RowSource:
     def given(self, allowed: Allowed) -> RowSource:
         """The source of rows that have some codes only.
 
-        A target of a pair that holds such a column keeps the allowed cells. A target of any other pair is the
+        A target that holds such a column keeps the allowed cells. A target of any other columns is the
         marginal of the conditional model, as no answer counts those rows alone.
 
         Raises:
@@ -130,11 +137,11 @@ class RowSource:
         for column, codes in held.items():
             zeros[(column,)] = ~codes | zeros.get((column,), np.zeros(codes.shape, np.bool_))
         kept = {
-            pair: _kept(counts, pair, held)
-            for pair, counts in wanted.counts.items()
-            if not held.keys().isdisjoint(pair)
+            clique: _kept(counts, clique, held)
+            for clique, counts in wanted.counts.items()
+            if not held.keys().isdisjoint(clique)
         }
-        counts = {pair: left * (model.total / left.sum()) for pair, left in kept.items() if left.sum() > 0}
+        counts = {c: left * (model.total / left.sum()) for c, left in kept.items() if left.sum() > 0}
         return replace(
             self,
             model=model,
@@ -144,7 +151,7 @@ class RowSource:
         )
 
 
-def _kept(counts: NDArray[np.float64], pair: Clique, allowed: Allowed) -> NDArray[np.float64]:
-    """The counts of a pair's allowed cells, and 0 elsewhere."""
-    masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(pair, counts.shape, strict=True)]
-    return counts * np.logical_and.outer(*masks)
+def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDArray[np.float64]:
+    """The counts of a clique's allowed cells, and 0 elsewhere."""
+    masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
+    return counts * reduce(np.logical_and.outer, masks)

@@ -10,7 +10,7 @@ file is refused with one error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.joint_density import JointDensity
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.public_marginals import Contradiction, PublicMarginal, PublicMarginals
 from dpsynth.model import Bounds, MarkovRandomField, Wanted
@@ -30,9 +31,9 @@ VERSION = 1
 
 _KEYS = {
     "format", "version", "total", "pairs", "measured", "variances", "values_of", "fixed", "zeros",
-    "densities", "public_marginals",
+    "densities", "joint_densities", "public_marginals",
 }  # fmt: skip
-_PAIR = 2
+_PAIR, _WIDEST = 2, 3
 _MOST_PAIRS = 1 << 20
 _LARGEST = float(1 << 53)
 
@@ -49,7 +50,7 @@ def save_row_source(source: RowSource, path: str | Path) -> None:
         for c in source.layout.columns
         if c.name in source.densities and c.codec.continuous and not c.uniform
     }
-    marginals = source.public_marginals.marginals
+    marginals, joint = source.public_marginals.marginals, source.layout.joint
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -61,12 +62,14 @@ def save_row_source(source: RowSource, path: str | Path) -> None:
         "fixed": sorted(source.bounds.fixed),
         "zeros": [list(clique) for clique in zeros],
         "densities": {column: float(stddev) for column, (_, stddev) in densities.items()},
+        "joint_densities": [[density.first, density.second] for density in joint],
         "public_marginals": [{"columns": list(m.clique), "counted": m.counted} for m in marginals],
     }
     arrays: dict[str, AnyArray] = {}
     arrays |= {f"counts_{i}": counts for i, counts in enumerate(wanted.counts.values())}
     arrays |= {f"zeros_{i}": closed for i, closed in enumerate(zeros.values())}
     arrays |= {f"density_{i}": counts for i, (counts, _) in enumerate(densities.values())}
+    arrays |= {f"joint_density_{i}": density.counts for i, density in enumerate(joint)}
     arrays |= {f"public_{i}": m.numbers for i, m in enumerate(marginals)}
     save_arrays(path, header, arrays)
 
@@ -92,10 +95,12 @@ def load_row_source(path: str | Path, model: MarkovRandomField, layout: Layout, 
             column: (_counts(next(arrays), (column,), least=-_LARGEST), stddev)
             for column, stddev in header.densities.items()
         }
+        joint = tuple(JointDensity(*pair, _counts(next(arrays), pair)) for pair in header.joint)
         known = _public(header.public, arrays)
     wanted = Wanted(header.pairs, counts, header.variances, header.values_of, header.total)
     bounds = Bounds(frozenset(header.fixed), zeros)
-    return RowSource(model, layout.with_density(densities), rules, known, wanted, bounds, densities)
+    dense = replace(layout.with_density(densities), joint=joint)
+    return RowSource(model, dense, rules, known, wanted, bounds, densities)
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ class _Header:
     fixed: tuple[str, ...]
     zeros: tuple[Clique, ...]
     densities: Mapping[str, float]
+    joint: tuple[tuple[str, str], ...]
     public: tuple[tuple[Clique, bool], ...]
 
     @classmethod
@@ -121,7 +127,7 @@ class _Header:
         require(header.keys() == _KEYS, f"its header must have {', '.join(sorted(_KEYS))}, nothing else")
         require(_positive(header["total"]), "its total is not a number of rows")
         variances = _listed(header["variances"], "variances")
-        weighed = all(isinstance(v, list) and len(v) == _PAIR + 1 and _positive(v[-1]) for v in variances)
+        weighed = all(isinstance(v, list) and v and _positive(v[-1]) for v in variances)
         require(weighed, "its variances are not numbers above 0")
         values_of = _mapping(header["values_of"], "values_of", lambda v: v in domain.sizes)
         require(values_of.keys() <= domain.sizes.keys(), "its values_of name no columns of the model")
@@ -133,9 +139,14 @@ class _Header:
         dense = {c.name for c in layout.columns if c.codec.continuous}
         require(densities.keys() <= dense, "its densities are not those of columns of numbers")
         pairs = _cliques(header["pairs"], "pairs", domain)
-        require(len(pairs) <= _MOST_PAIRS and all(len(p) == _PAIR for p in pairs), "its pairs are not pairs")
+        sound = len(pairs) <= _MOST_PAIRS and all(_PAIR <= len(p) <= _WIDEST for p in pairs)
+        require(sound, "its pairs are not sets of two or three columns")
         measured = _cliques(header["measured"], "measured", domain)
         require(set(measured) <= set(pairs), "its measured pairs are not among its pairs")
+        joint = _cliques(header["joint_densities"], "joint_densities", domain)
+        ordered = {c.name for c in layout.columns if c.codec.ordered}
+        sound = all(len(p) == _PAIR and set(p) <= ordered for p in joint)
+        require(sound, "its joint densities are not of pairs of columns in order")
         public = _listed(header["public_marginals"], "public_marginals")
         described = all(isinstance(p, dict) and p.keys() == {"columns", "counted"} for p in public)
         require(described, "its public_marginals are not described")
@@ -148,16 +159,22 @@ class _Header:
             _cliques([header["fixed"]], "fixed", domain)[0],
             _cliques(header["zeros"], "zeros", domain),
             {column: float(stddev) for column, stddev in densities.items()},
+            tuple((first, second) for first, second in joint),
             tuple((_cliques([p["columns"]], "public", domain)[0], p["counted"] is True) for p in public),
         )
 
     def members(self, domain: Domain, layout: Layout) -> list[Member]:
         """The arrays of the file."""
         sizes = {c.name: c.size for c in layout.columns}
+        bins = {c.name: len(c.codec.labels) for c in layout.columns}
         return [
             *(Member(f"counts_{i}", domain.shape(pair), "<f8") for i, pair in enumerate(self.measured)),
             *(Member(f"zeros_{i}", domain.shape(clique), "|b1") for i, clique in enumerate(self.zeros)),
             *(Member(f"density_{i}", (sizes[column],), "<f8") for i, column in enumerate(self.densities)),
+            *(
+                Member(f"joint_density_{i}", (bins[first], bins[second]), "<f8")
+                for i, (first, second) in enumerate(self.joint)
+            ),
             *(
                 Member(f"public_{i}", domain.shape(clique), "<f8")
                 for i, (clique, _) in enumerate(self.public)

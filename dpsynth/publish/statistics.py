@@ -10,16 +10,17 @@ Invariant: post-processing. Nothing here has seen the private table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
-from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ALONE, NONE, Computed
+from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ONLY, NONE, Computed
 from dpsynth.publish.estimates import Z95, Marginals, Means, Measured, Modelled, Numbers, Source, Unbiased
 from dpsynth.publish.examined_estimates import ExaminedFigures
 from dpsynth.publish.file_names import file_name
@@ -29,10 +30,35 @@ from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis", "limits", "quantile", "standard_deviation"))
 
 
-StatisticRequest = Asked
+@runtime_checkable
+class CrosstabRequest(Protocol):
+    """A request for counts by several columns."""
+
+    @property
+    def crosstab(self) -> Clique:
+        """The columns."""
+        ...
+
+
+@runtime_checkable
+class MeanRequest(Protocol):
+    """A request for the mean of a column, over all rows or by group."""
+
+    @property
+    def mean(self) -> str:
+        """The column averaged."""
+        ...
+
+    @property
+    def by(self) -> Clique | str | None:
+        """The column whose values make the groups, if any."""
+        ...
+
+
+StatisticRequest = CrosstabRequest | MeanRequest | Asked
 
 
 @dataclass(frozen=True)
@@ -53,12 +79,12 @@ class StatisticTable:
             A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
-            periods". Kinds beside counts and plain means have ``interval`` before it, which is what the
-            interval claims: "95 %", "noise alone" or "none".
+            periods". Before it stands ``limits``, which is what the interval claims: "95 %", "noise only" or
+            "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
         document: the content as JSON values, for a classifier; None where the table says it all.
-        asked: its declaration in the configuration, as JSON values; None for a column's own table.
+        asked: the request as JSON values, where kind and columns don't say it all.
     """
 
     name: str
@@ -71,9 +97,9 @@ class StatisticTable:
     asked: Mapping[str, object] | None = None
 
     @property
-    def interval(self) -> str:
+    def limits(self) -> str:
         """What the intervals cover, by that of its first figure."""
-        claims = [str(claim) for claim in self.table["interval"].to_pylist()]
+        claims = [str(claim) for claim in self.table["limits"].to_pylist()]
         return next((claim for claim in claims if claim != NONE), NONE)
 
     @property
@@ -121,8 +147,7 @@ def compute_statistics(
         table = everything.counts("one_way", (column.name,), tables.keys())
         tables[table.name] = table
     for request in requests:
-        asked = request.model_dump(mode="json", exclude_defaults=True)
-        table = replace(everything.requested(request, tables.keys()), asked=asked)
+        table = everything.requested(request, tables.keys())
         tables[table.name] = table
     return tuple(tables.values())
 
@@ -144,12 +169,14 @@ class _Tables:
         return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
-        if isinstance(request, Crosstab):
-            return self.counts("crosstab", tuple(request.crosstab), taken)
-        if isinstance(request, Mean) and request.where is None and len(request.by) <= 1:
-            return self.means(request.mean, request.by, taken)
-        self.checked(request.columns)
-        return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, Asked) and not _plain(request):
+            self.checked(request.columns)
+            return _of_kind(request, COMPUTATIONS[type(request)](request, self.sources), taken)
+        if isinstance(request, MeanRequest):
+            by = (request.by,) if isinstance(request.by, str) else request.by or ()
+            return self.means(request.mean, by, taken)
+        assert isinstance(request, CrosstabRequest)
+        return self.counts("crosstab", tuple(request.crosstab), taken)
 
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
@@ -166,7 +193,7 @@ class _Tables:
     def claim_of(self, source: Source) -> str:
         if source is not self.modelled:
             return HOLDS
-        return NOISE_ALONE if self.sources.replicates else NONE
+        return NOISE_ONLY if self.sources.replicates else NONE
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -230,7 +257,13 @@ def _summed(found: SummedMeans) -> dict[str, Numbers]:
     }
 
 
-def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> StatisticTable:
+def _plain(request: Asked) -> bool:
+    """True for a crosstab, and for a mean of all rows by one column at most."""
+    mean = isinstance(request, Mean) and request.where is None and len(request.by) <= 1
+    return mean or isinstance(request, Crosstab)
+
+
+def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTable:
     """The table of a computed statistic: labels of groups, further labels, figures, claim and basis."""
     figures, members = computed.figures, computed.members
     shape = tuple(member.size for member in members)
@@ -256,7 +289,7 @@ def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> 
     }
     # A figure without an end has no interval to claim anything of.
     claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
-    arrays |= {"interval": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    arrays |= {"limits": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
     return StatisticTable(
         name=file_name(computed.name, taken),
         title=computed.title,
@@ -265,6 +298,7 @@ def _of_kind(request: StatisticRequest, computed: Computed, taken: Set[str]) -> 
         table=pa.table(arrays),
         measured=figures.measured,
         document=computed.document,
+        asked=as_json(request),
     )
 
 
@@ -292,13 +326,13 @@ def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:
     }
 
 
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], interval: str, basis: str) -> pa.Table:
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: str, basis: str) -> pa.Table:
     shape = tuple(member.size for member in members)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    stated = [pa.repeat(words, len(numbers[0])) for words in (interval, basis)]
-    names = [*_label_names(members), *figures, "interval", "basis"]
+    stated = [pa.repeat(words, len(numbers[0])) for words in (limits, basis)]
+    names = [*_label_names(members), *figures, "limits", "basis"]
     return pa.Table.from_arrays([*labels, *numbers, *stated], names=names)
 
 

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from dpsynth.config.published_columns import UnknownColumn, published_layout
+from dpsynth.domain.column import domain_of
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import DpsynthError, ModelFileError
 from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
-from dpsynth.model import MarkovRandomField, load
+from dpsynth.local.estimates import LocalAnswers, stated_answers
+from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
@@ -30,11 +32,14 @@ from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
 from dpsynth.publish.summed_means import sums_in
+from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpsynth.recipient.more_rows import Given
+    from dpsynth.recipient.query import Answer
     from dpsynth.recipient.verification import Verification
 
 MANIFEST = "manifest.json"
@@ -137,6 +142,11 @@ class Bundle:
             words = f"is damaged ({type(error).__name__})"
         raise BundleRefused(f"{self.folder / what} {words}. `dpsynth verify` says which files were changed.")
 
+    @property
+    def central(self) -> bool:
+        """True if a curator drew the noise; False if respondents randomised their own records."""
+        return self.manifest.get("local") is None
+
     @cached_property
     def layout(self) -> Layout:
         """The columns of the table, without densities inside bins."""
@@ -175,6 +185,17 @@ class Bundle:
         """The noisy answers from which all else was made."""
         path = self.folder / "measurements.parquet"
         return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
+
+    @cached_property
+    def measured(self) -> LeastSquares | LocalAnswers:
+        """The measured counts, reconciled: unbiased estimates with exact variances."""
+        if not self.central:
+            answers = (*self.answers.singles, *self.answers.answers)
+            return self._read(
+                MANIFEST,
+                lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
+            )
+        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
@@ -234,6 +255,31 @@ class Bundle:
         frame = _read_csv(path, _LEAST_FIGURES)
         frame.attrs = {key: facts[key] for key in ("title", "kind", "columns", "measured")}
         return frame
+
+    def sample(self, n: int, *, given: Given = None, seed: int | None = None) -> pd.DataFrame:
+        """More synthetic rows, refined to the same targets as ``synthetic``; they cost no privacy.
+
+        Args:
+            n: number of rows.
+            given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
+            seed: makes the rows repeatable. Left out: new rows each time.
+
+        Raises:
+            DpsynthError: no row has what is given, or a file of the bundle can't be used.
+        """
+        from dpsynth.recipient.more_rows import more_rows
+
+        return frame_of(pa.concat_tables(more_rows(self, n, given, seed)))
+
+    def query(self, question: str) -> Answer:
+        """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
+
+        Raises:
+            DpsynthError: the question can't be read, or a file of the bundle can't be used.
+        """
+        from dpsynth.recipient.query import answered
+
+        return answered(self, question)
 
     def verify(self, key: str | None = None) -> Verification:
         """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.

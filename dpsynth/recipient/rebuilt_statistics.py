@@ -9,28 +9,42 @@ Invariant: what can't be rebuilt is said, never passed over.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
-from dpsynth.config.statistic_kinds import Asked, Statistic
+from dpsynth.config.statistic_kinds import request_of
 from dpsynth.errors import ConfigError
-from dpsynth.publish.provenance import Provenance
-from dpsynth.publish.statistics import StatisticTable, compute_statistics
+from dpsynth.publish import Provenance, StatisticRequest, StatisticTable, compute_statistics
 from dpsynth.recipient.bundle import MANIFEST, Bundle
-from dpsynth.recipient.measured_counts import measured_counts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _CLOSE = 1e-6
 """Largest difference, as a part of the largest number of a column: files have nine digits."""
-_STATISTIC: TypeAdapter[Asked] = TypeAdapter(Statistic)
+_PAIR = 2
 
 Fault = tuple[str, str]
 """A file and a sentence on what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """A request for counts."""
+
+    crosstab: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """A request for a mean."""
+
+    mean: str
+    by: str | None
 
 
 def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
@@ -42,28 +56,25 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "from this bundle alone; only their checksums were compared."
         ], []
     source = bundle.rows
-    direct = measured_counts(bundle.answers, source.layout, source.public_marginals)
     try:
         tables = compute_statistics(
-            [_STATISTIC.validate_python(facts["asked"]) for facts in listed if facts["asked"] is not None],
+            [r for facts in listed if (r := _request(facts)) is not None],
             source.layout.columns,
-            direct,
+            bundle.measured,
             bundle.model,
             (),
             provenance=Provenance(
                 public_marginals=source.public_marginals, sums=bundle.sums, distances=bundle.distances
             ),
         )
-    except ValidationError:
-        return [], [(MANIFEST, "lists statistics of no kind that is known.")]
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]
-    again = {f"statistics/{table.name}.csv": table for table in tables}
+    again = {(t.kind, t.columns, _text_of(t.asked)): t for t in tables}
     own = _in_the_tree(bundle)
     faults: list[Fault] = []
     compared = by_model = left = 0
     for (title, frame), facts in zip(bundle.statistics.items(), listed, strict=True):
-        table = again.get(facts["file"])
+        table = again.get((facts["kind"], tuple(facts["columns"]), _text_of(facts.get("asked"))))
         if table is None or (not table.measured and not own):
             left += 1
             continue
@@ -90,6 +101,21 @@ def _told(compared: int, by_model: int, left: int) -> list[str]:
     return found
 
 
+def _request(facts: Mapping[str, Any]) -> StatisticRequest | None:
+    columns = tuple(facts["columns"])
+    if "asked" in facts:
+        return request_of(facts["asked"])
+    if facts["kind"] == "crosstab" and columns:
+        return _Counts(columns)
+    if facts["kind"] == "mean" and 0 < len(columns) <= _PAIR:
+        return _Mean(columns[-1], columns[0] if len(columns) == _PAIR else None)
+    return None
+
+
+def _text_of(asked: Mapping[str, Any] | None) -> str:
+    return "" if asked is None else json.dumps(asked, sort_keys=True)
+
+
 def _in_the_tree(bundle: Bundle) -> bool:
     """True if every answer lies within a clique of the model's tree."""
     names = {column: groups for groups, column in bundle.rows.wanted.values_of.items()}
@@ -106,7 +132,10 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
-        if name in table.label_names or name in {"interval", "basis"}:
+        if name == "limits" and not table.measured:
+            # Without refits a figure by the model has no interval to claim anything of.
+            continue
+        if name in table.label_names or name in ("basis", "limits"):
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
         elif table.measured or name == "estimate":

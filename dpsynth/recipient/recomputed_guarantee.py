@@ -20,9 +20,15 @@ from dpsynth.accounting.rounding import float_up
 from dpsynth.recipient.bundle import MANIFEST, Bundle
 
 MEASUREMENTS = "measurements.parquet"
+SUMS = "sums.json"
 _CLOSE = 1e-9
 _NOISES = {"discrete Gaussian": "gaussian", "discrete Laplace": "laplace"}
 _COUNTED = ("epsilon", "delta", "rho", "mu", "approximate_delta")
+
+_LOCAL = (
+    "The guarantee is each respondent's own, who randomised the reports; a bundle can't prove that, nor can "
+    "anybody but them."
+)
 
 Fault = tuple[str, str]
 """A file and a sentence on what is wrong with it."""
@@ -31,6 +37,8 @@ Fault = tuple[str, str]
 def guarantee_findings(bundle: Bundle) -> tuple[list[str], list[Fault]]:
     """Sentences on what was recomputed, and faults."""
     mechanisms, published = bundle.manifest["mechanisms"], bundle.manifest["guarantee"]
+    if not bundle.central:
+        return [_LOCAL], []
     try:
         events = [_event(m) for m in mechanisms]
         faults = [(MANIFEST, fault) for fault in _costs(mechanisms, events)]
@@ -45,7 +53,7 @@ def guarantee_findings(bundle: Bundle) -> tuple[list[str], list[Fault]]:
                     f"states {key} = {published[key]}; its mechanisms add up to {getattr(again, key)}.",
                 )
             )
-    faults += [(MEASUREMENTS, fault) for fault in _uncharged(bundle, mechanisms)]
+    faults += _uncharged(bundle, mechanisms)
     if faults:
         return [], faults
     return [
@@ -89,19 +97,19 @@ def _equal(one: float | None, other: float | None) -> bool:
     return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
 
 
-def _uncharged(bundle: Bundle, mechanisms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Measurements that no mechanism of the same columns, noise and scale pays for."""
+def _uncharged(bundle: Bundle, mechanisms: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
+    """Noisy counts and sums that no mechanism of the same columns, noise and scale pays for."""
     paid = Counter(
-        (frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
+        (m["question"] == "sums", frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
         for m in mechanisms
-        if m["question"] in ("marginal", "count")
+        if m["question"] in ("marginal", "count", "sums")
     )
-    answers = bundle.answers
-    for answer in (*answers.singles, *answers.answers):
-        if answer.noise == "none":
-            continue
-        key = (frozenset(answer.clique), answer.noise, answer.scale)
+    answers = (*bundle.answers.singles, *bundle.answers.answers)
+    given = [(MEASUREMENTS, False, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
+    given += [(SUMS, True, s.clique, s.noise, s.scale) for s in bundle.sums]
+    for file, summed, clique, noise, scale in given:
+        key = (summed, frozenset(clique), noise, scale)
         if paid[key] <= 0:
-            what = ", ".join(answer.clique) or "all rows"
-            yield f"holds counts of {what} that no mechanism of {MANIFEST} is for."
+            what = ", ".join(clique) or "all rows"
+            yield file, f"holds an answer about {what} that no mechanism of {MANIFEST} is for."
         paid[key] -= 1

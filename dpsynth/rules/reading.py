@@ -79,21 +79,40 @@ def condition_of(text: str, layout: Layout) -> Expression:
     Raises:
         RuleRefused: it is no rule, or names a column that is not read from the table.
     """
-    parts = {part.name: part for part in layout.parts if isinstance(part, Column)}
-    return _truth(0, text, layout, parts)
+    formula = _parsed(0, text)
+    read = {part.name: part for part in layout.parts if isinstance(part, Column)}
+    for name in references(formula):
+        _known(0, name, read)
+    check_condition(0, formula, layout)
+    return formula
 
 
 def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
-    formula = _truth(number, text, layout, parts)
+    formula = _parsed(number, text)
+    check_condition(number, formula, layout)
     return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
 
 
-def _truth(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Expression:
-    """The formula of a rule, whose values and kinds are checked."""
+def _parsed(number: int, text: str) -> Expression:
     try:
-        formula = parse(text)
+        return parse(text)
     except ValueError as error:
         raise RuleRefused(number, str(error)) from None
+
+
+def check_condition(number: int, formula: Expression, layout: Layout) -> None:
+    """Refuse a formula that is no condition on rows of a table.
+
+    Args:
+        number: its place among the rules, for the refusal.
+        formula: the formula.
+        layout: the layout of the table.
+
+    Raises:
+        RuleRefused: it names no column, or an unknown one, compares a column with a value that it doesn't
+            have, or comes to something else than a truth.
+    """
+    parts = {part.name: part for part in layout.parts}
     for name in references(formula):
         _known(number, name, parts)
     try:
@@ -101,11 +120,10 @@ def _truth(number: int, text: str, layout: Layout, parts: Mapping[str, object]) 
     except ValueError as error:
         raise RuleRefused(number, str(error)) from None
     if kind.word != "truth":
-        raise RuleRefused(number, f"comes to a {kind.word}; a rule is a comparison that rows obey")
+        raise RuleRefused(number, f"comes to a {kind.word}; it must be a comparison")
     if not any(True for _ in references(formula)):
         raise RuleRefused(number, "names no column")
     _values_declared(number, formula, parts)
-    return formula
 
 
 def _values_declared(number: int, formula: Expression, parts: Mapping[str, object]) -> None:

@@ -943,4 +943,60 @@ MISTAKES = (
             "agreed",
         ),
     ),
+    Mistake(
+        "a bundle that is not there",
+        1,
+        (
+            "outputs/nowhere is no bundle: it has no manifest.json. Give the folder of a release, or its "
+            "folder public."
+        ),
+        command=("query", "outputs/nowhere", "count"),
+    ),
+    Mistake(
+        "a folder that is no bundle, to verify",
+        1,
+        "empty is no bundle: it has no manifest.json. Give the folder of a release, or its folder public.",
+        command=("verify", "empty"),
+        files={"empty": None},
+    ),
+    Mistake(
+        "a public key that is none",
+        1,
+        "'1f0c' is no public key: it must be ed25519: and 64 hexadecimal digits.",
+        command=("verify", "empty", "--key", "1f0c"),
+        files={"empty": None},
+    ),
+    Mistake(
+        "no rows of a sample",
+        2,
+        "Missing option '--rows'. See: dpsynth sample --help",
+        command=("sample", "outputs/nowhere"),
+    ),
+    Mistake(
+        "a signing key that is not there",
+        2,
+        (
+            "The signing key key.pem can't be opened: No such file or directory. `dpsynth keygen FILE` makes "
+            "one."
+        ),
+        changes=(("publish:", "publish:\n  sign: key.pem"),),
+    ),
+    Mistake(
+        "a signing key that is a table",
+        2,
+        (
+            "people.csv is no signing key: it must be an Ed25519 key as PEM, without a password, such as "
+            "`dpsynth keygen FILE` makes."
+        ),
+        changes=(("publish:", "publish:\n  sign: people.csv"),),
+    ),
+    Mistake(
+        "a minimum set size of one",
+        2,
+        (
+            "config.yaml, line 10: publish.minimum_set_size must be a whole number of at least 2 and at most "
+            "1000000000."
+        ),
+        changes=(("publish:", "publish:\n  minimum_set_size: 1"),),
+    ),
 )

@@ -93,7 +93,7 @@ def test_statistics_are_typed(load_with):
     crosstab, by_sex, overall = spec.publish.statistics
     assert crosstab == Crosstab(crosstab=("age", "sex"))
     assert by_sex == Mean(mean="income", by="sex")
-    assert (overall.mean, overall.by, overall.columns) == ("member", None, ("member",))
+    assert (overall.mean, overall.by, overall.columns) == ("member", (), ("member",))
 
 
 def test_structure_may_be_a_word(load_with):
@@ -178,7 +178,7 @@ def test_epsilon_ten_is_no_warning(load_with):
         (None, "ledger: {filter: gdp, head: /mnt/head}\n"),
         (None, "schedule: {cron: '0 3 1 * *', timezone: UTC}\n"),
         (None, "reuse: {same_period: false}\n"),
-        (None, "publish: {formats: [csv], statistics: [{mean: age}]}\n"),
+        (None, "publish: {formats: [csv], statistics: [{quantiles: age}]}\n"),
         (None, "structure: {method: auto}\n"),
         (None, "structure: {method: auto, merge_rare: 3.0}\n"),
     ],
@@ -204,6 +204,8 @@ def test_the_fingerprint_has_what_the_exam_asks_about_only_where_there_is_an_exa
         ((EPSILON, f"{EPSILON}, neighbours: replace_one"), ""),
         ((EPSILON, f"{EPSILON}, unit: {{column: id, max_rows: 1}}"), ""),
         ((EPSILON, SPLIT), ""),
+        (None, "publish: {statistics: [{mean: age}]}\n"),
+        (None, "publish: {statistics: [{sum: age, by: sex}]}\n"),
         (("max: 110", "max: 111"), ""),
         (("[F, M]", "[M, F]"), ""),
         (("[F, M]", "[F, M], other: O"), ""),

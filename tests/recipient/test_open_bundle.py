@@ -28,7 +28,11 @@ def test_a_bundle_gives_back_the_release(made):
         if first != "estimate":
             assert found[first].tolist() == wanted[first].tolist()
     assert bundle.model.fingerprint() == release.rows.model.fingerprint()
-    assert bundle.layout.with_density(release.rows.densities) == release.rows.layout
+    found, own = bundle.rows.layout, release.rows.layout
+    assert found.parts == own.parts == bundle.layout.with_density(release.rows.densities).parts
+    assert [(d.first, d.second, d.counts.tolist()) for d in found.joint] == [
+        (d.first, d.second, d.counts.tolist()) for d in own.joint
+    ]
     assert bundle.rules == release.rows.rules
     assert bundle.manifest["release_id"] == release.release_id
 
@@ -112,7 +116,7 @@ def test_a_damaged_file_gives_a_plain_error_or_means_something(copied):
         ({"total": 0}, "total is not a number of rows"),
         ({"total": float("nan")}, "total is not a number of rows"),
         ({"pairs": [["age", "nobody"]]}, "its pairs name no columns"),
-        ({"pairs": [["age"]]}, "its pairs are not pairs"),
+        ({"pairs": [["age"]]}, "not sets of two or three columns"),
         ({"pairs": 3}, "its pairs are not a list"),
         ({"measured": [["age", "smoker", "sex"]]}, "measured pairs are not among"),
         ({"variances": [["age", "sex", -1.0]]}, "variances are not numbers"),
@@ -121,6 +125,8 @@ def test_a_damaged_file_gives_a_plain_error_or_means_something(copied):
         ({"fixed": [["age"]]}, "its fixed are not lists of names"),
         ({"zeros": [["age", "age"]]}, "zeros name no columns of the model, or one twice"),
         ({"densities": {"sex": 1.0}}, "not those of columns of numbers"),
+        ({"joint_densities": [["age", "sex"]]}, "joint densities are not of pairs"),
+        ({"joint_densities": [["age"]]}, "joint densities are not of pairs"),
         ({"public_marginals": [{"columns": ["age"]}]}, "public_marginals are not described"),
     ],
 )

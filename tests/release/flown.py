@@ -7,6 +7,7 @@ working directory through Prefect; a line on stdout tells its exit code.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import sys
@@ -26,6 +27,8 @@ from dpsynth.errors import DpsynthError
 CANARIES: dict[str, str] = json.loads(os.environ["CANARIES"])
 Fault = Callable[[], contextlib.AbstractContextManager[Any]]
 PIPELINE = "dpsynth.pipeline."
+LONGEST = 170
+"""Seconds after which a run that has not ended says where it stands, and all end."""
 
 
 class Panic(BaseException):
@@ -155,6 +158,7 @@ def main() -> None:
     """Run each fault named."""
     for name in sys.argv[1:]:
         debug = ["--debug"] if "--debug" in name else []
+        faulthandler.dump_traceback_later(LONGEST, exit=True)
         sys_argv, sys.argv = sys.argv, ["dpsynth", "run", "config.yaml", "--prefect", *debug]
         code: object = 0
         try:

@@ -160,7 +160,7 @@ class Place:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=180,
+            timeout=300,
         )
         return Ended.of(done.returncode, done.stdout, done.stderr)
 

@@ -33,7 +33,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def until(found: Callable[[], T], seconds: float = 90) -> T:
+def until(found: Callable[[], T], seconds: float = 240) -> T:
     """What a question comes to, asked again until it is something."""
     end = time.monotonic() + seconds
     while not (answer := found()):
@@ -99,7 +99,7 @@ class Api:
         path = f"/deployments/{self.deployment(name)['id']}/create_flow_run"
         return str(self.ask(path, {"parameters": parameters, "state": {"type": "SCHEDULED"}})["id"])
 
-    def ended(self, run: str, seconds: float = 180) -> Json:
+    def ended(self, run: str, seconds: float = 300) -> Json:
         """A run, once it is over."""
 
         def over() -> Json | None:
@@ -161,7 +161,7 @@ class Served:
 
         until(listed)
 
-    def jump(self, when: datetime, seconds: float = 180) -> list[Json]:
+    def jump(self, when: datetime, seconds: float = 300) -> list[Json]:
         """Set the clock; the runs that fell due by it, once all are over."""
         self.wait_for_ticks()
         before = self.clock.now
@@ -179,7 +179,7 @@ class Served:
     def stop(self) -> int:
         """End it as a service is ended; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(120)
 
     def kill(self) -> None:
         """Kill it and the releases that it runs, as a failure of power would."""

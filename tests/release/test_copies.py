@@ -22,11 +22,14 @@ from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, passed
 from tests.release.place import Ended, Place, people
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 LAST = {"independent": 6, "mst": 10}
 """How many questions each strategy asks."""
+
+DATABASES = ["sqlite", "postgresql"]
 
 Make = Callable[[str, str], Place]
 
@@ -107,8 +110,9 @@ def raced(
     return ended, first
 
 
-@pytest.mark.parametrize("method", ["independent", "mst"])
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize(
+    ("database", "method", "number"), thinned(DATABASES, list(LAST), [1, 3]), indirect=["database"]
+)
 def test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not(
     keeper: Keeper, other: Keeper, make: Make, method: str, number: int
 ) -> None:
@@ -240,7 +244,9 @@ def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: rand
         assert first.ledger.state(name) == "reserved"
 
 
-@pytest.mark.parametrize("method", ["independent", "mst"])
+@pytest.mark.parametrize(
+    ("database", "method"), thinned(DATABASES, list(LAST), strength=1), indirect=["database"]
+)
 def test_two_copies_that_are_resumed_at_once_and_killed_publish_one_bundle(
     keeper: Keeper, other: Keeper, make: Make, method: str
 ) -> None:

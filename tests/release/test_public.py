@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dpsynth import pipeline
+from dpsynth.curator import noise
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.lifecycle.result import Release
 from tests.release.place import HEADER, Place, people, release
@@ -71,7 +73,23 @@ def test_without_one_nothing_is_said_of_it(place: Place) -> None:
     assert "public table" not in (made.folder / "public" / "README.md").read_text()
 
 
-def test_a_release_is_closer_to_its_table_with_a_like_one(place: Place) -> None:
+def seed_noise(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Noise and choices of releases are the same each time."""
+    rng = np.random.default_rng(seed)
+
+    def gaussian(values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        return values + np.rint(rng.normal(0, sigma, values.shape)).astype(np.int64)
+
+    def chosen(scores: NDArray[np.int64], scale: float) -> int:
+        return int(np.argmax(scores + rng.gumbel(0, scale, scores.shape)))
+
+    monkeypatch.setattr(noise, "add_gaussian", gaussian)
+    monkeypatch.setattr(noise, "choose_index", chosen)
+
+
+def test_a_release_is_closer_to_its_table_with_a_like_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Income follows age in both tables, and the budget is far too small to find that out."""
 
     def rows(count: int, seed: int) -> list[tuple[str, ...]]:
@@ -83,7 +101,9 @@ def test_a_release_is_closer_to_its_table_with_a_like_one(place: Place) -> None:
     errors = []
     for changes in ({"public_table": str(place.folder / "public.csv")}, {"public_table": None}):
         place.configure(structure={"method": "auto"}, privacy={"epsilon": 0.07, "delta": 1e-9}, **changes)
-        # Now and then noise has it that a table is not believed: the best of three tells what it brings.
+        # Now and then noise has it that a table is not believed: the best of three tells what it brings. The
+        # noise is fixed, so that it is never all three.
+        seed_noise(monkeypatch, seed=3)
         made = [release(place).synthetic for _ in range(3)]
         both = [np.corrcoef(t["age"].astype(float), t["income"].astype(float))[0, 1] for t in made]
         errors.append(min(abs(np.array(both) - 0.99)))

@@ -30,7 +30,7 @@ REFUSED = {
     "married == 'No'": "compares 'married' with 'No', which is none of its values (did you mean 'no'?)",
     "married in ['yes', 'noo']": "compares 'married' with 'noo', which is none of its values (did",
     "age < 'x'": "compares a number with a text",
-    "age + 1": "comes to a number; a rule is a comparison that rows obey",
+    "age + 1": "comes to a number; it must be a comparison",
     "age <": "has the end where",
     "age = 3": "write == to compare",
     "1 == 1": "names no column",
