@@ -130,10 +130,10 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
-        if name == "interval" and not table.measured:
+        if name == "limits" and not table.measured:
             # Without refits a figure by the model has no interval to claim anything of.
             continue
-        if name in table.label_names or name in ("basis", "interval"):
+        if name in table.label_names or name in ("basis", "limits"):
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
         elif table.measured or name == "estimate":

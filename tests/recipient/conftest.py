@@ -54,8 +54,8 @@ class Made:
         return self.release.folder / "public"
 
 
-def released(folder: Path, **publish: object) -> Release:
-    """A release of the table."""
+def released(folder: Path, changes: Mapping[str, object] | None = None, **publish: object) -> Release:
+    """A release of the table, with some sections of the configuration replaced."""
     spec = from_mapping(
         {
             "release": "people",
@@ -74,6 +74,7 @@ def released(folder: Path, **publish: object) -> Release:
                 **publish,
             },
         }
+        | dict(changes or {})
     )
     return dpsynth.release(spec, outputs=folder / "outputs", tell=lambda _: None)
 
