@@ -5,10 +5,12 @@ to four hours late, those that also arrive later were later to leave. Independen
 The density inside a cell continues the trend from cell to cell, as that inside a bin does (``bin_density``):
 its logarithm is
 
-    a u + b v + c u v
+    a u + b v + c u v - |c| (u^2 + v^2) / 2
 
-for positions u and v between -1/2 and 1/2 within the two bins. The slopes a and b are the differences of the
-logarithms of neighbouring cells' counts, and c is the difference of these differences, a log odds ratio.
+for positions u and v between -1/2 and 1/2 within the two bins, so a band of standard deviation c^(-1/2) where
+c is large. It follows from the logarithms of the counts of the cells around: a and b from their differences,
+c from the log odds ratios of four cells each. These are too small where the band is narrower than a bin, as a
+count is a mean over its cell. So they are raised to what a band has whose neighbouring cells have these odds.
 
 Only the order of rows inside a bin follows it: the values that were drawn for a bin are dealt out to the rows
 of the bin anew.
@@ -19,7 +21,7 @@ ones, of noisy answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,11 +37,15 @@ LEAST_CORRELATION = 0.5
 """Rank correlation from which on two columns are drawn together."""
 _LEAST_ROWS = 1.0
 """Rows that an empty cell counts as."""
-_STEEPEST = 30.0
-"""The logarithm of a density changes by at most so much within a bin."""
+_MOST_ODDS = 8.0
+"""Bound on the log odds ratio of four cells."""
+_STEEPER = 3.0
+"""Bound on how many times the differences are raised."""
 _PARTS = 16
-"""Parts of a bin, in which the first of two positions is drawn."""
-_FLATTEST = 1e-6
+"""Parts of a bin, in one of which a position is drawn."""
+_MIDDLES = (np.arange(_PARTS) + 0.5) / _PARTS - 0.5
+_ROWS = 1 << 17
+"""Rows whose positions are drawn at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +76,28 @@ class JointDensity:
     @cached_property
     def slopes(self) -> tuple[Numbers, Numbers, Numbers]:
         """The slopes a and b along the two bins and the interaction c, float64[bins, bins] each."""
-        logs = np.log(np.maximum(self.counts, _LEAST_ROWS))
-        first, second = np.gradient(logs, axis=0), np.gradient(logs, axis=1)
-        found = first, second, np.gradient(first, axis=1)
-        return tuple(np.clip(s, -_STEEPEST, _STEEPEST) for s in found)  # type: ignore[return-value]
+        rows = np.maximum(self.counts, _LEAST_ROWS)
+        logs = np.log(rows)
+        odds = np.clip(_log_odds(logs, rows), -_MOST_ODDS, _MOST_ODDS)
+        size = np.abs(odds)
+        # Between bands of one bin and of a twentieth of it, right to a tenth of the standard deviation.
+        raised = size + np.square(np.expm1(size / 2)) / 4
+        steeper = np.clip(raised / np.maximum(size, 1e-9), 1.0, _STEEPER)
+        first, second = (np.gradient(logs, axis=axis) * steeper for axis in (0, 1))
+        return first, second, np.sign(odds) * raised
+
+
+def _log_odds(logs: Numbers, rows: Numbers) -> Numbers:
+    """The log odds ratio around each cell: the mean over squares of four cells, weighted by precision."""
+    corners = [(slice(None, -1), slice(None, -1)), (slice(1, None), slice(1, None))]
+    others = [(slice(None, -1), slice(1, None)), (slice(1, None), slice(None, -1))]
+    odds = sum(logs[c] for c in corners) - sum(logs[c] for c in others)
+    precision = 1 / sum(1 / rows[c] for c in (*corners, *others))
+    sums = np.zeros((2, *logs.shape))
+    for corner in (*corners, *others):
+        sums[0][corner] += odds * precision
+        sums[1][corner] += precision
+    return np.asarray(sums[0] / sums[1])
 
 
 def strongest(densities: Sequence[JointDensity]) -> tuple[JointDensity, ...]:
@@ -101,55 +125,67 @@ def arranged(
     """
     found, positions = dict(values), dict[str, Numbers]()
     for density in densities:
-        columns = density.first, density.second
-        if all(c in positions for c in columns):
-            continue
-        both = (codes[columns[0]] < density.counts.shape[0]) & (codes[columns[1]] < density.counts.shape[1])
-        rows = np.flatnonzero(both)
-        cell = codes[columns[0]][rows], codes[columns[1]][rows]
-        slopes = tuple(s[cell] for s in density.slopes)
-        if columns[0] not in positions and columns[1] not in positions:
-            drawn = rng.random(len(both)) - 0.5
-            drawn[rows] = _first_positions(cell, density.slopes, rng)
-            found[columns[0]], positions[columns[0]] = _dealt(found[columns[0]], codes[columns[0]], drawn)
-        known = int(columns[1] in positions)
-        column, along = columns[1 - known], slopes[1 - known]
-        steep = along + slopes[2] * positions[columns[known]][rows]
-        drawn = rng.random(len(both)) - 0.5
-        drawn[rows] = _on_slope(steep, drawn[rows] + 0.5)
-        found[column], positions[column] = _dealt(found[column], codes[column], drawn)
+        if density.first not in positions or density.second not in positions:
+            _place(density, codes, found, positions, rng)
     return found
 
 
-def _first_positions(
-    cell: tuple[Codes, Codes], slopes: tuple[Numbers, Numbers, Numbers], rng: np.random.Generator
-) -> Numbers:
-    """A position in the first bin for each row: the density of the cell, summed over the second bin."""
-    a, b, c = (s.reshape(-1, 1) for s in slopes)
-    middles = (np.arange(_PARTS) + 0.5) / _PARTS - 0.5
-    steep = b + c * middles
-    logs = a * middles + _log_mass(steep)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    reach = np.cumsum(shares, axis=1)
-    reach /= reach[:, -1:]
-    at = np.ravel_multi_index(cell, slopes[0].shape)
-    part = (rng.random(len(at))[:, None] >= reach[at, :-1]).sum(axis=1)
-    return np.asarray((part + rng.random(len(at))) / _PARTS - 0.5)
+def _place(
+    density: JointDensity,
+    codes: Mapping[str, Codes],
+    found: dict[str, pa.Array],
+    positions: dict[str, Numbers],
+    rng: np.random.Generator,
+) -> None:
+    """Give two columns positions and their values in the order of these; one if the other has positions."""
+    columns, shape = (density.first, density.second), density.counts.shape
+    rows = np.flatnonzero((codes[columns[0]] < shape[0]) & (codes[columns[1]] < shape[1]))
+    cell = np.ravel_multi_index([codes[c][rows] for c in columns], shape)
+
+    def deal(column: str, logs_of: Callable[[slice], Numbers]) -> None:
+        drawn = rng.random(len(codes[column])) - 0.5
+        drawn[rows] = _positions(logs_of, rows.size, rng)
+        found[column], positions[column] = _dealt(found[column], codes[column], drawn)
+
+    if not positions.keys() & set(columns):
+        first_logs = _first_logs(*(s.reshape(-1, 1) for s in density.slopes))
+        deal(columns[0], lambda part: first_logs[cell[part]])
+    known = int(columns[1] in positions)
+    beside, interaction = positions[columns[known]][rows], density.slopes[2].reshape(-1)
+    along = density.slopes[1 - known].reshape(-1)
+
+    def logs_of(part: slice) -> Numbers:
+        some = cell[part]
+        steep = along[some] + interaction[some] * beside[part]
+        return _logs(steep[:, None], np.abs(interaction[some])[:, None])
+
+    deal(columns[1 - known], logs_of)
 
 
-def _log_mass(steep: Numbers) -> Numbers:
-    """The logarithm of the integral of exp(steep v) over v from -1/2 to 1/2."""
-    size = np.maximum(np.abs(steep), _FLATTEST)
-    return np.asarray(size / 2 + np.log(-np.expm1(-size) / size))
+def _logs(steep: Numbers, flat: Numbers) -> Numbers:
+    """The logarithm of a density in the middle of each part of a bin, float64[densities, parts]."""
+    return np.asarray(steep * _MIDDLES - flat * np.square(_MIDDLES) / 2)
 
 
-def _on_slope(steep: Numbers, share: Numbers) -> Numbers:
-    """The position below which a share of a density of slope ``steep`` lies."""
-    size = np.maximum(np.abs(steep), _FLATTEST)
-    upper = np.where(steep < 0, share, 1 - share)
-    # The distance from the dense end, of an exponential density that is cut off at 1.
-    distance = -np.log1p(upper * np.expm1(-size)) / size
-    return np.asarray(np.where(steep < 0, distance - 0.5, 0.5 - distance))
+def _first_logs(first: Numbers, second: Numbers, interaction: Numbers) -> Numbers:
+    """The same for the position in the first bin, of densities summed over the second one."""
+    flat = np.abs(interaction)
+    inside = _logs((second + interaction * _MIDDLES)[:, :, None], flat[:, :, None])
+    most = inside.max(axis=2)
+    return np.asarray(_logs(first, flat) + most + np.log(np.exp(inside - most[:, :, None]).sum(axis=2)))
+
+
+def _positions(logs_of: Callable[[slice], Numbers], rows: int, rng: np.random.Generator) -> Numbers:
+    """A position for each row, float64[rows], from logarithms of its density in the parts of a bin."""
+    found = np.empty(rows)
+    for begin in range(0, rows, _ROWS):
+        part = slice(begin, min(begin + _ROWS, rows))
+        logs = logs_of(part)
+        reach = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+        draws = rng.random((2, len(reach)))
+        number = (draws[0, :, None] * reach[:, -1:] >= reach[:, :-1]).sum(axis=1)
+        found[part] = (number + draws[1]) / _PARTS - 0.5
+    return found
 
 
 def _dealt(values: pa.Array, codes: Codes, drawn: Numbers) -> tuple[pa.Array, Numbers]:

@@ -45,6 +45,7 @@ from dpsynth.local.reports import Tally, read_folder
 from dpsynth.model import Expansion, estimate
 from dpsynth.model.smoothing import outside, smoothed
 from dpsynth.publish import Publication, commit, write_public
+from dpsynth.randomisers import log_above
 from dpsynth.rules import enforcement_of
 from dpsynth.structure.answered import HELD_CELLS, held_answers
 
@@ -291,15 +292,15 @@ def _described(collected: Aggregated) -> list[Mapping[str, object]]:
     return [
         {
             "question": "local report",
-            "columns": list(answer.clique),
+            "columns": list(question.columns),
             "merged_values": False,
             "candidates": None,
-            "mechanism": answer.randomiser.name,
-            "scale": answer.variance**0.5,
-            "sensitivity": f"odds of an answer at most {float(answer.randomiser.odds):.6g}",
-            "epsilon": float(np.log(float(answer.randomiser.odds))),
+            "mechanism": question.randomiser,
+            "scale": question.standard_deviation,
+            "sensitivity": f"odds of an answer at most {float(question.odds):.6g}",
+            "epsilon": float_up(log_above(question.odds)),
             "rho": None,
             "delta": 0.0,
         }
-        for answer in collected.answers.answers
+        for question in collected.collection.questions
     ]

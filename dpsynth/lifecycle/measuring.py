@@ -190,13 +190,13 @@ def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
     bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
     columns = {column.name: column for column in stage.layout.columns}
     counts = {m.clique: m for m in answers.one_way}
+    pairs = [noise_variance(plan.noise, step.scale) for step in plan.steps if step.step == "marginals"]
+    together = sqrt(max(pairs, default=0.0))
     found: list[MeasuredSums] = []
     for mean in plan.summed:
         counted = counts[mean.column,]
         noise = NoiseOfMeans(
-            cell=counted.stddev
-            if mean.by is None
-            else sqrt(noise_variance(plan.noise, plan.steps[-1].scale)),
+            cell=together if mean.by else counted.stddev,
             step=noise_of_step(bought, mean.price),
             groups=stage.domain.cells(mean.by),
         )

@@ -54,6 +54,7 @@ class AskedQuestion:
         randomiser: the name of the randomiser.
         own, other: the probabilities with which a report supports the respondent's own cell and another one.
         odds: the largest ratio of the probabilities of an answer under two cells, exactly.
+        one_hot: True if a report supports exactly one cell.
         reports: number of reports about it.
         standard_deviation: of a cell of its debiased counts on average, in respondents.
     """
@@ -63,6 +64,7 @@ class AskedQuestion:
     own: Fraction
     other: Fraction
     odds: Fraction
+    one_hot: bool
     reports: int
     standard_deviation: float
 
@@ -101,13 +103,15 @@ class Collection:
     @classmethod
     def of(cls, contract: Contract, tally: Tally, answers: LocalAnswers) -> Collection:
         """The facts of a contract, a tally and its debiased answers."""
+        randomisers = {question.columns: question.randomiser for question in contract.questions}
         asked = tuple(
             AskedQuestion(
                 a.clique,
-                a.randomiser.name,
-                a.randomiser.own,
-                a.randomiser.other,
-                a.randomiser.odds,
+                (of := randomisers[a.clique]).name,
+                of.own,
+                of.other,
+                of.odds,
+                of.one_hot,
                 a.reports,
                 a.variance**0.5,
             )

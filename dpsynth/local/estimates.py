@@ -23,25 +23,55 @@ Invariant: post-processing of reports. The estimates of all covered cliques agre
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import sqrt
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain, subsets
-from dpsynth.domain.measurement import RANDOMISED, ExactTotal, Measurement
+from dpsynth.domain.measurement import RANDOMISED, ExactTotal, Measurement, Observation
 from dpsynth.errors import SourceError
 from dpsynth.local.contract import Contract
 from dpsynth.local.reports import Tally
 from dpsynth.model.factor import spread
 from dpsynth.model.least_squares import LeastSquares, centred
-from dpsynth.randomisers import Randomiser
 from dpsynth.randomisers.randomiser import mean_variance
 
 Floats = NDArray[np.float64]
 _NUMBERS_A_BATCH = 1 << 22
+
+
+class Supports(Protocol):
+    """What is known of the supports of a report; a ``Randomiser`` tells it."""
+
+    @property
+    def own(self) -> Fraction:
+        """The probability that a report supports the respondent's own cell."""
+        ...
+
+    @property
+    def other(self) -> Fraction:
+        """The probability that a report supports another given cell."""
+        ...
+
+    @property
+    def one_hot(self) -> bool:
+        """True if a report supports exactly one cell; otherwise it supports each independently."""
+        ...
+
+
+@dataclass(frozen=True)
+class StatedSupports:
+    """The supports of a report as a manifest states them."""
+
+    own: Fraction
+    other: Fraction
+    one_hot: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +82,14 @@ class LocalAnswer:
         clique: its columns.
         values: estimated respondents of each cell, float64, shape of the marginal; may be negative.
         reports: number of reports about it.
-        randomiser: the randomiser of its answers.
+        randomiser: what is known of the supports of its reports.
         variance: expected variance of a cell on average, in respondents squared; made of public facts.
     """
 
     clique: Clique
     values: Floats
     reports: int
-    randomiser: Randomiser
+    randomiser: Supports
     variance: float
 
     @property
@@ -201,6 +231,26 @@ def _variance(linear: Floats, shares: Floats) -> Floats:
     """Variance of linear functions of a random respondent's cell; shares may be estimates."""
     flat, part = linear.reshape(len(linear), -1), shares.reshape(-1)
     return np.asarray(np.square(flat) @ part - (flat @ part) ** 2)
+
+
+def stated_answers(
+    stated: Mapping[str, Any], domain: Domain, measurements: Sequence[Observation]
+) -> LocalAnswers:
+    """The answers of a bundle, from its measurements and from what its manifest states of the collection.
+
+    Raises:
+        KeyError, TypeError, ValueError: the manifest doesn't state what it should.
+    """
+    counted = {m.clique: m for m in measurements}
+    found = []
+    for question in stated["questions"]:
+        clique = tuple(question["columns"])
+        own, other = Fraction(question["own"]), Fraction(question["other"])
+        supports = StatedSupports(own, other, bool(question["one_hot"]))
+        values, variance = counted[clique].values.astype(np.float64), counted[clique].variance
+        found.append(LocalAnswer(clique, values, int(question["reports"]), supports, variance))
+    one = any(answer.reports < stated["reports"] for answer in found)
+    return LocalAnswers(domain, int(stated["reports"]), one, tuple(found))
 
 
 def local_answers(contract: Contract, tally: Tally) -> LocalAnswers:

@@ -2,8 +2,8 @@
 
 A computation takes what was asked for and the sources, and returns a ``Computed``. Figures of columns that
 were measured together come from the noisy answers, with a standard error of the noise and of what bins leave
-unknown. All other figures are the model's; their intervals cover the noise alone, or are missing. Each row
-says so in ``interval``.
+unknown. All other figures are the model's; their intervals cover the noise only, or are missing. Each row
+says so in ``limits``.
 
 Invariant: post-processing. One kind is one declaration (``dpsynth.config.statistic_kinds``) and one entry
 here.
@@ -43,7 +43,7 @@ from dpsynth.publish.summed_means import sums_of, total_of_sums
 from dpsynth.rules import condition_of
 
 Z95 = 1.96
-HOLDS, NOISE_ALONE, NONE = "95 %", "noise alone", "none"
+HOLDS, NOISE_ONLY, NONE = "95 %", "noise only", "none"
 """What an interval claims: to hold in 95 of 100 releases; to cover the noise but not the model; nothing."""
 
 
@@ -111,7 +111,7 @@ def _figures(
 
 
 def _by_model(sources: Sources) -> tuple[str, str, bool]:
-    return (NOISE_ALONE if sources.replicates else NONE), sources.provenance.basis, False
+    return (NOISE_ONLY if sources.replicates else NONE), sources.provenance.basis, False
 
 
 _ENDS = {
@@ -191,7 +191,7 @@ def _of_counts(asked: Grouped, sources: Sources, functional: Functional) -> Figu
         for weights in _each_alone(functional.gradient(counts, cells))
     ]
     error = np.hypot(np.array(noise), functional.unknown(counts, cells))
-    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ALONE
+    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ONLY
     return _figures(functional.value(counts, cells), error, ends, (claim, "measured", True))
 
 
@@ -217,8 +217,7 @@ def _cells(asked: Grouped, sources: Sources) -> Cells:
     groups = int(np.prod(shape[: len(asked.by)], dtype=np.int64))
     truth = np.ones(shape)
     if asked.where is not None:
-        layout = Layout(tuple(sources.columns.values()))
-        truth = truth * truth_of(condition_of(asked.where, layout), members)
+        truth = truth * _truth(asked.where, sources, members)
     within = shape[len(asked.by) :]
     if asked.of is None:
         zeros = np.zeros(int(np.prod(within, dtype=np.int64)))
@@ -226,6 +225,12 @@ def _cells(asked: Grouped, sources: Sources) -> Cells:
     known, *numbers = _numbers(members[-1])
     each = [np.broadcast_to(part, within).ravel() for part in numbers]
     return Cells((truth * known).reshape(groups, -1), *each)
+
+
+def _truth(where: str, sources: Sources, members: Sequence[Column]) -> Numbers:
+    """The part of the rows of each cell of some columns that satisfy a rule."""
+    layout = Layout(tuple(sources.columns.values()))
+    return truth_of(condition_of(where, layout), layout, members)
 
 
 def _numbers(column: Column) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -247,8 +252,7 @@ def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
     shares = [float(share) for share in asked.at]
     clique, truth = asked.columns, None
     if asked.where is not None:
-        layout = Layout(tuple(sources.columns.values()))
-        truth = truth_of(condition_of(asked.where, layout), sources.members(clique))
+        truth = _truth(asked.where, sources, sources.members(clique))
     found = quantile_figures(sources, clique, (groups, column), shares, truth)
     measured = sources.measured(clique) or sources.provenance.public_marginals.shares(clique) is not None
     interval, basis = (HOLDS, "measured") if measured else _by_model(sources)[:2]
@@ -272,7 +276,7 @@ def _correlation(asked: Correlation, sources: Sources) -> Computed:
         refits = [functionals.pearson(again.marginal(pair), *parts)[0] for again in sources.replicates]
         return found, float(root_mean_square_error(np.array(found), [np.array(r) for r in refits])), False
 
-    return _matrix(asked, sources, one, NOISE_ALONE)
+    return _matrix(asked, sources, one, NOISE_ONLY)
 
 
 def _association(asked: Association, sources: Sources) -> Computed:
@@ -319,7 +323,7 @@ def _model(asked: Model, sources: Sources) -> Computed:
     if sources.measured(clique):
         fitted = fit(sources.direct)
         error = _error_of(fitted, design, sources, clique)
-        claim = NOISE_ALONE if np.isfinite(error).any() else NONE
+        claim = NOISE_ONLY if np.isfinite(error).any() else NONE
         stated: tuple[str, str, bool] = claim, "measured", True
     else:
         fitted = fit(sources.model)

@@ -9,14 +9,15 @@ Invariant: public. The draws are made from the columns' declarations and densiti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.expression import Expression, references
-from dpsynth.domain.formulas import Operand, value_of
+from dpsynth.domain.layout import Layout
 from dpsynth.publish.estimates import Numbers
+from dpsynth.rules.satisfaction import satisfied
 
 _DRAWS = 200
 """Draws in each cell."""
@@ -24,12 +25,13 @@ _MOST_DRAWN = 1 << 22
 """Most draws in all cells together; at least one is made in each."""
 
 
-def truth_of(formula: Expression, columns: Sequence[Column]) -> Numbers:
-    """The part of the rows of each cell that obey a rule; a rule with a missing operand isn't obeyed.
+def truth_of(formula: Expression, layout: Layout, columns: Sequence[Column]) -> Numbers:
+    """The part of the rows of each cell that satisfy a rule.
 
     Args:
         formula: the rule.
-        columns: the columns of the table, in the order of its axes; those of the rule among them.
+        layout: the table's columns.
+        columns: the columns of a table of counts, in the order of its axes; those of the rule among them.
 
     Returns:
         float64, an axis a column; of length 1 for columns that the rule doesn't name.
@@ -40,18 +42,7 @@ def truth_of(formula: Expression, columns: Sequence[Column]) -> Numbers:
     sizes = tuple(column.size for column in about)
     cells = int(np.prod(sizes))
     draws = max(1, min(_DRAWS, _MOST_DRAWN // cells))
-    codes = np.indices(sizes).reshape(len(sizes), -1).repeat(draws, axis=1)
-    rng = np.random.default_rng(0)
-    operands: Mapping[str, Operand] = {
-        column.name: _operand(column, codes[axis], rng) for axis, column in enumerate(about)
-    }
-    obeyed = value_of(formula, operands, cells * draws).fill_null(False)
-    truth = np.asarray(obeyed.to_numpy(zero_copy_only=False), dtype=np.float64)
-    return np.asarray(truth.reshape(cells, draws).mean(axis=1).reshape(shape))
-
-
-def _operand(
-    column: Column, codes: np.ndarray[tuple[int], np.dtype[np.int64]], rng: np.random.Generator
-) -> Operand:
-    values = column.decode(codes, rng)
-    return Operand(column.codec.kind, values, column.codec.text(values))
+    each = np.indices(sizes).reshape(len(sizes), -1).repeat(draws, axis=1)
+    codes = {column.name: code for column, code in zip(about, each, strict=True)}
+    true = satisfied(formula, layout, codes, np.random.default_rng(0))
+    return np.asarray(true.reshape(cells, draws).mean(axis=1).reshape(shape))

@@ -32,7 +32,7 @@ Z95 = 1.96
 """Half the width of a 95 % interval, in standard errors."""
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
-_FIGURES |= frozenset(("rows", "grouping_error", "basis", "interval", "quantile", "standard_deviation"))
+_FIGURES |= frozenset(("rows", "grouping_error", "basis", "limits", "quantile", "standard_deviation"))
 
 
 @runtime_checkable
@@ -81,8 +81,8 @@ class StatisticTable:
             A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
-            periods". Kinds beside counts and plain means have ``interval`` before it, which is what the
-            interval claims: "95 %", "noise alone" or "none".
+            periods". Kinds beside counts and plain means have ``limits`` before it, which is what the
+            interval claims: "95 %", "noise only" or "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
         document: the content as JSON values, for a classifier; None where the table says it all.
@@ -279,7 +279,7 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
     }
     # A figure without an end has no interval to claim anything of.
     claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
-    arrays |= {"interval": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
+    arrays |= {"limits": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
     return StatisticTable(
         name=file_name(computed.name, taken),
         title=computed.title,

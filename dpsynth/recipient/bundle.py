@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from dpsynth.config.published_columns import UnknownColumn, published_layout
+from dpsynth.domain.column import domain_of
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import DpsynthError, ModelFileError
 from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
+from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
@@ -183,8 +185,14 @@ class Bundle:
         return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
 
     @cached_property
-    def measured(self) -> LeastSquares:
+    def measured(self) -> LeastSquares | LocalAnswers:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
+        if not self.central:
+            answers = (*self.answers.singles, *self.answers.answers)
+            return self._read(
+                MANIFEST,
+                lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
+            )
         return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
 
     @cached_property

@@ -16,19 +16,16 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.expression import Call, Expression, references
-from dpsynth.domain.formulas import Operand, value_of
 from dpsynth.domain.layout import Layout
 from dpsynth.recipient.question import QuestionRefused
 from dpsynth.rules import Rules
 from dpsynth.rules.possible import MOST_CELLS, possible
 from dpsynth.rules.ranges import Truth
+from dpsynth.rules.satisfaction import satisfied
 
 _DRAWS = 1 << 20
 """Values that are drawn for the weights of cells through which a condition cuts, in all."""
@@ -152,33 +149,3 @@ def _shares(
     codes = {name: np.repeat(code, draws) for name, code in zip(names, cells, strict=True)}
     true = satisfied(formula, layout, codes, rng)
     return true.reshape(number, draws).mean(axis=1)
-
-
-def satisfied(
-    formula: Expression, layout: Layout, codes: Mapping[str, Codes], rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Rows with given cells, and values drawn inside them, for which a formula is true, bool[rows].
-
-    Args:
-        formula: a formula over these columns, and over derived ones that are computed from them.
-        layout: the layout.
-        codes: int64[rows] of each of the columns.
-        rng: draws the values.
-    """
-    columns = {c.name: c for c in layout.columns}
-    operands: dict[str, Operand] = {}
-    for name, code in codes.items():
-        values = columns[name].decode(code.astype(np.int64), rng)
-        operands[name] = Operand(layout.kinds[name], values, columns[name].codec.text(values))
-    return true_rows(formula, layout, operands, len(next(iter(codes.values()))))
-
-
-def true_rows(
-    formula: Expression, layout: Layout, operands: dict[str, Operand], rows: int
-) -> NDArray[np.bool_]:
-    """Rows for which a formula is true, bool[rows]; operands of derived columns are added."""
-    for derived in layout.in_turn():
-        if operands.keys() >= set(references(derived.formula)):
-            operands[derived.name] = derived.operand(operands, rows)
-    values: pa.Array = value_of(formula, operands, rows)
-    return np.asarray(pc.fill_null(values, False)).astype(np.bool_)

@@ -27,8 +27,9 @@ from dpsynth.errors import DpsynthError
 from dpsynth.model import ImpossibleEvidence
 from dpsynth.publish.row_source import CHUNK, RowSource
 from dpsynth.recipient.bundle import Bundle
-from dpsynth.recipient.condition import condition_of, true_rows
+from dpsynth.recipient.condition import condition_of
 from dpsynth.recipient.question import QuestionRefused, checked_condition
+from dpsynth.rules.satisfaction import true_rows
 
 Given = str | Sequence[str] | Mapping[str, object] | None
 """What rows must have: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""

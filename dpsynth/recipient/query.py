@@ -141,9 +141,7 @@ def answered(bundle: Bundle, text: str) -> Answer:
     kept = _kept(question, where, part)
     clique = tuple(dict.fromkeys((*kept, *where.columns)))
     columns = {c.name: c for c in layout.columns}
-    counts: Counts | None = public_or_measured(
-        source.public_marginals, bundle.measured, clique, even=bundle.central
-    )
+    counts: Counts | None = public_or_measured(source.public_marginals, bundle.measured, clique)
     if counts is None:
         clique, counts = kept, by_the_model(bundle.model, kept, where)
     groups = prod(columns[c].size for c in question.by)
@@ -376,10 +374,6 @@ def _interval(table: _Table, question: Question) -> str:
         return (
             "None: the number is the model's, as its columns were not measured together. How far the model "
             "may be from the private table is not known for it."
-        )
-    if table.counts.variance(np.zeros(table.shape)) is None:
-        return (
-            "None: reports of respondents give each cell an error of its own; see the tables in statistics."
         )
     if table.where.cut and question.measure != "count":
         return f"None: the condition cuts through bins of {', '.join(table.where.cut)}."

@@ -55,11 +55,6 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             "The statistics rest on earlier releases or on a public table as well, so they can't be rebuilt "
             "from this bundle alone; only their checksums were compared."
         ], []
-    if not bundle.central:
-        return [
-            "The statistics rest on the odds of each report, which a bundle doesn't hold, so they can't be "
-            "rebuilt; only their checksums were compared."
-        ], []
     source = bundle.rows
     try:
         tables = compute_statistics(
@@ -135,10 +130,10 @@ def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
         return ["has other rows or columns than the measurements give."]
     found = []
     for name in made.columns:
-        if name == "interval" and not table.measured:
+        if name == "limits" and not table.measured:
             # Without refits a figure by the model has no interval to claim anything of.
             continue
-        if name in table.label_names or name in ("basis", "interval"):
+        if name in table.label_names or name in ("basis", "limits"):
             if frame[name].astype(str).tolist() != made[name].astype(str).tolist():
                 found.append(f"has other texts in the column {name} than the measurements give.")
         elif table.measured or name == "estimate":

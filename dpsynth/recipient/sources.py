@@ -13,7 +13,8 @@ import numpy as np
 
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import PublicMarginals
-from dpsynth.model import LeastSquares, MarkovRandomField, answers
+from dpsynth.model import MarkovRandomField, answers
+from dpsynth.publish.estimates import Unbiased
 from dpsynth.recipient.condition import Condition, Weights
 from dpsynth.recipient.question import QuestionRefused
 
@@ -49,7 +50,7 @@ class PublicCells:
     """Shares that are public, of a number of rows that is public or measured."""
 
     shares: Weights
-    direct: LeastSquares
+    direct: Unbiased
     basis: str = "public"
 
     @property
@@ -64,15 +65,10 @@ class PublicCells:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredCells:
-    """Noisy answers, reconciled: without bias, and with exact variances.
+    """Noisy answers, reconciled: without bias, and with exact variances."""
 
-    Attributes:
-        even: True if the cells of an answer have one variance; those of randomised reports don't.
-    """
-
-    direct: LeastSquares
+    direct: Unbiased
     clique: Clique
-    even: bool = True
     basis: str = "measured"
 
     @property
@@ -80,9 +76,9 @@ class MeasuredCells:
         """The estimates, which may be negative."""
         return self.direct.marginal(self.clique)
 
-    def variance(self, weights: Weights) -> float | None:
-        """The variance of the noise; None where cells have different ones."""
-        return self.direct.variance(self.clique, weights) if self.even else None
+    def variance(self, weights: Weights) -> float:
+        """The variance of the noise."""
+        return self.direct.variance(self.clique, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +93,18 @@ class ModelCells:
         del weights
 
 
-def public_or_measured(
-    public: PublicMarginals, direct: LeastSquares, clique: Clique, *, even: bool = True
-) -> Counts | None:
+def public_or_measured(public: PublicMarginals, direct: Unbiased, clique: Clique) -> Counts | None:
     """The counts of a clique that is public or was measured together; None of any other.
 
     Args:
         public: the public marginals.
         direct: the measured counts.
         clique: the columns.
-        even: True if the cells of an answer have one variance.
     """
     shares = public.shares(clique)
     if shares is not None:
         return PublicCells(shares, direct)
-    return MeasuredCells(direct, clique, even) if direct.covers(clique) else None
+    return MeasuredCells(direct, clique) if direct.covers(clique) else None
 
 
 def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> ModelCells:

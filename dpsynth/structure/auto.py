@@ -11,7 +11,7 @@
    own: at a low budget those of many places get most of it, and are measured again.
 5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
 6. If the tree has no room for all pairs of positive gain, it is made small and gets its part of the budget
-   only. With the rest, pairs beside the tree are measured, and its own cliques once more
+   only. With the rest, pairs and triples beside the tree are measured, and its own cliques once more
    (``beside_the_tree``).
 """
 
@@ -177,7 +177,7 @@ def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
 
 
 class Auto:
-    """The default strategy, designed for dpsynth; the module's docstring shows its five steps."""
+    """The default strategy, designed for dpsynth; the module's docstring shows its steps."""
 
     name = "auto"
     max_cells = 1_000_000
@@ -185,7 +185,7 @@ class Auto:
     def outline(
         self, sizes: Mapping[str, int], wanted: Sequence[Clique], measure: Measure, noise: str
     ) -> StrategyOutline:
-        """One round: choices, noisy distances of what was chosen, and all marginals at once."""
+        """Choices, noisy distances of what was chosen, and all marginals at once; room for later rounds."""
         columns = len(sizes)
         small, picked = small_pairs(tuple(sizes.values())), picks(tuple(sizes.values()), measure)
         every = small + picked == comb(columns, 2)

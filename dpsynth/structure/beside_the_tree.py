@@ -1,13 +1,16 @@
-"""Pairs beside the tree: a second round of measurements, which the synthetic table is refined to.
+"""Pairs and triples beside the tree: later rounds of measurements, which the synthetic table is refined to.
 
 A junction tree may have no room for all pairs that are worth their noise. Then a part of the budget is kept:
 the model of the tree is fitted, and the noisy distances of all pairs from it are asked for. Pairs are
 measured where that lowers the error most for its cost: pairs that the tree doesn't hold, and cliques of the
-tree once more. A pair beside the tree is a target of the table (``model.refinement``), and is denoised about
-the model's own estimate (``model.denoising``). So its noise counts for less than that of a raw answer.
+tree once more. Then the noisy distances of triples are asked for, from the model raked to the measured pairs
+(``model.raked_estimates``): what is left there shows in no pair. The rest of the budget goes to triples, and
+to what was measured before. A clique beside the tree is a target of the table (``model.refinement``), and is
+denoised about what was known of it (``model.denoising``). So its noise counts for less than that of a raw
+answer.
 
-Invariant: the whole budget is spent whatever comes out. If no pair is worth it, the tree's own cliques are
-measured again with all that is left.
+Invariant: the whole budget is spent whatever comes out. If no clique is worth it, those that were measured
+before are measured again with all that is left. Which triples are asked about follows from noisy answers.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ Floats = NDArray[np.float64]
 
 MOST_ASKED = 3000
 """Largest number of distances asked for; of more pairs, those of fewest cells."""
-TREE_CELLS = 125_000
+TREE_CELLS = 40_000
 """Cells of the tree if pairs beside it are measured. A larger one brought no accuracy, and takes time."""
 LATER = Fraction(1, 5)
 """The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
@@ -224,6 +227,7 @@ def _mean_weight(clique: Clique, weights: Mapping[Clique, float]) -> float:
 
 
 def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, float]) -> float:
+    """Weight of a row of error in a triple."""
     return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
 
 

@@ -453,7 +453,7 @@ ADDED = [
     (
         "publish:\n  statistics:\n    - {count: rows, where: age + 3}",
         10,
-        "comes to a number; a rule is a comparison that rows obey",
+        "comes to a number; it must be a comparison",
     ),
     (
         "publish:\n  statistics:\n    - {mean: age, by: [sex, sex]}",

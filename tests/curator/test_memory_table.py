@@ -251,3 +251,10 @@ def test_a_table_in_memory_is_neither_shown_nor_copied_nor_pickled() -> None:
     for leaking in (pickle.dumps, copy.copy, copy.deepcopy, vars):
         with pytest.raises(TypeError):
             leaking(table)
+
+
+def test_texts_that_pandas_keeps_in_several_chunks_of_arrow_are_read() -> None:
+    chunks = pa.chunked_array([["a", None], ["b"]], pa.large_string())
+    texts = pd.Series(pd.arrays.ArrowExtensionArray(chunks))
+    (batch,) = MemoryTable(pd.DataFrame({"x": texts})).batches(["x"])
+    assert batch["x"].to_pylist() == ["a", None, "b"]

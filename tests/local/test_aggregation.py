@@ -25,6 +25,8 @@ from dpsynth.local.memory import Memory
 from dpsynth.local.reporting import reports_of
 from dpsynth.local.reports import write_reports
 from dpsynth.pipeline import aggregate
+from dpsynth.recipient import open_bundle
+from dpsynth.recipient.verification import verified
 from tests.local.collections import Codes, contract_for, respondents, spec_of, texts_of, truth_of
 
 PEOPLE = 1_500
@@ -211,3 +213,18 @@ def contract_for_file(path: Path) -> object:
     from dpsynth.config import load
 
     return contract_of_spec(load(path))
+
+
+def test_a_recipient_rebuilds_the_statistics_and_asks_for_intervals(
+    released: tuple[Release, Codes, Path],
+) -> None:
+    release, _, _ = released
+    public = release.folder / "public"
+    found = verified(public)
+    assert found.good, found
+    assert any("number by number" in sentence for sentence in found.proven)
+    table = release.statistics["sex"]
+    asked = open_bundle(public).query("count by sex").rows
+    assert [row.estimate.value for row in asked] == pytest.approx(list(table["estimate"]))
+    ends = [row.estimate.high - row.estimate.low for row in asked]
+    assert ends == pytest.approx(list(2 * 1.96 * table["standard_error"]), rel=1e-3)

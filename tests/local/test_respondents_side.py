@@ -235,7 +235,7 @@ def test_processes_write_into_one_folder(tmp_path: Path) -> None:
         )
         for m, r, form in runs
     ]
-    assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert [process.wait(600) for process in started] == [0, 0, 0]
     tally = read_folder(tmp_path / "out", contract_for())
     assert (tally.reports, tally.repeated, tally.broken_files) == (300, 200, 0)
     assert not any(tally.faults.values())

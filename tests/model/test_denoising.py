@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
-from dpsynth.model.denoising import denoised, independent
+from dpsynth.model.denoising import denoised, independent, normal_shares
 
 SIGMA = 40.0
 
@@ -59,6 +60,30 @@ def test_an_estimate_that_is_right_is_kept_and_a_precise_answer_is_too():
     precise = denoised(truth, 1e-4, independent(truth))
     np.testing.assert_allclose(precise.median, truth, atol=0.1)
     assert precise.variance < 1e-3 < kept.variance
+
+
+def test_counts_far_from_all_others_are_taken_for_noise_where_the_cells_are_in_order():
+    """Planted: the same answer with its cells out of order keeps several times as many."""
+    far = {}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        truth = diagonal(rng)
+        noisy = truth + rng.normal(0, 3 * SIGMA, truth.shape)
+        places = [rng.permutation(n) for n in truth.shape]
+        mixed = np.ix_(*places)
+        first, second = np.indices(truth.shape)
+        out = abs(first - second) > 3
+        ordered = denoised(noisy, (3 * SIGMA) ** 2, independent(truth)).median
+        other = denoised(noisy[mixed], (3 * SIGMA) ** 2, independent(truth)[mixed]).median
+        far[seed] = ordered[out].sum(), other[out[mixed]].sum()
+        assert l1(ordered, truth) < l1(other, truth[mixed])
+    kept = np.sum(list(far.values()), axis=0)
+    assert kept[0] < kept[1] / 2
+
+
+def test_normal_shares_are_those_of_the_normal_distribution():
+    levels = np.linspace(-9, 9, 2001)
+    np.testing.assert_allclose(normal_shares(levels), ndtr(levels), atol=1e-7)
 
 
 def test_it_has_an_answer_for_empty_and_odd_marginals():

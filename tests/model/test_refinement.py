@@ -129,6 +129,46 @@ def test_forbidden_cells_that_nobody_forbids_would_be_entered():
     assert (found["b"] == 1).any()
 
 
+def test_a_refinement_ends_where_it_gains_little_beside_the_errors_of_its_targets():
+    """Precise targets get all passes; where their errors are far above the rows' own, one lap is all."""
+    rng = np.random.default_rng(11)
+    codes, wanted = rows_of(rng, 6000), rows_of(rng, 6000)
+    pairs = list(combinations(DOMAIN.columns, 2))
+
+    def changed(variance):
+        targets = [TableTarget(p, counts(wanted, p).astype(float), 1.0, variance) for p in pairs]
+        found = refined(DOMAIN, codes, targets, np.random.default_rng(1))
+        return np.any([found[c] != codes[c] for c in DOMAIN.columns], axis=0).sum(), loss(found, targets)
+
+    coarse, fine = changed(1e9), changed(1e-3)
+    assert coarse[0] <= 6000 / Effort().laps < fine[0]
+    assert fine[1] < coarse[1] / 10
+
+
+def test_the_scores_that_may_be_computed_bound_the_rows_that_change():
+    rng = np.random.default_rng(12)
+    codes, targets = rows_of(rng, 6000), all_pairs(rows_of(rng, 6000))
+    each = 6000 * sum(DOMAIN.sizes[c] for t in targets for c in t.clique)
+    found = refined(DOMAIN, codes, targets, rng, effort=Effort(scores=0.1 * each))
+    assert np.any([found[c] != codes[c] for c in DOMAIN.columns], axis=0).sum() <= 0.1 * 6000
+
+
+def test_rows_leave_the_empty_cells_of_a_target_that_counts_them_as_below_zero():
+    """Planted: cells that count as 0 keep rows that other targets, which contradict it, hold there."""
+    rng = np.random.default_rng(13)
+    codes = rows_of(rng, 3000)
+    codes["b"], codes["c"] = rng.integers(0, 3, 3000), rng.integers(0, 4, 3000)
+    empty = counts(codes, ("b", "c")).astype(float)
+    empty[0, 1:] = 0.0
+    held = [TableTarget(p, counts(codes, p).astype(float), 1.0) for p in (("a", "b"), ("a", "c"), ("c", "d"))]
+
+    def strays(below):
+        wanted = [TableTarget(("b", "c"), empty, 1.0, 1.0, below), *held]
+        return counts(refined(DOMAIN, codes, wanted, rng), ("b", "c"))[0, 1:].sum()
+
+    assert strays(300.0) < strays(0.0) / 2
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

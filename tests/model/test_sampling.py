@@ -174,7 +174,8 @@ def measured_by(name):
     door = FakeCurator(domain, rows, Fraction(2), rng, measure=GDP)
     problem = problem_of(door, one_way=Fraction(1, 2), structure=Fraction(1, 2), max_cells=50)
     selection = strategy_of(name).select(door, problem)
-    return estimate(domain, [*problem.singles, *(m for m in selection.answers if m is not None)]).model
+    held = (m for m in selection.answers if m is not None and m.clique not in selection.beside)
+    return estimate(domain, [*problem.singles, *held]).model
 
 
 def far_pairs_fit(model, rows, rng, method="rounding"):

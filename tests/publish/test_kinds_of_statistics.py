@@ -17,7 +17,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.model import LeastSquares
 from dpsynth.publish import StatisticTable, compute_statistics
-from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ALONE, NONE
+from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ONLY, NONE
 from dpsynth.publish.functionals import cramers_v
 from tests.examples import cases
 
@@ -123,17 +123,17 @@ def test_each_kind_has_one_declaration_one_computation_an_example_and_a_line_in_
 
 @pytest.mark.parametrize("word", [word for word in ASKED if word != "crosstab"])
 def test_each_row_names_its_basis_and_what_its_interval_claims(table, word):
-    for replicates, claims in (((), {NONE}), ((table, Table(5000, 1)), {NOISE_ALONE, NONE})):
+    for replicates, claims in (((), {NONE}), ((table, Table(5000, 1)), {NOISE_ONLY, NONE})):
         found = asked(ASKED[word], Nothing(), table, replicates).table
         names = found.column_names
-        assert names[-2:] == ["interval", "basis"]
-        assert set(found["interval"].to_pylist()) <= claims
+        assert names[-2:] == ["limits", "basis"]
+        assert set(found["limits"].to_pylist()) <= claims
         assert set(found["basis"].to_pylist()) == {"model"}
         assert found.num_rows > 0 and not any(np.isnan(found["estimate"].to_numpy()))
         ends = found["low"].to_pylist()
         assert all(
             (low is None) == (claim == NONE)
-            for low, claim in zip(ends, found["interval"].to_pylist(), strict=True)
+            for low, claim in zip(ends, found["limits"].to_pylist(), strict=True)
         )
 
 
@@ -274,7 +274,7 @@ def test_a_bin_that_a_rule_cuts_counts_in_part_and_the_error_says_so(table):
     whole, part = counts[3], counts[2]
     estimate, error = found["estimate"][0].as_py(), found["standard_error"][0].as_py()
     assert whole + 0.5 * part < estimate < whole + 0.8 * part
-    assert 0.1 * part < error < 0.3 * part and found["interval"][0].as_py() == HOLDS
+    assert 0.1 * part < error < 0.3 * part and found["limits"][0].as_py() == HOLDS
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from tests.examples import examples
 
 KINDS = (DirectResponse, UnaryEncoding, LocalHashing)
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(2), Fraction(4))
-UNLIKELY = 6.0
-"""Standard deviations that a sound draw stays below, but for a chance of 2e-9."""
+UNLIKELY = 6.5
+"""Standard deviations that a sound draw stays below, but for a chance of 1e-10."""
 
 
 def answers_of(randomiser: Randomiser) -> Iterator[tuple[Answer, ...]]:

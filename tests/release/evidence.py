@@ -74,6 +74,11 @@ class Protection:
             return self.l1, self.l1
         if question["ask"] == "choose":
             return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
+        if question["ask"] == "sums":
+            # All rows of a unit may move one sum in one direction.
+            limit = question["limit"]
+            assert isinstance(limit, int)
+            return limit * self.l1, (limit * self.l1) ** 2
         assert question["ask"] == "errors"
         number = question["candidates"]["number"]
         return number * self.l1, number * self.l1**2
