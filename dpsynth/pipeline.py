@@ -10,7 +10,11 @@
                                         |
     compressed domain -> structure, marginals                          SELECT, MEASURE
                                         |
-    model -> synthetic table, statistics -> public bundle              GENERATE: post-processing
+    model -> synthetic table                                           GENERATE: post-processing
+                                        |
+    exam: noisy distances of that table                                the door's last question
+                                        |
+    statistics -> public bundle                                        post-processing
 
 The same sequence runs plainly and as Prefect tasks: ``run`` takes the function that runs a step.
 
@@ -29,6 +33,7 @@ from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
+from dpsynth.lifecycle.examining import examine
 from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
@@ -96,12 +101,13 @@ def run(
         summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
         expansion = step("merge rare values", compress, stage, summed)
         measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
-        guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
         drawn = step("sample rows", sample_rows, inputs, fitted, rng)
-        statistics = step("compute statistics", tabulate, inputs, fitted, rng)
-        synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings)
+        exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
+        guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
+        statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam=exam)
+        synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
@@ -109,7 +115,15 @@ def run(
     titles = {t.title: t for t in statistics}
     rows = row_source(inputs, fitted)
     return Release(
-        release_run.release_id, release_run.final, guarantee, drawn, titles, stage.plan.steps, rows, warnings
+        release_run.release_id,
+        release_run.final,
+        guarantee,
+        drawn,
+        titles,
+        stage.plan.steps,
+        rows,
+        exam,
+        warnings,
     )
 
 

@@ -18,8 +18,7 @@ from dpsynth.assess.owned_bundle import OwnedBundle
 from dpsynth.curator import read_batches
 from dpsynth.curator.contribution_bounding import nobody, person_codes, rows_kept
 from dpsynth.curator.loading import rows_within
-from dpsynth.curator.table import codes_of
-from dpsynth.domain.column import Column
+from dpsynth.domain.column import Column, codes_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import companion
 from dpsynth.domain.numeric_codec import NumericCodec

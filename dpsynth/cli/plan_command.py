@@ -145,6 +145,10 @@ def _questions(facts: Facts) -> Iterator[str]:
             f"at most {number} table{'s' * (number != 1)} of columns together{chosen} (structure "
             f"{facts['structure']})"
         )
+    if "exam" in by_step:
+        asked.append(
+            f"at the end the distances of {by_step['exam']} sets of columns from the finished synthetic table"
+        )
     rows = "public" if facts["rows_public"] else "private, so it is noisy too"
     yield f"Asked: {_listed(asked)}. The number of rows is {rows}."
     if facts["wanted_pairs"]:
@@ -198,6 +202,8 @@ def _errors_in_per_cent(facts: Facts, rows: int) -> Iterator[str]:
             f"{_percent(worst['share_moved'])} between the values of a column (most in {_named(worst)}), and "
             f"{_percent(columns[len(columns) // 2]['share_moved'])} in the median column."
         )
+    if errors["exam_within"] is not None:
+        yield f"The exam tells the error of a pair of columns to within {_percent(errors['exam_within'])}."
     if pairs:
         yield _pairs(pairs, errors["pairs_measured_at_most"])
     fewer, epsilon = errors["columns_that_would_do"], errors["epsilon_that_would_do"]

@@ -23,6 +23,8 @@ from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.domain.workload import Workload
 from dpsynth.rules import Rules, rules_of
 
+_PAIR = 2
+
 
 @dataclass(frozen=True, eq=False)
 class CompiledSpec:
@@ -74,11 +76,16 @@ class CompiledSpec:
         It covers the dataset's name, the privacy section, the columns as compiled, the structure section,
         the means and the pairs of columns of requested statistics, the slices of the table, the earlier
         answers that serve as evidence, and the constraints. (Pairs of statistics and of constraints are
-        measured first.) It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
+        measured first.) Where there is an exam, it covers the sample section and all statistics: the exam
+        asks about both. It doesn't cover the table's path, the cap, the schedule, what to do about warnings,
         or anything else that is published from the answers: these may change when a release is resumed. The
         slice of a release is in its journal, not in the configuration.
         """
-        return _digest(self._questions)
+        spec = self.spec
+        if spec.privacy.exam == 0:
+            return _digest(self._questions)
+        asked = [list(r.columns) for r in spec.publish.statistics if len(r.columns) > _PAIR]
+        return _digest({**self._questions, "exam": {"sample": spec.sample.model_dump(), "columns": asked}})
 
     @cached_property
     def whole_fingerprint(self) -> str:
@@ -102,7 +109,7 @@ class CompiledSpec:
             "unit": type(spec.privacy.unit).__name__,
             "columns": columns,
             "structure": spec.structure.model_dump(),
-            "pairs": [list(r.columns) for r in spec.publish.statistics if len(r.columns) == 2],
+            "pairs": [list(r.columns) for r in spec.publish.statistics if len(r.columns) == _PAIR],
             "period": None if spec.period is None else spec.period.model_dump(),
             "reuse": spec.reuse.model_dump(),
             # Only where there are some: releases from before there could be any stay what they were.
@@ -132,9 +139,12 @@ def compiled(spec: Spec) -> CompiledSpec:
 
 
 def _privacy(spec: Spec) -> dict[str, object]:
-    """The privacy section, with a share for sums only if there is one: older digests stay as they were."""
+    """The privacy section, with shares newer than digests only where they count: those stay as they were."""
     found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
-    return found if split is None or split.sums else found | {"split": split.model_dump(exclude={"sums"})}
+    if split is None:
+        return found
+    unused = {key for key, unset in (("sums", not split.sums), ("exam", split.exam is None)) if unset}
+    return found | {"split": split.model_dump(exclude=unused)}
 
 
 def _published(publish: Publish) -> dict[str, object]:

@@ -27,7 +27,6 @@ _NEEDED = {
     "cron": "give five cron fields, such as cron: '0 3 1 * *'",
     "timezone": "give a time zone, such as timezone: Europe/Paris",
     "max_rows": "give the most rows of one person that are used, such as 4, or private to have it found",
-    "one_way": "give the share of the single columns, such as 0.3",
     "columns": "list two or more, such as columns: [age, sex]",
     "crosstab": "list columns, such as crosstab: [age, sex]",
 }

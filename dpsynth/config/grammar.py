@@ -265,6 +265,11 @@ class Spec(Section):
             )
         if privacy.split is None:
             return
+        if privacy.exam and len(columns) == 1:
+            words = "must be 0 for a table of one column: the exam is about columns together"
+            raise refused(words, "privacy", "split", "exam")
+        if not privacy.split.whole:
+            return
         searches = privacy.max_rows_private or any(column.search is not None for column in columns.values())
         if searches != bool(privacy.split.domain):
             words = (

@@ -25,6 +25,7 @@ OnEmpty = Literal["stop", "go"]
 _Share = Annotated[Decimal, Number(at_least="0", at_most="1")]
 
 _LEAST_SHARE = Decimal("0.0001")
+_MOST_EXAM = Decimal("0.5")
 
 _EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
 _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
@@ -110,24 +111,44 @@ Unit = Annotated[
 
 
 class Split(Section):
-    """Shares of the budget by step; together at most 1."""
+    """Shares of the budget by step, together at most 1; or that of the exam alone."""
 
     domain: _Share = Field(
         default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."
     )
-    one_way: _Share = Field(description="For the marginals of single columns.")
+    one_way: _Share | None = Field(
+        default=None,
+        json_schema_extra=without_default,
+        description="For the marginals of single columns. It is needed beside any share but exam.",
+    )
     sums: _Share = Field(default=Decimal(0), description="For the sums of means that are asked for.")
     structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
     marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
+    exam: _Share | None = Field(
+        default=None,
+        json_schema_extra=without_default,
+        description="For the measured errors of the finished synthetic table. 0: none. Alone, the other "
+        "shares are the plan's. Left out beside other shares: 0.",
+    )
+
+    @property
+    def whole(self) -> bool:
+        """True if the shares of all steps are given, not that of the exam alone."""
+        return self.one_way is not None
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.one_way == 0:
             raise refused("must be above 0; every strategy starts from the single columns", "one_way")
-        for key in ("domain", "one_way", "sums", "structure", "marginals"):
-            if 0 < getattr(self, key) < _LEAST_SHARE:
+        if self.one_way is None and self.model_fields_set != {"exam"}:
+            raise refused("is missing: give the share of the single columns, such as 0.3", "one_way")
+        shares = {key: getattr(self, key) or Decimal(0) for key in type(self).model_fields}
+        for key, share in shares.items():
+            if 0 < share < _LEAST_SHARE:
                 raise refused(f"must be 0 or at least {_LEAST_SHARE}", key)
-        total = self.domain + self.one_way + self.sums + self.structure + self.marginals
+        if not self.whole and shares["exam"] > _MOST_EXAM:
+            raise refused(f"must be at most {_MOST_EXAM} without the shares of the other steps", "exam")
+        total = sum(shares.values())
         if total > 1:
             raise refused(f"must sum to at most 1; these shares sum to {total}")
         return self
@@ -183,6 +204,11 @@ class Privacy(Section):
         description="If the noisy single columns say that a column reads nothing, or the table is below its "
         "noise. stop: pause before the rest of the budget is spent. go: release it, with a warning.",
     )
+
+    @property
+    def exam(self) -> Decimal | None:
+        """The share of the exam; None for the default."""
+        return None if self.split is None else self.split.exam or Decimal(0)
 
     @property
     def max_rows_private(self) -> bool:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
 from dpsynth.curator.domain_questions import DomainQuestions
+from dpsynth.curator.exam import ExamQuestions
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.marginals import ExactCounts, MarginalQuestions, Store
@@ -34,7 +35,7 @@ from dpsynth.domain.compression import Compression
 Counts = NDArray[np.int64]
 
 
-class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions):
+class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions, ExamQuestions):
     """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
     _compression: Compression | None = None
@@ -67,6 +68,12 @@ class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions):
         if self._compression is not None:
             question = {**question, "grouping": self._compression.digest}
         return super()._ask(question, event, exact, draw)
+
+    def keeping(self, kept: Fraction) -> Curator:
+        """A curator of the same rows that keeps so much of the budget for later questions; 0: nothing."""
+        twin = copy(self)
+        twin._terms = replace(self._terms, kept=kept)
+        return twin
 
     def coded(self, columns: Sequence[Column]) -> Curator:
         """A curator of the same rows once all domains are known, with the same journal and budget.

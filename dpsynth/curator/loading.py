@@ -11,7 +11,7 @@ quotes a cell; a cell that is no date, or no value, is in no slice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept
-from dpsynth.curator.table import Kind, PrivateTable, Texts, codes_of, steps_in
-from dpsynth.domain.column import Column, domain_of
+from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.domain.column import Column, codes_of, domain_of, each_once
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
 
@@ -116,9 +116,9 @@ def load_rows(
             if column.kept_as_text:
                 texts[column.name].append(coded_texts(batch[column.name]))
             else:
-                parts[column.name].append(_each(partial(codes_of, column), batch[column.name]))
+                parts[column.name].append(each_once(partial(codes_of, column), batch[column.name]))
             if column.name in steps:
-                steps[column.name].append(_each(partial(steps_in, column), batch[column.name]))
+                steps[column.name].append(each_once(partial(steps_in, column), batch[column.name]))
     return LoadedRows(
         domain_of(c for c in columns if not c.kept_as_text),
         {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()},
@@ -146,12 +146,6 @@ def load_table(
         part: the slice that the release is about; None for all rows.
     """
     return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
-
-
-def _each(read: Callable[[pa.StringArray], NDArray[Kind]], texts: pa.StringArray) -> NDArray[Kind]:
-    """Results of a function for the texts of a batch; each distinct text is read once."""
-    coded = pc.dictionary_encode(texts, null_encoding="encode")
-    return np.asarray(read(coded.dictionary)[coded.indices.to_numpy(zero_copy_only=False)])
 
 
 def rows_within(batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:

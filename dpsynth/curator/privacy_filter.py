@@ -57,8 +57,8 @@ class PrivacyFilter:
 
     @property
     def remaining(self) -> Fraction:
-        """Rest of the budget before the next question."""
-        return self._terms.budget - self._spent(self._journal.asked())
+        """Rest of the budget before the next question, without what is kept for later ones."""
+        return self._terms.budget - self._terms.kept - self._spent(self._journal.asked())
 
     def cell_error(self, price: Fraction) -> float:
         """Expected absolute error, in rows, of a cell of a marginal measured at a price. Public."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.sums import Centring
@@ -157,11 +157,6 @@ class PrivateTable:
                     steps[column.name] = texts.each(partial(steps_in, column))[texts.index]
         own = {c.name: codes[c.name] for c in columns}
         return PrivateTable(domain_of(columns), own, self.rows, steps=steps, summed=self.summed)
-
-
-def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
-    """Codes of texts, in the smallest type that holds the column's domain."""
-    return column.encode(texts).astype(np.min_scalar_type(column.size - 1))
 
 
 def steps_in(column: Column, texts: pa.StringArray) -> NDArray[np.int32]:

@@ -61,6 +61,7 @@ class Terms:
         budget: total cost allowed, under the measure.
         noise: "gaussian" or "laplace", for counts.
         delta: total delta allowed for partition selection, in addition to the measure's delta.
+        kept: the part of the budget that is kept for later questions.
 
     Raises:
         ConfigError: the noise has no cost under the measure.
@@ -71,6 +72,7 @@ class Terms:
     budget: Fraction
     noise: NoiseName
     delta: Fraction = Fraction(0)
+    kept: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         """Refuse noise that the measure can't account for."""

@@ -6,9 +6,10 @@ missing or malformed cell changes no schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ from dpsynth.domain.search import Search
 
 MISSING_LABEL = "(missing)"
 _REDRAWS = 20
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -195,3 +198,14 @@ def _nulled(values: pa.Array, gone: NDArray[np.bool_]) -> pa.Array:
 def domain_of(columns: Iterable[Column]) -> Domain:
     """The discrete domain of columns."""
     return Domain({c.name: c.size for c in columns})
+
+
+def each_once(read: Callable[[pa.StringArray], NDArray[Kind]], texts: pa.StringArray) -> NDArray[Kind]:
+    """Results of a function for each of some texts; each distinct text is read once."""
+    found = pc.dictionary_encode(texts, null_encoding="encode")
+    return np.asarray(read(found.dictionary)[found.indices.to_numpy(zero_copy_only=False)])
+
+
+def codes_of(column: Column, texts: pa.StringArray) -> NDArray[np.unsignedinteger]:
+    """Codes of texts, in the smallest type that holds the column's domain."""
+    return column.encode(texts).astype(np.min_scalar_type(column.size - 1))

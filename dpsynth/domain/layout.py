@@ -189,15 +189,21 @@ class Layout:
         """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
         found: dict[str, pa.StringArray] = {}
         for part in self.parts:
+            if isinstance(part, Column):
+                found[part.name] = self.text_of(part, table)
+                continue
             values = table.column(part.name).combine_chunks()
-            if isinstance(part, Column) and part.distinct:
-                distinct = table.column(companion(part.name)).combine_chunks()
-                found[part.name] = part.text(values, distinct)
-            elif isinstance(part, Derived):
-                found[part.name] = part.text(values, self.kinds[part.name])
-            else:
-                found[part.name] = part.text(values)
+            kind = (self.kinds[part.name],) if isinstance(part, Derived) else ()
+            found[part.name] = part.text(values, *kind)
         return found
+
+    @staticmethod
+    def text_of(column: Column, table: pa.Table) -> pa.StringArray:
+        """One of ``columns`` as it is written in a CSV file; of rows that ``decode`` made."""
+        values = table.column(column.name).combine_chunks()
+        if not column.distinct:
+            return column.text(values)
+        return column.text(values, table.column(companion(column.name)).combine_chunks())
 
 
 def _drawn_inside(codec: Codec) -> bool:

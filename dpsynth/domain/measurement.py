@@ -97,6 +97,28 @@ class Measurement(Observation):
 
 
 @dataclass(frozen=True, eq=False)
+class NoisyDistances:
+    """Noisy distances between a finished table and the private one, charged and drawn by the curator.
+
+    Attributes:
+        cliques: the marginals compared.
+        values: int64[cliques], L1 distances of their counts plus noise, in rows.
+        noise: "gaussian" or "laplace".
+        scale: sigma or b, in rows.
+    """
+
+    cliques: tuple[Clique, ...]
+    values: NDArray[np.int64]
+    noise: str
+    scale: float
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of the noise, in rows."""
+        return sqrt(noise_variance(self.noise, self.scale))
+
+
+@dataclass(frozen=True, eq=False)
 class ExactTotal(Observation):
     """The number of rows, where it is public: under replace-one, or by public marginals that are counts."""
 

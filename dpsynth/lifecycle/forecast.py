@@ -23,6 +23,7 @@ from dpsynth.plan.expected_errors import (
     column_errors,
     enough_columns,
     enough_epsilon,
+    exam_within,
     pair_errors,
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
@@ -98,6 +99,7 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
         "rows": rows,
         "columns": [_counts(column, rows) for column in columns],
         "pairs_measured_at_most": plan.outlined.cliques,
+        "exam_within": exam_within(plan, rows),
         "pairs": [_counts(pair, rows) for pair in pairs],
         "columns_that_would_do": enough_columns(columns, rows),
         "epsilon_that_would_do": {

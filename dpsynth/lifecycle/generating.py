@@ -37,7 +37,9 @@ from dpsynth.model import (
 )
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
+from dpsynth.publish.computations import BY_EXAM
 from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.rules import grids_of, zeros_of
 
@@ -99,6 +101,12 @@ class FittedModel:
     wanted: Wanted
     zeros: Zeros
     densities: Densities
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the private table if it is public, otherwise the estimate."""
+        exact = [int(m.values) for m in self.measured.answers.first if isinstance(m, ExactTotal)]
+        return exact[0] if exact else round(self.model.total)
 
 
 def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Measured) -> Fit:
@@ -163,17 +171,17 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
 
 
 def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table.
-
-    Its number of rows is that of the private table if public, otherwise the estimate.
-    """
-    exact = [int(m.values) for m in fitted.measured.answers.first if isinstance(m, ExactTotal)]
-    same, asked = exact[0] if exact else round(fitted.model.total), inputs.spec.sample.rows
-    return row_source(inputs, fitted).rows(same if asked == "same" else asked, rng)
+    """The synthetic table: as many rows as the private one has, or as many as the config asks for."""
+    asked = inputs.spec.sample.rows
+    return row_source(inputs, fitted).rows(fitted.rows if asked == "same" else asked, rng)
 
 
 def tabulate(
-    inputs: Described, fitted: FittedModel, rng: np.random.Generator, unbiased: Unbiased | None = None
+    inputs: Described,
+    fitted: FittedModel,
+    rng: np.random.Generator,
+    unbiased: Unbiased | None = None,
+    exam: Exam | None = None,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 
@@ -184,21 +192,27 @@ def tabulate(
         fitted: its model.
         rng: generator of this post-processing step.
         unbiased: estimates from the answers alone; left out, least squares of all answers.
+        exam: the measured errors of the synthetic table, if there are any.
     """
     requests, measured = inputs.spec.publish.statistics, fitted.measured
     direct = _direct(inputs, measured) if unbiased is None else unbiased
-    by_model = any(not direct.covers(clique) for r in requests for clique in r.cliques)
+    distances = {} if exam is None else exam.by_columns
+    modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
+    unexamined = any(not isinstance(r, BY_EXAM) or frozenset(r.columns) not in distances for r in modelled)
     replicates = (
-        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if by_model else ()
+        refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
     )
     return compute_statistics(
         requests,
         fitted.layout.columns,
         direct,
-        _modelled(inputs, fitted, rng) if by_model else fitted.model,
+        _modelled(inputs, fitted, rng) if modelled else fitted.model,
         replicates,
         provenance=Provenance(
-            basis_of(measured.answers.evidence), inputs.compiled.public_marginals, measured.answers.sums
+            basis_of(measured.answers.evidence),
+            inputs.compiled.public_marginals,
+            measured.answers.sums,
+            distances,
         ),
     )
 

@@ -63,6 +63,11 @@ class Stage:
     plan: Plan
     layout: Layout
 
+    @classmethod
+    def of(cls, curator: Curator, plan: Plan, layout: Layout) -> Stage:
+        """The stage whose curator keeps what the plan has for the exam."""
+        return cls(curator.keeping(plan.kept), plan, layout)
+
     @property
     def domain(self) -> Domain:
         """The domain of the table's columns."""
@@ -123,7 +128,7 @@ def open_door(
     if plan.bound_price:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
-    return Stage(door, plan, inputs.compiled.layout)
+    return Stage.of(door, plan, inputs.compiled.layout)
 
 
 def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
@@ -133,7 +138,7 @@ def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
     most = contribution_bound(numbers, noise_per_row(plan, inputs.compiled.domain))
     bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
     layout = inputs.compiled.layout
-    return Stage(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
+    return Stage.of(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
 
 
 def find_domains(inputs: Inputs, stage: Stage) -> Stage:
@@ -145,7 +150,7 @@ def find_domains(inputs: Inputs, stage: Stage) -> Stage:
     columns, searches = inputs.compiled.columns, stage.plan.searches
     layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
     refuse_unobeyed(inputs.compiled.rules, layout)
-    return Stage(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
+    return Stage.of(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
 
 
 def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
@@ -168,7 +173,7 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
     """The total and the marginal of every column, without those that are public."""
     curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
     weights = one_way_weights(stage.domain, plan.neighbours, public)
-    last = plan.steps[-1].step == "one_way"
+    last = plan.last_measured.step == "one_way"
     allowance = curator.remaining - plan.price_of_sums if last else plan.budget * plan.shares.one_way
     total: list[OwnAnswer | None] = []
     if public.rows is not None:

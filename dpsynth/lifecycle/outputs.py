@@ -24,6 +24,7 @@ from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
+from dpsynth.publish.exam import Exam
 from dpsynth.rules import enforcement_of
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
@@ -39,6 +40,7 @@ class Synthesis:
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
         warnings: signs in the noisy single columns that something was misread.
+        exam: the measured errors of ``table``; None if the budget has no share for it.
     """
 
     fitted: FittedModel
@@ -46,6 +48,7 @@ class Synthesis:
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     warnings: tuple[DataWarning, ...] = ()
+    exam: Exam | None = None
 
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
@@ -83,6 +86,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
         warnings=synthesis.warnings,
+        exam=synthesis.exam,
         sums=answers.sums,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
@@ -102,6 +106,7 @@ def _budget(plan: Plan) -> dict[str, object]:
             **({"sums": float(shares.sums)} if shares.sums else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
+            "exam": float(shares.exam),
         },
     }
 

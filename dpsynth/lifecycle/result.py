@@ -22,6 +22,7 @@ from dpsynth.local.collection import Collection
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.inline_page import InlinePage
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
@@ -45,6 +46,7 @@ class Release:
         tables: tables of statistics with error bars, by title ("age", "age and sex", "income by city").
         steps: the planned steps, in the order in which they spent the budget.
         rows: the source of further synthetic rows.
+        exam: the measured errors of ``table``; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports that it was made from, under trust: local; None if a curator answered.
     """
@@ -56,6 +58,7 @@ class Release:
     tables: Mapping[str, StatisticTable]
     steps: tuple[PlannedStep, ...]
     rows: RowSource
+    exam: Exam | None = None
     warnings: tuple[DataWarning, ...] = ()
     collection: Collection | None = None
 
@@ -91,6 +94,16 @@ class Release:
         the table's title, kind and columns, and whether it was measured.
         """
         return {title: _statistic(table) for title, table in self.tables.items()}
+
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """The measured error of every pair of columns of ``table``, and of other marginals, with 95 % limits.
+
+        Without rows if there was no exam.
+        """
+        import pandas as pd
+
+        return pd.DataFrame() if self.exam is None else self.exam.table.to_pandas()
 
     @cached_property
     def plan(self) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
+from dpsynth.plan.exam import reach
 from dpsynth.plan.plan import Plan
 
 SEEN = 2.0
@@ -70,7 +71,7 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
 
     Values that have too few rows are merged before, so a column has at most as many as can have enough.
     """
-    last = plan.steps[-1]
+    last = plan.last_measured
     if last.step != "marginals":
         return ()
     whole = {column for pair in plan.wanted for column in pair}
@@ -83,6 +84,13 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
         for a, b in combinations(sizes, 2)
         if compiled.public_marginals.shares((a, b)) is None
     )
+
+
+def exam_within(plan: Plan, rows: int) -> float | None:
+    """Half the width of the 95 % interval of a pair's measured error, at most 1; None without an exam."""
+    if not plan.exam:
+        return None
+    return min(1.0, reach(plan.noise, plan.steps[-1].scale) / (2 * rows))
 
 
 def _errors(columns: tuple[str, ...], cells: int, plan: Plan, scale: float) -> CountErrors:

@@ -17,23 +17,23 @@ from dpsynth.domain.domain import Clique
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the budget by step; together at most 1. The last step takes what is left."""
+    """Shares of the budget by step; together at most 1.
+
+    The last step before the exam takes what is left but for the exam's share.
+    """
 
     one_way: Fraction
     structure: Fraction
     marginals: Fraction
     domain: Fraction = Fraction(0)
     sums: Fraction = Fraction(0)
+    exam: Fraction = Fraction(0)
 
-    def beside(self, sums: Fraction) -> Shares:
-        """The same split beside a share for sums; the share for domain discovery stays."""
-        rest = (1 - self.domain - sums) / (1 - self.domain)
-        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, self.domain, sums)
-
-    def after(self, domain: Fraction) -> Shares:
-        """The same split of the budget that is left after domain discovery, with the share of that."""
-        rest = 1 - domain
-        return Shares(self.one_way * rest, self.structure * rest, self.marginals * rest, domain)
+    def beside(self, domain: Fraction, sums: Fraction, exam: Fraction) -> Shares:
+        """The same split of what domain discovery, sums and the exam leave, with the shares of these."""
+        rest = 1 - domain - sums - exam
+        parts = self.one_way * rest, self.structure * rest, self.marginals * rest
+        return Shares(*parts, domain, sums, exam)
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.plan.exam import Examined, exam_of
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
-from dpsynth.plan.steps import PlannedStep, Spending
+from dpsynth.plan.steps import Asked, PlannedStep, Spending
 from dpsynth.plan.sums import (
     Allowances,
     PlannedMean,
@@ -42,6 +43,8 @@ DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
 BOUND_SHARE = Fraction(1, 50)
 """Default share of the budget for finding the contribution bound alone."""
+EXAM_SHARE = Fraction(3, 100)
+"""Default share of the budget for the exam; docs/exam.md weighs it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ class Plan:
         wanted: pairs that are measured whatever is chosen.
         means: the means that sums could measure, each with the way in which it is measured.
         outlined: the expected questions of the strategy.
-        steps: the spending steps, in order; the last one takes what is left.
+        exam: the marginals whose distances from the finished table are asked for; none without an exam.
+        steps: the spending steps, in order. The last one takes what is left; with an exam, so does the one
+            before, but for what is kept for the exam.
         max_cells: largest number of cells of the model's junction tree that the strategy may use.
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
@@ -95,11 +100,22 @@ class Plan:
     wanted: tuple[Clique, ...]
     means: tuple[PlannedMean, ...]
     outlined: StrategyOutline
+    exam: tuple[Examined, ...]
     steps: tuple[PlannedStep, ...]
     max_cells: int
     model_cells: int
     merged_below: float
     forecast: Forecast
+
+    @property
+    def kept(self) -> Fraction:
+        """The part of the budget that is kept for the exam."""
+        return self.budget * self.shares.exam
+
+    @property
+    def last_measured(self) -> PlannedStep:
+        """The last step before the exam: the chosen marginals, or the single columns without any."""
+        return self.steps[-2 if self.exam else -1]
 
     @property
     def summed(self) -> tuple[PlannedMean, ...]:
@@ -150,6 +166,7 @@ class Plan:
             "wanted_pairs": [list(pair) for pair in self.wanted],
             "means": described(self.means),
             "rounds": self.outlined.rounds,
+            "examined": [list(examined.clique) for examined in self.exam],
             "steps": [asdict(s) for s in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
             "model_cells_allowed": self.max_cells,
@@ -204,6 +221,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     near, noise = neighbours_of(spec) if found is None else found.plan.neighbours, spec.privacy.noise
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
+    exam = _exam(spec, domain)
     epsilon = Fraction(spec.privacy.epsilon)
     delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
     means = None if found is None else found.plan.means
@@ -214,8 +232,9 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         for selection in [_for_selection(columns, measure, delta)]
         if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
     ]
+    asked = compiled, domain, wanted, exam
     planned = [
-        _way(compiled, domain, each, _means(compiled, domain, wanted, *each[:2]) if means is None else means)
+        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam)
         for each in terms
     ]
     if not planned:
@@ -223,7 +242,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    way = min(planned, key=lambda way: way.steps[-1].scale)
+    way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
     outlined, steps = way.outlined, way.steps
     allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
@@ -234,16 +253,17 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         delta=delta,
         noise=noise,
         shares=way.shares,
-        bound_price=way.bound_price,
-        searches=way.searches,
+        bound_price=way.asked.bound_price,
+        searches=way.asked.searches,
         structure=outline.name,
         wanted=wanted,
         means=way.means,
         outlined=outlined,
+        exam=exam,
         steps=steps,
         max_cells=allowed,
         model_cells=cells,
-        merged_below=_merged_below(spec, outlined, steps[-1]),
+        merged_below=_merged_below(spec, outlined, steps[-2 if exam else -1]),
         forecast=forecast_of(
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
@@ -258,8 +278,7 @@ class _Way:
     outlined: StrategyOutline
     means: tuple[PlannedMean, ...]
     shares: Shares
-    bound_price: Fraction
-    searches: tuple[PlannedSearch, ...]
+    asked: Asked
     steps: tuple[PlannedStep, ...]
 
 
@@ -268,30 +287,33 @@ def _way(
     domain: Domain,
     terms: tuple[Spending, StrategyOutline, Fraction],
     means: tuple[PlannedMean, ...],
+    exam: Sequence[Examined],
 ) -> _Way:
     """The way to spend a budget on given terms: the spending, the outline, and the delta of selections."""
     spending, outlined, selection = terms
     summed = sum(mean.summed for mean in means)
-    shares = _shares(compiled, outlined, summed)
+    shares = _shares(compiled, outlined, summed, exam)
     allowance = spending.budget * shares.domain
     rows = price_of_bound(compiled.columns, allowance) * compiled.spec.privacy.max_rows_private
     searches = planned_searches(compiled.columns, allowance - rows, selection)
-    steps = spending.steps(shares, outlined, domain, searches, rows, summed)
+    asked = Asked(searches, rows, summed, len(exam))
+    steps = spending.steps(shares, outlined, domain, asked)
     price = spending.budget * shares.sums / max(summed, 1)
     priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
-    return _Way(spending, outlined, priced, shares, rows, searches, steps)
+    return _Way(spending, outlined, priced, shares, asked, steps)
 
 
 def _means(
     compiled: CompiledSpec,
     domain: Domain,
     wanted: tuple[Clique, ...],
+    exam: Sequence[Examined],
     spending: Spending,
     outlined: StrategyOutline,
 ) -> tuple[PlannedMean, ...]:
     """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
     asked = able_to_be_summed(compiled, wanted if outlined.cliques else ())
-    shares = _shares(compiled, outlined, len(asked))
+    shares = _shares(compiled, outlined, len(asked), exam)
     if not shares.sums:
         return ()
     one_way = len(domain.columns) + 1
@@ -317,21 +339,30 @@ def _for_selection(columns: Sequence[Column], measure: Measure, delta: Fraction 
     return delta / 2 if measure.needs_delta else delta
 
 
-def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int) -> Shares:
-    """The split in force: the one of the config, or the default one for so many sums."""
+def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
+    """The marginals of the exam; none if its share is 0."""
+    if spec.privacy.exam == 0:
+        return ()
+    return exam_of(domain, [clique for asked in spec.publish.statistics for clique in asked.cliques])
+
+
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int, exam: Sequence[Examined]) -> Shares:
+    """The split in force: the one of the config, or the default one for so many sums and an exam."""
     spec, columns = compiled.spec, compiled.columns
-    split = spec.privacy.split
-    if split is None:
+    split, given = spec.privacy.split, spec.privacy.exam
+    examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)
+    if split is None or split.one_way is None:
         domain = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
         if searched := sum(c.search is not None for c in columns):
             domain = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
-        return outlined.shares.after(domain).beside(share_of_sums(sums))
+        return outlined.shares.beside(domain, share_of_sums(sums), examined)
     return Shares(
         Fraction(split.one_way),
         Fraction(split.structure),
         Fraction(split.marginals),
         Fraction(split.domain),
         Fraction(split.sums) if sums else Fraction(0),
+        examined,
     )
 
 

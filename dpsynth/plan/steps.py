@@ -26,7 +26,8 @@ class PlannedStep:
     """One spending step.
 
     Attributes:
-        step: "domain: " and the kind of search, "one_way", "sums", "structure" or "marginals". If structure
+        step: "domain: " and the kind of search, "one_way", "sums", "structure", "marginals" or "exam". If
+            structure
             asks for choices and for noisy distances, each has an entry.
         share: the step's share of the whole budget.
         questions: number of answers; for structure the largest number.
@@ -65,6 +66,26 @@ def one_way_weights(
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The questions beside those of the strategy and of the single columns.
+
+    Attributes:
+        searches: the searches of domain discovery.
+        bound_price: the price of finding the contribution bound; 0 if it isn't asked for.
+        sums: number of sums.
+        examined: number of distances of the exam.
+    """
+
+    searches: tuple[PlannedSearch, ...] = ()
+    bound_price: Fraction = Fraction(0)
+    sums: int = 0
+    examined: int = 0
+
+
+NOTHING_ELSE = Asked()
+
+
+@dataclass(frozen=True)
 class Spending:
     """A budget and the terms on which it is spent.
 
@@ -83,32 +104,24 @@ class Spending:
     public: PublicMarginals = NO_PUBLIC_MARGINALS
 
     def steps(
-        self,
-        shares: Shares,
-        outlined: StrategyOutline,
-        domain: Domain,
-        searches: Sequence[PlannedSearch] = (),
-        bound_price: Fraction = Fraction(0),
-        sums: int = 0,
+        self, shares: Shares, outlined: StrategyOutline, domain: Domain, asked: Asked = NOTHING_ELSE
     ) -> tuple[PlannedStep, ...]:
-        """The steps in order. The share of a step without questions goes to the last step."""
-        found = (*self._rows(bound_price), *self._searches(searches))
-        summed = shares.sums if sums else Fraction(0)
+        """The steps in order. The share of a step without questions goes to the last step before the exam."""
+        found = (*self._rows(asked.bound_price), *self._searches(asked.searches))
+        summed = shares.sums if asked.sums else Fraction(0)
+        exam, left = tuple(self._exam(shares.exam, asked.examined)), 1 - shares.domain - summed - shares.exam
         if not outlined.cliques:
-            return (
-                *found,
-                *self._sums(summed, sums),
-                self._one_way(1 - shares.domain - summed, domain),
-            )
+            return (*found, *self._sums(summed, asked.sums), self._one_way(left, domain), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
-        asked = one_way_weights(domain, self.near, self.public)
-        one_way = shares.one_way if asked else Fraction(0)
+        singles = one_way_weights(domain, self.near, self.public)
+        one_way = shares.one_way if singles else Fraction(0)
         return (
             *found,
-            *([self._one_way(one_way, domain)] if asked else []),
-            *self._sums(summed, sums),
+            *([self._one_way(one_way, domain)] if singles else []),
+            *self._sums(summed, asked.sums),
             *self._structure(structure, outlined),
-            self._counts("marginals", 1 - shares.domain - one_way - summed - structure, outlined.cliques),
+            self._counts("marginals", left - one_way - structure, outlined.cliques),
+            *exam,
         )
 
     def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
@@ -162,6 +175,13 @@ class Spending:
         if errors := outlined.errors:
             noise = self.bought.distances(price * distances / errors)
             yield self._step("structure", price * distances, errors, noise, noise.expected_error)
+
+    def _exam(self, share: Fraction, number: int) -> Iterator[PlannedStep]:
+        """The noisy distances of the finished table, if they are asked for: one question for all of them."""
+        if number:
+            price = self.budget * share
+            noise = self.bought.distances(price, number)
+            yield self._step("exam", price, number, noise, noise.expected_error)
 
     def _step(
         self,

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
-from dpsynth.publish import croissant
+from dpsynth.publish import croissant, exam
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
@@ -26,7 +27,6 @@ from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_source import MANIFEST, REPORT, report_source
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
-from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.summed_means import sums_file
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
@@ -96,10 +96,13 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     yield "model.npz"
     save_row_source(publication.rows, folder / "rows.npz")
     yield "rows.npz"
+    if publication.exam is not None and publication.exam.distances is not None:
+        _write_table(folder / exam.FILE, publication.exam.table)
+        yield exam.FILE
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
-        _write_statistic(folder / name, statistic)
+        _write_table(folder / name, statistic.table)
         yield name
         if statistic.document is not None:
             name = f"statistics/{statistic.name}.json"
@@ -112,10 +115,10 @@ def _write_json(path: Path, content: object) -> None:
     path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
 
 
-def _write_statistic(path: Path, statistic: StatisticTable) -> None:
-    columns = [column.combine_chunks() for column in statistic.table.columns]
-    texts = [number_texts(column) if column.type == pa.float64() else column for column in columns]
-    write_csv(path, statistic.table.column_names, texts)
+def _write_table(path: Path, table: pa.Table) -> None:
+    columns = [column.combine_chunks() for column in table.columns]
+    texts = [number_texts(c) if c.type == pa.float64() else pc.cast(c, pa.string()) for c in columns]
+    write_csv(path, table.column_names, texts)
 
 
 def _sync(path: Path) -> None:

@@ -22,6 +22,7 @@ from dpsynth.config.statistic_kinds import (
     Association,
     Correlation,
     Count,
+    Crosstab,
     Grouped,
     Mean,
     Model,
@@ -34,7 +35,8 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.publish import functionals
 from dpsynth.publish.conditions import truth_of
-from dpsynth.publish.estimates import Marginals, Numbers, root_mean_square_error
+from dpsynth.publish.estimates import Z95, Marginals, Numbers, root_mean_square_error
+from dpsynth.publish.examined_estimates import ExaminedFigures
 from dpsynth.publish.functionals import Cells, Functional
 from dpsynth.publish.provenance import Counted, Sources
 from dpsynth.publish.quantile_figures import quantile_figures
@@ -42,9 +44,10 @@ from dpsynth.publish.regression import TWO, Design, Fitted, classifier, design_o
 from dpsynth.publish.summed_means import sums_of, total_of_sums
 from dpsynth.rules import condition_of
 
-Z95 = 1.96
 HOLDS, NOISE_ONLY, NONE = "95 %", "noise only", "none"
 """What an interval claims: to hold in 95 of 100 releases; to cover the noise but not the model; nothing."""
+BY_EXAM = (Crosstab, Count, Mean, Sum, Variance)
+"""The kinds whose figures by the model get their errors from the exam, where there is one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +183,14 @@ def _of_counts(asked: Grouped, sources: Sources, functional: Functional) -> Figu
         counts = shares.reshape(groups, -1) * rows
         unknown = functional.unknown(counts, cells)
         return _figures(functional.value(counts, cells), unknown, ends, (HOLDS, "public", True))
+    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ONLY
+    examined = ExaminedFigures(sources.model, sources.provenance.distances)
+    if not sources.measured(clique) and examined.covers(clique):
+        counts = sources.model.marginal(clique).reshape(groups, -1)
+        off = examined.deviation(clique, functional.gradient(counts, cells))
+        error = np.hypot(off, functional.unknown(counts, cells))
+        stated = (claim, sources.provenance.basis, False)
+        return _figures(functional.value(counts, cells), error, ends, stated)
     if not sources.measured(clique):
         estimate = value(sources.model)
         error = root_mean_square_error(estimate, [value(again) for again in sources.replicates])
@@ -191,7 +202,6 @@ def _of_counts(asked: Grouped, sources: Sources, functional: Functional) -> Figu
         for weights in _each_alone(functional.gradient(counts, cells))
     ]
     error = np.hypot(np.array(noise), functional.unknown(counts, cells))
-    claim = HOLDS if asked.kind in ("count", "sum", "mean") else NOISE_ONLY
     return _figures(functional.value(counts, cells), error, ends, (claim, "measured", True))
 
 

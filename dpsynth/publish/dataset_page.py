@@ -17,8 +17,9 @@ from typing import cast
 from dpsynth.errors import DpsynthError
 from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
+from dpsynth.publish.estimates import Z95
 from dpsynth.publish.report_source import ReportSource, read_source
-from dpsynth.publish.statistics import Z95, StatisticTable
+from dpsynth.publish.statistics import StatisticTable
 
 PAGE = "index.html"
 _MOST_SHARES = 6

@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
 
+Z95 = 1.96
+"""Half the width of a 95 % interval, in standard errors."""
+
 LEAST_ROWS = 0.5
 """Least estimated number of rows that has a mean."""
 
@@ -141,9 +144,9 @@ class Measured:
         rows = self.direct.marginal(clique).ravel()
         total = float(self.direct.marginal(()))
         cell, whole = self.direct.cell_variance(clique), self.direct.cell_variance(())
-        share = _ratio(rows, total, LEAST_ROWS)
+        share = ratio(rows, total, LEAST_ROWS)
         moved = np.maximum(cell - 2.0 * share * whole / rows.size + share**2 * whole, 0.0)
-        return Counts(rows, np.full(rows.shape, sqrt(cell)), share, _ratio(np.sqrt(moved), total, LEAST_ROWS))
+        return Counts(rows, np.full(rows.shape, sqrt(cell)), share, ratio(np.sqrt(moved), total, LEAST_ROWS))
 
     def means(self, clique: Clique, centres: Numbers, half_widths: Numbers) -> Means:
         """Means as ratios of sums, their errors to first order.
@@ -159,12 +162,12 @@ class Measured:
         np.atleast_2d(first)[0, : len(centres)] = 1.0
         of_rows = self.direct.variance(clique, first)
         least = max(LEAST_ROWS, LEAST_ERRORS * sqrt(of_rows))
-        mean = _ratio(cells @ centres, rows, least)
-        weights = _ratio(centres - mean[:, None], rows[:, None], least)
+        mean = ratio(cells @ centres, rows, least)
+        weights = ratio(centres - mean[:, None], rows[:, None], least)
         error = np.sqrt(_within_group(weights, self.direct.cell_variance(clique), of_rows))
         # A cell that noise has taken below zero has no rows, and does not reduce the error of other cells.
         inside = np.maximum(cells, 0.0) @ half_widths
-        grouping_error = np.clip(_ratio(inside, rows, least), 0.0, half_widths.max())
+        grouping_error = np.clip(ratio(inside, rows, least), 0.0, half_widths.max())
         return Means(mean, error, rows, grouping_error)
 
 
@@ -215,23 +218,23 @@ def root_mean_square_error(estimate: Numbers, refits: Sequence[Numbers]) -> Numb
     squares = (np.stack(refits) - estimate) ** 2
     defined = ~np.isnan(squares)
     total = np.where(defined, squares, 0.0).sum(axis=0)
-    return np.sqrt(_ratio(total, defined.sum(axis=0).astype(np.float64), 1.0))
+    return np.sqrt(ratio(total, defined.sum(axis=0).astype(np.float64), 1.0))
 
 
 def _counts(model: Marginals, clique: Clique) -> tuple[Numbers, Numbers]:
     """Rows of each cell, and their shares of all rows."""
     rows = model.marginal(clique).ravel()
-    return rows, _ratio(rows, rows.sum(), LEAST_ROWS)
+    return rows, ratio(rows, rows.sum(), LEAST_ROWS)
 
 
 def _means(model: Marginals, clique: Clique, centres: Numbers) -> tuple[Numbers, Numbers]:
     """Mean of the last column's centres in each group, and each group's rows without a missing value."""
     counts = np.atleast_2d(model.marginal(clique))[:, : len(centres)]
     rows = counts.sum(axis=1)
-    return _ratio(counts @ centres, rows, LEAST_ROWS), rows
+    return ratio(counts @ centres, rows, LEAST_ROWS), rows
 
 
-def _ratio(above: Numbers, below: Numbers | float, least: float) -> Numbers:
+def ratio(above: Numbers, below: Numbers | float, least: float) -> Numbers:
     """Quotients of sums by counts, NaN where the count is below ``least``."""
     quotients = np.full(above.shape, np.nan)
     np.divide(above, below, out=quotients, where=np.asarray(below) >= least)

@@ -225,6 +225,8 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
         taken = f"Not measured together: related here only through {listed(path)}."
     else:
         taken = "Not all measured together: beyond what was, taken to be independent."
+    if statistic.limits == "95 %":
+        return f"{taken} The intervals cover the error of that, as the exam has measured it."
     return (
         f"{taken} The intervals cover the noise alone; the private table's own numbers may lie far outside."
     )

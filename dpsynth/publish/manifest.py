@@ -104,6 +104,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         },
         "local": None if publication.collection is None else publication.collection.to_json(),
         "synthetic_rows": publication.synthetic.num_rows,
+        "exam": None if publication.exam is None else publication.exam.to_json(),
         "statistics": [
             {
                 "file": f"statistics/{statistic.name}.csv",
@@ -112,6 +113,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
                 "assumption": assumption(statistic, here, earlier),
+                "limits": statistic.limits,
                 **({} if statistic.asked is None else {"asked": statistic.asked}),
             }
             for statistic in publication.statistics

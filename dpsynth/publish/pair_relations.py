@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dpsynth.domain.domain import Clique
 from dpsynth.presentation.pair_matrix import PairCell, PairMatrix, pair_matrix
+from dpsynth.publish.exam import Basis
 from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import between
 
@@ -36,30 +36,15 @@ class PairError:
     high: float
 
 
-@dataclass(frozen=True)
-class Relations:
-    """The sets of columns that a model rests on, by their basis.
-
-    Attributes:
-        measured: measured together by this release.
-        public: stated in the configuration.
-        earlier: measured by earlier releases, or found in a public table.
-    """
-
-    measured: tuple[Clique, ...]
-    public: tuple[Clique, ...] = ()
-    earlier: tuple[Clique, ...] = ()
-
-    def of(self, one: str, other: str) -> tuple[str, str]:
-        """The basis of a pair, and what it means in words, with the columns between the two."""
-        groups = (("measured", self.measured), ("public", self.public), ("earlier", self.earlier))
-        for basis, cliques in groups:
-            if any(one in clique and other in clique for clique in cliques):
-                return basis, MARKS[basis][1]
-        path = between(one, other, (*self.measured, *self.public, *self.earlier))
-        if path is None:
-            return "independent", MARKS["independent"][1]
-        return "through others", f"not measured together: related through {listed(path)} only"
+def basis_in_words(basis: Basis, one: str, other: str) -> tuple[str, str]:
+    """The basis of a pair, and what it means in words, with the columns between the two."""
+    found = basis.of((one, other))
+    path = None
+    if found == "through others":
+        path = between(one, other, (*basis.measured, *basis.public, *basis.earlier))
+    if path:
+        return found, f"not measured together: related through {listed(path)} only"
+    return found, MARKS[found][1]
 
 
 @dataclass(frozen=True)
@@ -77,14 +62,12 @@ class PairView:
     examined: bool
 
 
-def pair_view(
-    names: Sequence[str], relations: Relations, errors: Mapping[frozenset[str], PairError]
-) -> PairView:
+def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[str], PairError]) -> PairView:
     """The matrix of all pairs of some columns."""
     counted: dict[str, int] = {}
 
     def cell(one: str, other: str) -> PairCell:
-        basis, words = relations.of(one, other)
+        basis, words = basis_in_words(relations, one, other)
         counted[basis] = counted.get(basis, 0) + 1
         error = errors.get(frozenset((one, other)))
         mark = MARKS[basis][0]

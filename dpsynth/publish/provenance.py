@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dpsynth.domain.column import Column
@@ -11,6 +11,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.publish.estimates import Marginals, Numbers, Unbiased
+from dpsynth.publish.examined_estimates import Distances
 
 
 class Counted(Protocol):
@@ -29,11 +30,13 @@ class Provenance:
         basis: the basis of tables by the model.
         public_marginals: the public marginals.
         sums: measured sums, for means and sums.
+        distances: distances of the examined cliques, from which figures by the model get their errors.
     """
 
     basis: str = "model"
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     sums: tuple[MeasuredSums, ...] = ()
+    distances: Distances = field(default_factory=dict)
 
 
 ANSWERS_ALONE = Provenance()

@@ -22,6 +22,7 @@ from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
@@ -48,8 +49,8 @@ class Publication:
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors", "sums" or "count"), ``columns``, ``merged_values`` (true if it was asked
-            over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
+            "choose", "errors", "sums", "exam" or "count"), ``columns``, ``merged_values`` (true if it was
+            asked over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         structure: the strategy that chose the cliques.
         cliques: the chosen cliques in order; a clique may be repeated.
@@ -71,6 +72,7 @@ class Publication:
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
         signed_by: the public key by which the bundle is signed; None if it isn't.
+        exam: the measured errors of the synthetic table; None if the budget had no share for it.
     """
 
     release: str
@@ -101,6 +103,7 @@ class Publication:
     nameless: Nameless | None = None
     rehearsal: bool = False
     warnings: tuple[DataWarning, ...] = ()
+    exam: Exam | None = None
     sums: tuple[MeasuredSums, ...] = ()
     collection: Collection | None = None
     minimum_set_size: int | None = None

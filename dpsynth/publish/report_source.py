@@ -21,14 +21,13 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
+from dpsynth.publish import exam
 from dpsynth.publish.csv_safety import restore
-from dpsynth.publish.pair_relations import PairError, Relations
+from dpsynth.publish.pair_relations import PairError
 from dpsynth.publish.statistics import StatisticTable
 
 MANIFEST = "manifest.json"
 REPORT = "report.html"
-EXAM = "exam.csv"
-"""The measured errors of the pairs of columns, in a bundle that was examined."""
 _UNEVEN = 1.5
 """Ratio of the widest to the narrowest bin above which bins are of unequal width."""
 Facts = Mapping[str, object]
@@ -91,11 +90,11 @@ class ReportSource:
         return Guarantee(**{key: promise[key] for key in keys})  # type: ignore[arg-type]
 
     @property
-    def relations(self) -> Relations:
+    def relations(self) -> exam.Basis:
         """The sets of columns that the model rests on."""
         structure = cast(Mapping[str, Sequence[Sequence[str]]], self.manifest["structure"])
         public = cast(Sequence[Mapping[str, Sequence[str]]], self.manifest["public_marginals"])
-        return Relations(
+        return exam.Basis(
             measured=_cliques(structure["measured_together"]),
             public=_cliques([marginal["columns"] for marginal in public]),
             earlier=_cliques(structure["known_from_elsewhere"]),
@@ -123,7 +122,7 @@ def report_source(folder: Path, manifest: Facts, files: Collection[str]) -> Repo
     """
     listed = cast(Sequence[Facts], manifest["statistics"])
     plain = json.loads(json.dumps(manifest, default=str))
-    errors = _errors(folder / EXAM) if EXAM in files else {}
+    errors = _errors(folder / exam.FILE) if exam.FILE in files else {}
     return ReportSource(plain, frozenset(files), tuple(_statistic(folder, facts) for facts in listed), errors)
 
 

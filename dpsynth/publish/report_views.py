@@ -8,8 +8,9 @@ from math import log, log1p, sqrt
 from statistics import median
 
 from dpsynth.presentation import figures
+from dpsynth.publish.estimates import Z95
 from dpsynth.publish.report_source import ShownColumn
-from dpsynth.publish.statistics import Z95, StatisticTable
+from dpsynth.publish.statistics import StatisticTable
 
 _BARS_SHOWN = 16
 _LARGEST_SHOWN = 8

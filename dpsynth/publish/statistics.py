@@ -20,16 +20,14 @@ from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
-from dpsynth.publish.computations import COMPUTATIONS, NONE, Computed
-from dpsynth.publish.estimates import Marginals, Measured, Modelled, Numbers, Source, Unbiased
+from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ONLY, NONE, Computed
+from dpsynth.publish.estimates import Z95, Marginals, Means, Measured, Modelled, Numbers, Source, Unbiased
+from dpsynth.publish.examined_estimates import ExaminedFigures
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
-
-Z95 = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
 _FIGURES |= frozenset(("rows", "grouping_error", "basis", "limits", "quantile", "standard_deviation"))
@@ -81,8 +79,8 @@ class StatisticTable:
             A measured count may be negative; the ends of a count's interval never are. Last, ``basis``:
             "measured" (counts), "measured sum", "public" or "model" in every row, for a reader of the file
             alone; for the model also its evidence beside this release's answers: "model with earlier
-            periods". Kinds beside counts and plain means have ``limits`` before it, which is what the
-            interval claims: "95 %", "noise only" or "none".
+            periods". Before it stands ``limits``, which is what the interval claims: "95 %", "noise only" or
+            "none".
         measured: true if it comes from the answers, all its columns having been measured together, or from
             public marginals; otherwise it is the model's.
         document: the content as JSON values, for a classifier; None where the table says it all.
@@ -97,6 +95,12 @@ class StatisticTable:
     measured: bool
     document: Mapping[str, object] | None = None
     asked: Mapping[str, object] | None = None
+
+    @property
+    def limits(self) -> str:
+        """What the intervals cover, by that of its first figure."""
+        claims = [str(claim) for claim in self.table["limits"].to_pylist()]
+        return next((claim for claim in claims if claim != NONE), NONE)
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -129,10 +133,12 @@ def compute_statistics(
             column without numbers.
     """
     named = {column.name: column for column in columns}
+    examined = ExaminedFigures(model, provenance.distances)
     sources = Sources(named, direct, model, replicates, provenance)
     everything = _Tables(
         sources,
         MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
+        examined,
         Modelled(model, replicates),
         PublicFigures(provenance.public_marginals, direct),
     )
@@ -150,6 +156,7 @@ def compute_statistics(
 class _Tables:
     sources: Sources
     measured: Source
+    examined: ExaminedFigures
     modelled: Source
     public: Source
 
@@ -174,12 +181,19 @@ class _Tables:
     def source(self, clique: Clique) -> Source:
         if self.provenance.public_marginals.shares(clique) is not None:
             return self.public
-        return self.measured if self.sources.direct.covers(clique) else self.modelled
+        if self.sources.direct.covers(clique):
+            return self.measured
+        return self.examined if self.examined.covers(clique) else self.modelled
 
     def basis_of(self, source: Source) -> str:
         if source is self.public:
             return "public"
         return "measured" if source is self.measured else self.provenance.basis
+
+    def claim_of(self, source: Source) -> str:
+        if source is not self.modelled:
+            return HOLDS
+        return NOISE_ONLY if self.sources.replicates else NONE
 
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
@@ -192,7 +206,7 @@ class _Tables:
         members = self.checked(clique)
         source = self.source(clique)
         found = source.counts(clique)
-        figures = _with_interval(found.rows, found.error, 0.0, np.inf)
+        figures = _with_interval(found.rows, found.error)
         if kind == "one_way":
             figures |= {"share": found.share, "share_standard_error": found.share_error}
         return StatisticTable(
@@ -200,8 +214,8 @@ class _Tables:
             title=listed(clique),
             kind=kind,
             columns=clique,
-            table=_table(members, figures, self.basis_of(source)),
-            measured=source is not self.modelled,
+            table=_table(members, figures, self.claim_of(source), self.basis_of(source)),
+            measured=source not in (self.examined, self.modelled),
         )
 
     def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
@@ -213,17 +227,13 @@ class _Tables:
         source = self.source(clique)
         summed = sums_of(clique, self.provenance.sums)
         if summed is not None and source is self.measured:
-            return self.mean_table(
-                clique, _summed(summed_means(summed, column, self.sources.direct)), "measured sum", taken
-            )
-        found = source.means(clique, centres, half_widths)
-        least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
-        figures = _with_interval(found.mean, found.error, least, most)
-        figures |= {"rows": found.rows, "grouping_error": found.grouping_error}
-        return self.mean_table(clique, figures, self.basis_of(source), taken)
+            figures = _summed(summed_means(summed, column, self.sources.direct))
+            return self.mean_table(clique, figures, (HOLDS, "measured sum"), taken)
+        figures = _of_counts(source.means(clique, centres, half_widths), centres, half_widths)
+        return self.mean_table(clique, figures, (self.claim_of(source), self.basis_of(source)), taken)
 
     def mean_table(
-        self, clique: Clique, figures: Mapping[str, Numbers], basis: str, taken: Set[str]
+        self, clique: Clique, figures: Mapping[str, Numbers], stated: tuple[str, str], taken: Set[str]
     ) -> StatisticTable:
         *groups, of = clique
         return StatisticTable(
@@ -231,8 +241,8 @@ class _Tables:
             title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table([self.columns[group] for group in groups], figures, basis),
-            measured=basis != self.provenance.basis,
+            table=_table([self.columns[group] for group in groups], figures, *stated),
+            measured=stated[-1] != self.provenance.basis,
         )
 
 
@@ -292,22 +302,38 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
     )
 
 
-def _with_interval(estimate: Numbers, error: Numbers, least: float, most: float) -> dict[str, Numbers]:
+def _of_counts(found: Means, centres: Numbers, half_widths: Numbers) -> dict[str, Numbers]:
+    """Figures of means that follow from counts; a mean may lie off by the grouping error beside its noise."""
+    wide = Z95 * found.error + found.grouping_error
+    least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
     return {
-        "estimate": estimate,
-        "standard_error": error,
-        "low": np.clip(estimate - Z95 * error, least, most),
-        "high": np.clip(estimate + Z95 * error, least, most),
+        "estimate": found.mean,
+        "standard_error": found.error,
+        "low": np.clip(found.mean - wide, least, most),
+        "high": np.clip(found.mean + wide, least, most),
+        "rows": found.rows,
+        "grouping_error": found.grouping_error,
     }
 
 
-def _table(members: Sequence[Column], figures: Mapping[str, Numbers], basis: str) -> pa.Table:
+def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:
+    """Figures of counts. Where noise has taken one below zero, the upper end is that of a count of 0."""
+    return {
+        "estimate": rows,
+        "standard_error": error,
+        "low": np.maximum(rows - Z95 * error, 0.0),
+        "high": np.maximum(rows, 0.0) + Z95 * error,
+    }
+
+
+def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: str, basis: str) -> pa.Table:
     shape = tuple(member.size for member in members)
     cells = np.indices(shape).reshape(len(shape), -1) if shape else ()
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
-    bases = pa.repeat(basis, len(numbers[0]))
-    return pa.Table.from_arrays([*labels, *numbers, bases], names=[*_label_names(members), *figures, "basis"])
+    stated = [pa.repeat(words, len(numbers[0])) for words in (limits, basis)]
+    names = [*_label_names(members), *figures, "limits", "basis"]
+    return pa.Table.from_arrays([*labels, *numbers, *stated], names=names)
 
 
 def listed(names: Clique) -> str:

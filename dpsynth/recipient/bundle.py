@@ -25,6 +25,7 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
+from dpsynth.publish import exam
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 1 << 28
 _LEAST_FIGURES = ("estimate", "standard_error", "low", "high")
+_ERRORS = ("cells", "distance", "error", "standard_error", "low", "high")
 
 T = TypeVar("T")
 
@@ -203,6 +205,19 @@ class Bundle:
             return ()
         columns = {column.name: column for column in self.layout.columns}
         return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
+
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """The measured errors of the synthetic table as they stand in ``exam.csv``; empty without an exam."""
+        import pandas as pd
+
+        path = self.folder / exam.FILE
+        return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
+
+    @cached_property
+    def distances(self) -> Mapping[frozenset[str], float]:
+        """For the columns of each examined marginal the distance that intervals rest on, in rows."""
+        return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
 
     @cached_property
     def measurements(self) -> pd.DataFrame:

@@ -18,8 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS
-from dpsynth.publish.statistics import Z95
+from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Z95
 
 Numbers = NDArray[np.float64]
 Variance = Callable[[Numbers], float | None]

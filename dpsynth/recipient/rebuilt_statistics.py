@@ -63,7 +63,9 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             bundle.measured,
             bundle.model,
             (),
-            provenance=Provenance(public_marginals=source.public_marginals, sums=bundle.sums),
+            provenance=Provenance(
+                public_marginals=source.public_marginals, sums=bundle.sums, distances=bundle.distances
+            ),
         )
     except ConfigError as error:
         return [], [(MANIFEST, f"lists statistics that can't be made: {error}")]

@@ -178,16 +178,22 @@ def test_epsilon_ten_is_no_warning(load_with):
         (None, "ledger: {filter: gdp, head: /mnt/head}\n"),
         (None, "schedule: {cron: '0 3 1 * *', timezone: UTC}\n"),
         (None, "reuse: {same_period: false}\n"),
-        (
-            None,
-            "publish: {formats: [csv], statistics: [{quantiles: age}]}\nsample: {rows: 9}\n",
-        ),
+        (None, "publish: {formats: [csv], statistics: [{quantiles: age}]}\n"),
         (None, "structure: {method: auto}\n"),
         (None, "structure: {method: auto, merge_rare: 3.0}\n"),
     ],
 )
 def test_the_fingerprint_ignores_what_asks_no_other_question(load_with, replace, added):
     assert compiled(load_with(added, replace)).fingerprint == compiled(load_with()).fingerprint
+
+
+@pytest.mark.parametrize(
+    "added", ["sample: {rows: 10, seed: 4}\n", "publish: {statistics: [{crosstab: [age, sex, member]}]}\n"]
+)
+def test_the_fingerprint_has_what_the_exam_asks_about_only_where_there_is_an_exam(load_with, added):
+    none = (EPSILON, f"{EPSILON}, split: {{exam: 0}}")
+    assert compiled(load_with(added)).fingerprint != compiled(load_with()).fingerprint
+    assert compiled(load_with(added, none)).fingerprint == compiled(load_with(replace=none)).fingerprint
 
 
 @pytest.mark.parametrize(

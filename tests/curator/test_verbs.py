@@ -21,6 +21,7 @@ from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
+from dpsynth.domain.finished_table import FinishedTable
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, ValueSearch
@@ -32,7 +33,7 @@ from tests.guarantee.observed import watched_draws
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 FREE = {"cell_error"}
 """Public arithmetic: no row is looked at, and nothing is charged."""
-TWINS = {"coded", "grouped", "bounded"}
+TWINS = {"coded", "grouped", "bounded", "keeping"}
 """Curators of the same rows, with the same budget."""
 PRICE = Fraction(1, 8)
 
@@ -64,6 +65,8 @@ class Flat:
         return "flat"
 
 
+FINISHED = FinishedTable({"well": np.zeros(5, np.uint8)}, 5, 30)
+
 EXAMPLES = {
     "count": lambda c: c.count(PRICE),
     "marginals": lambda c: c.marginals(WELLS, PRICE),
@@ -72,6 +75,7 @@ EXAMPLES = {
     "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),
+    "examine": lambda c: c.examine(WELLS, FINISHED, PRICE),
     "counts_under": lambda c: c.counts_under(CITY, CategoryCodec(("A", "B"), "else"), PRICE),
     "medians": lambda c: c.medians(AGE, np.array([0.0, 9.0, 50.0]), [(0, 3)], PRICE),
     "values_of": lambda c: c.values_of(CITY, PRICE, Fraction(1, 100)),
@@ -128,7 +132,7 @@ def test_the_fake_curator_of_the_tests_has_each_verb_with_the_signature_of_the_p
 
 def test_each_verb_is_asked_here_and_no_verb_but_of_the_pipeline_is_missing_in_the_protocol():
     assert set(EXAMPLES) == set(VERBS)
-    assert set(VERBS) - set(PROTOCOL) == {"count", "rows_per_unit"}
+    assert set(VERBS) - set(PROTOCOL) == {"count", "rows_per_unit", "examine"}
 
 
 @pytest.mark.parametrize("verb", VERBS)

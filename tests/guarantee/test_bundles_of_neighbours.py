@@ -16,6 +16,7 @@ import pytest
 
 from dpsynth import pipeline
 from dpsynth.config import Spec
+from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring
 from dpsynth.lifecycle.beginning import Request
 from tests.guarantee.wild_tables import (
@@ -90,10 +91,12 @@ def test_the_same_answers_make_the_same_bundle(
     assert of_neighbours(tmp_path, columns, relation, unit) == [set(), set(), set()]
 
 
+@pytest.mark.parametrize("step", ["sample_rows", "tabulate"])
 def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    sound, drawn = measuring.load_rows, pipeline.sample_rows
+    """The exam names the table that it is about, so another table is refused; other files differ."""
+    sound, made = measuring.load_rows, getattr(pipeline, step)
     rows: list[int] = []
 
     def counted(*arguments):
@@ -102,8 +105,12 @@ def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
         return loaded
 
     def shortened(*arguments):
-        return drawn(*arguments).slice(rows[-1] % 7)
+        return made(*arguments)[rows[-1] % 7 :]
 
     monkeypatch.setattr(measuring, "load_rows", counted)
-    monkeypatch.setattr(pipeline, "sample_rows", shortened)
-    assert any(of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person"))
+    monkeypatch.setattr(pipeline, step, shortened)
+    if step == "tabulate":
+        assert any(of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person"))
+        return
+    with pytest.raises(DpsynthError, match="another question"):
+        of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person")

@@ -90,6 +90,9 @@ def findings(spec: Spec, journal: Journal) -> list[str]:
         found.append("epsilon is another")
     if planned_otherwise(plan, journal):
         found.append("noise is another")
+    last, exam = entries[-1], plan.steps[-1]
+    if (last.question["ask"], last.event.scale) != (exam.step, pytest.approx(exam.scale, rel=1e-9)):
+        found.append("the exam is another")
     asked = [e.question for e in entries]
     if sum(q["ask"] == "choose" for q in asked) > plan.outlined.choices:
         found.append("more choices than planned")

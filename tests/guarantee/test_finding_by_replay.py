@@ -41,7 +41,7 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
 ) -> None:
     rng, rows, spec, record = recorded(tmp_path, privacy(relation, unit, noise), columns=SOUGHT)
     kinds = {asked.question["ask"] for asked in record.asked}
-    assert kinds == {"counts", "medians", "values", "marginal", "choose"}
+    assert kinds == {"counts", "medians", "values", "marginal", "choose", "exam"}
     for _ in range(cases(10, least=4)):
         after = on_neighbour(tmp_path, spec, record, neighbour(rows, relation, unit, rng))
         assert excess(record, after) == []

@@ -40,7 +40,8 @@ def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_s
     tmp_path: Path, relation: str, unit: str, noise: str
 ) -> None:
     rng, rows, spec, record = recorded(tmp_path, privacy_of(relation, unit, noise))
-    assert len(record.asked) == (4 + (relation == "add_remove" or unit == "person")) + 3 + 3
+    assert len(record.asked) == (4 + (relation == "add_remove" or unit == "person")) + 3 + 3 + 1
+    assert record.asked[-1].question["ask"] == "exam"
     largest = 0
     for _ in range(cases(38, part=3)):
         changed = neighbour(rows, relation, unit, rng)

@@ -70,7 +70,7 @@ def test_statistics_are_frames_with_what_they_are_about(done: Release) -> None:
 
 
 def test_the_plan_has_a_row_a_step_and_its_shares_add_up(done: Release) -> None:
-    assert list(done.plan.step) == ["one_way", "sums", "structure", "marginals"]
+    assert list(done.plan.step) == ["one_way", "sums", "structure", "marginals", "exam"]
     assert done.plan.share.sum() == pytest.approx(1)
     assert (done.plan.noise_scale > 0).all()
 

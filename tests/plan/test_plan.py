@@ -15,7 +15,7 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Shares, StrategyOutline
-from dpsynth.plan.plan import make_plan, neighbours_of, wanted_pairs
+from dpsynth.plan.plan import EXAM_SHARE, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
 from tests.plan.outlines import Alone, Outline
@@ -73,17 +73,20 @@ def crosstabs(*pairs):
 
 
 def event_of(plan, step, scale):
-    near = plan.neighbours
-    squared = near.l1**2 if step.step == "structure" else near.l2_squared
+    """One answer of a step; all distances of the exam are one answer."""
+    near, many = plan.neighbours, step.questions if step.step == "exam" else 1
+    squared = many * near.l1**2 if step.step in {"structure", "exam"} else near.l2_squared
     return {
         "discrete Gaussian": lambda: GaussianEvent(scale, squared),
-        "discrete Laplace": lambda: LaplaceEvent(scale, near.l1),
+        "discrete Laplace": lambda: LaplaceEvent(scale, many * near.l1),
         "exponential mechanism": lambda: ExponentialEvent(scale, near.l1),
     }[step.mechanism]()
 
 
 def costs(plan, step):
     """What the answers of a step cost at the scales that the plan states."""
+    if step.step == "exam":
+        return [plan.measure.cost(event_of(plan, step, step.scale))]
     scales = list(step.scale_of.values()) or [step.scale] * step.questions
     assert len(scales) == step.questions
     return [plan.measure.cost(event_of(plan, step, s)) for s in scales]
@@ -112,7 +115,8 @@ def test_shares_in_force_sum_to_at_most_one_exactly(any_plan):
     plan, spec = any_plan
     shares = plan.shares
     assert isinstance(shares.one_way, Fraction)
-    assert shares.one_way + shares.structure + shares.marginals <= 1
+    assert shares.one_way + shares.structure + shares.marginals + shares.exam <= 1
+    assert shares.exam == (0 if spec.privacy.split else EXAM_SHARE)
     if spec.privacy.split is not None:
         assert shares == Shares(Fraction(3, 10), Fraction(1, 10), Fraction(4, 10))
     assert sum(step.share for step in plan.steps) == pytest.approx(1.0)
@@ -126,14 +130,16 @@ def test_each_column_is_asked_once_and_the_total_only_where_it_is_private(any_pl
     assert singles.step == "one_way" and list(singles.scale_of) == [*names, *spec.columns]
     assert singles.questions == len(names) + 4
     chosen = ["structure"] * ((plan.outlined.choices > 0) + (plan.outlined.errors > 0))
-    expected = ["one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0)]
+    exam = ["exam"] * (spec.privacy.split is None)
+    expected = ["one_way", *chosen, *["marginals"] * (plan.outlined.cliques > 0), *exam]
     assert [s.step for s in plan.steps] == expected
 
 
 def test_the_split_of_the_one_way_share_sums_to_no_more_than_the_share(any_plan):
     plan, spec = any_plan
     weights = one_way_weights(domain_of(compiled(spec).columns), plan.neighbours)
-    share = plan.budget * (plan.shares.one_way if len(plan.steps) > 1 else 1)
+    alone = plan.last_measured == plan.steps[0]
+    share = plan.budget * (1 - plan.shares.exam if alone else plan.shares.one_way)
     prices = [share * w / sum(weights.values()) for w in weights.values()]
     assert sum(prices) == share
     for price, spent in zip(prices, costs(plan, plan.steps[0]), strict=True):
@@ -171,12 +177,12 @@ def test_the_measured_step_takes_what_a_split_leaves_over(plan_of):
 
 def test_choices_and_distances_share_a_step_as_the_strategy_says(plan_of):
     plan, _ = plan_of("epsilon: 1.0", outline=Outline(manner="both"))
-    _, choices, distances, _ = plan.steps
+    _, choices, distances, *_ = plan.steps
     assert (choices.step, distances.step) == ("structure", "structure")
     assert (choices.questions, distances.questions) == (3, 6)
-    assert choices.share + distances.share == pytest.approx(0.1)
+    assert choices.share + distances.share == pytest.approx(0.097)
     assert choices.cost == pytest.approx(distances.cost)
-    assert choices.scale > exponential_within(plan.budget / 20, plan.measure, 1).scale
+    assert choices.scale > exponential_within(plan.budget * Fraction(97, 2000), plan.measure, 1).scale
     assert choices.expected_error is None and distances.expected_error > 0
 
 
@@ -240,10 +246,10 @@ def test_the_accountant_is_the_one_with_less_noise_in_the_last_step_where_it_may
         free, _ = plan_of(privacy, outline=Outline(manner=manner))
         assert free.measure == measure
         forced = [
-            plan_of(f"{privacy}, accountant: {a}", outline=Outline(manner=manner))[0].steps[-1].scale
+            plan_of(f"{privacy}, accountant: {a}", outline=Outline(manner=manner))[0].last_measured.scale
             for a in ("gdp", "zcdp")
         ]
-        assert free.steps[-1].scale == min(forced)
+        assert free.last_measured.scale == min(forced)
 
 
 def test_a_person_of_k_rows_has_k_times_the_noise_of_a_row(plan_of):
@@ -280,8 +286,8 @@ def test_requested_pairs_are_measured_as_far_as_they_make_no_cycle_and_cost_no_c
 
 def test_when_every_pair_is_requested_the_structures_share_goes_to_the_marginals(plan_of):
     plan, _ = plan_of(added=crosstabs("age, sex", "age, income", "age, member"))
-    assert [s.step for s in plan.steps] == ["one_way", "marginals"]
-    assert plan.steps[1].share == pytest.approx(float(1 - plan.shares.one_way))
+    assert [s.step for s in plan.steps] == ["one_way", "marginals", "exam"]
+    assert plan.steps[1].share == pytest.approx(float(1 - plan.shares.one_way - EXAM_SHARE))
 
 
 def test_a_table_of_one_column_gives_it_the_whole_budget(load_text):

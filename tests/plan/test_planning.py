@@ -73,7 +73,7 @@ def test_rounds_are_told_where_there_is_more_than_one(facts_of, capsys):
 
 
 def test_one_sensitivity_is_told_once_for_choices_and_distances_of_a_step(facts_of, capsys):
-    facts = facts_of("structure: mst\n")
+    facts = facts_of("structure: mst\n", ("delta: 1.0e-9", "delta: 1.0e-9, split: {exam: 0}"))
     structure = next(s for s in facts["steps"] if s["step"] == "structure")
     describe({**facts, "steps": [*facts["steps"], structure]}, detail=True)
     assert capsys.readouterr().out.count(structure["sensitivity"]) == 1

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dpsynth.domain.domain import Domain
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.presentation.figures import guess_percent, number, odds_factor, rounded_up
-from dpsynth.publish.pair_relations import PairError, Relations, pair_view
+from dpsynth.publish.exam import Basis
+from dpsynth.publish.pair_relations import PairError, basis_in_words, pair_view
 from dpsynth.publish.report_source import ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable
@@ -76,15 +77,18 @@ def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what
 
 
 def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
-    relations = Relations((("a", "b"), ("b", "c")), public=(("a", "d"),), earlier=(("e", "d"),))
-    assert [relations.of("a", other)[0] for other in "bdce"] == [
+    relations = Basis((("a", "b"), ("b", "c")), public=(("a", "d"),), earlier=(("e", "d"),))
+    assert [basis_in_words(relations, "a", other)[0] for other in "bdce"] == [
         "measured",
         "public",
         "through others",
         "through others",
     ]
-    assert relations.of("a", "c")[1] == "not measured together: related through b only"
-    assert relations.of("a", "f")[0] == "independent" and relations.of("d", "e")[0] == "earlier"
+    assert basis_in_words(relations, "a", "c")[1] == "not measured together: related through b only"
+    assert (
+        basis_in_words(relations, "a", "f")[0] == "independent"
+        and basis_in_words(relations, "d", "e")[0] == "earlier"
+    )
     plain = pair_view("abcdef", relations, {})
     assert sum(number for _, _, number in plain.legend) == 15 and not plain.examined
     errors = {frozenset("ab"): PairError(0.123, 0.1, 0.15)}

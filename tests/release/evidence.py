@@ -72,14 +72,12 @@ class Protection:
         if question["ask"] == "values":
             # A unit counts once for a value.
             return self.l1, self.l1
+        if question["ask"] == "sums":
+            most = self.l1 * question["limit"]
+            return most, most**2
         if question["ask"] == "choose":
             return self.heaviest * self.l1, (self.heaviest * self.l1) ** 2
-        if question["ask"] == "sums":
-            # All rows of a unit may move one sum in one direction.
-            limit = question["limit"]
-            assert isinstance(limit, int)
-            return limit * self.l1, (limit * self.l1) ** 2
-        assert question["ask"] == "errors"
+        assert question["ask"] in {"errors", "exam"}
         number = question["candidates"]["number"]
         return number * self.l1, number * self.l1**2
 

@@ -26,7 +26,7 @@ from tests.thinned import thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-LAST = {"independent": 4, "mst": 8}
+LAST = {"independent": 6, "mst": 10}
 """How many questions each strategy asks."""
 
 DATABASES = ["sqlite", "postgresql"]
@@ -92,7 +92,9 @@ def raced(
     before = ("end sync answer", number - 1) if number > 1 else ("end reserve budget", 1)
     last = number > LAST[method]
     keeper.begin(
-        first, pauses=[before, ("begin fit the model", 1) if last else ("begin draw", number)], fault=fault
+        first,
+        pauses=[before, ("begin compose the guarantee", 1) if last else ("begin draw", number)],
+        fault=fault,
     )
     keeper.reached()
     second, name = copied(first, make, method)

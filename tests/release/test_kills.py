@@ -6,11 +6,14 @@ makes each of them cost a tenth of a second; they die by real signals.
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from tests.release import evidence
@@ -33,7 +36,7 @@ def released(place: Place, name: str) -> Path:
 def test_the_places_cover_every_step(keeper: Keeper, small: Place) -> None:
     names = [name for name, _ in passed(keeper, small)]
     assert [name for name in names if name in STEPS] == STEPS
-    questions = 1 + 3 + 1 + 2 + 2
+    questions = 1 + 3 + 1 + 2 + 2 + 1
     for name in ("begin sync charge", "begin draw", "begin sync answer"):
         assert names.count(name) == questions
     once = ("open synthetic.csv", "end write measurements.parquet", "os.rename model.npz", "open report.html")
@@ -72,7 +75,7 @@ def killed_at(keeper: Keeper, makers: MakePlace, stop: Stop) -> int:
     assert sum(after.values()) <= sum(watch.charges.values())
     if begun:
         assert done.folder.name == begun[-1] and before[begun[-1]]
-    return sum(after.values()) - 9
+    return sum(after.values()) - 10
 
 
 def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, every: int) -> None:
@@ -127,6 +130,36 @@ def test_a_question_lost_to_a_kill_stays_charged_and_is_asked_again_for_more(
     assert first != second
     assert [r["kind"] for r in found if r.get("seq") == first] == ["charge", "lost"]
     assert [r["kind"] for r in found if r.get("seq") == second] == ["charge", "answer"]
+
+
+@pytest.mark.parametrize("stop", [("end sync charge", 10), ("end draw", 10)])
+def test_an_exam_lost_to_a_kill_stays_charged_and_is_missing_from_the_bundle(
+    keeper: Keeper, small: Place, stop: Stop
+) -> None:
+    """All that is left of the budget is the exam's, so it can't be asked again."""
+    watch = Watch(small)
+    assert keeper.run(small, stop=stop).code == DIED
+    done = finished(keeper, small, watch, deaths=1)
+    (asked,) = [question for question in watch.charges if '"exam"' in question]
+    assert watch.charges[asked] == 1 and watch.lost[done.folder.name] == 1
+    manifest = evidence.assert_whole(small.folder / done.folder)
+    assert manifest["exam"]["answered"] is False
+    assert not (small.folder / done.folder / "public" / "exam.csv").exists()
+
+
+@pytest.mark.parametrize("stop", [("end sync answer", 10), ("begin compose the guarantee", 1)])
+def test_an_exam_that_is_on_record_is_published_as_it_was_drawn(
+    keeper: Keeper, small: Place, stop: Stop
+) -> None:
+    watch = Watch(small)
+    assert keeper.run(small, stop=stop).code == DIED
+    done = finished(keeper, small, watch, deaths=0)
+    journal = evidence.records(small.folder / done.folder / "private" / "journal.jsonl")
+    exam = [r for r in evidence.charges(journal) if r["question"]["ask"] == "exam"]
+    (answer,) = [r["answer"] for r in journal if r["kind"] == "answer" and r["seq"] == exam[0]["seq"]]
+    drawn = np.frombuffer(base64.b64decode(answer["int64"]), dtype="<i8")
+    table = pd.read_csv(small.folder / done.folder / "public" / "exam.csv")
+    assert table.distance.tolist() == drawn.tolist() and len(exam) == 1
 
 
 def test_a_draw_before_its_charge_is_caught(keeper: Keeper, makers: MakePlace) -> None:

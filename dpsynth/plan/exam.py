@@ -1,0 +1,92 @@
+"""The exam: the marginals whose distances from the finished synthetic table are asked for at the end.
+
+All pairs of columns are examined, the requested statistics of three columns and more, and some sets of three
+columns. So a release states the error of its own table, not that of a model.
+
+Invariant: the marginals follow from the config and from the columns' sizes, never from answers about rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations
+from math import comb, sqrt
+from typing import Literal
+
+from dpsynth.accounting.noises import noise_named
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.measurement import noise_variance
+
+Kind = Literal["pair", "statistic", "triple"]
+
+MOST_CELLS = 1 << 22
+"""Largest number of cells of a marginal that is examined."""
+MOST_PAIRS = 3000
+"""Largest number of pairs that are examined; of more, those of fewest cells."""
+TRIPLES_A_PAIR, MOST_TRIPLES = 4, 100
+"""One set of three columns for so many pairs; and at most so many sets."""
+OUTSIDE = 0.05
+"""Chance that a distance lies outside of its limits; each pair of limits holds by itself."""
+_TRIES = 50
+_PAIR, _TRIPLE = 2, 3
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A marginal of the exam.
+
+    Attributes:
+        kind: "pair", "statistic" (a requested table of three columns or more) or "triple" (drawn at random).
+        clique: its columns, in table order.
+    """
+
+    kind: Kind
+    clique: Clique
+
+
+def reach(noise: str, scale: float) -> float:
+    """Half the width of the 95 % interval of a noisy distance, in rows."""
+    return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))
+
+
+def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...]:
+    """The marginals of the exam, each once; none for a table of one column.
+
+    Args:
+        domain: the columns, with all their values.
+        statistics: the columns of each requested statistic.
+    """
+    pairs = [pair for pair in combinations(domain.columns, _PAIR) if domain.cells(pair) <= MOST_CELLS]
+    if len(pairs) > MOST_PAIRS:
+        few = frozenset(sorted(pairs, key=domain.cells)[:MOST_PAIRS])
+        pairs = [pair for pair in pairs if pair in few]
+    asked = dict.fromkeys(domain.canonical(columns) for columns in statistics if len(columns) > _PAIR)
+    named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS]
+    number = min(-(-len(pairs) // TRIPLES_A_PAIR), MOST_TRIPLES)
+    triples = [clique for clique in _triples(domain, number) if clique not in asked]
+    return (
+        *(Examined("pair", clique) for clique in pairs),
+        *(Examined("statistic", clique) for clique in named),
+        *(Examined("triple", clique) for clique in triples),
+    )
+
+
+def _triples(domain: Domain, number: int) -> Iterator[Clique]:
+    """At most so many sets of three columns, in table order; the same for the same names and sizes."""
+    columns = list(domain.columns)
+    if comb(len(columns), _TRIPLE) <= number:
+        drawn = set(combinations(range(len(columns)), _TRIPLE))
+    else:
+        drawn = set()
+        for turn in range(_TRIES * number):
+            # The choice is public. It follows from the names, so it repeats for a release that is resumed.
+            digest = sha256(repr((columns, turn)).encode()).digest()
+            at = {int.from_bytes(digest[8 * i : 8 * i + 8]) % len(columns) for i in range(_TRIPLE)}
+            if len(at) == _TRIPLE and domain.cells([columns[i] for i in at]) <= MOST_CELLS:
+                drawn.add(tuple(sorted(at)))
+            if len(drawn) == number:
+                break
+    cliques = (tuple(columns[i] for i in at) for at in sorted(drawn))
+    return (clique for clique in cliques if domain.cells(clique) <= MOST_CELLS)

@@ -1,0 +1,155 @@
+"""The exam: its sensitivity over all neighbours of small tables, for finished tables of any size."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import Curator, noise
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.finished_table import FinishedTable
+from tests.guarantee.small_tables import NEIGHBOURS, Table, curator_on, drawn_upon, neighbours_of, tables
+from tests.thinned import thinned
+
+CLIQUES: list[Clique] = [("a", "b"), ("a",), ("b",)]
+KINDS = [(ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace")]
+PRICE = Fraction(1, 10)
+
+
+def finished(cells: Table, stands_for: int) -> FinishedTable:
+    whole = np.array(cells, dtype=np.uint8)
+    return FinishedTable({"a": whole // 2, "b": whole % 2}, len(cells), stands_for)
+
+
+FINISHED = [
+    finished((), 2),
+    finished((0, 0), 2),
+    finished((0, 3, 3), 1),
+    finished((0, 1, 2, 3, 3, 3, 3), 2),
+    finished((2,), 900),
+]
+"""Empty, as large as the private table, smaller, larger, and scaled by far."""
+
+
+def exact_of(monkeypatch, table: Table, near: Neighbours, terms: tuple[Measure, str], of: FinishedTable):
+    """The distances that noise is drawn upon, with the event that is charged."""
+    curator, notes = curator_on(table, near, *terms)
+    (exact,) = drawn_upon(monkeypatch, lambda: curator.examine(CLIQUES, of, PRICE))
+    return exact, notes.entries[0].event
+
+
+def excesses(monkeypatch, near: Neighbours, terms: tuple[Measure, str], of: FinishedTable) -> list[float]:
+    """Measured sensitivity over the declared one, in the metric of the noise, for each pair of neighbours."""
+    found = {table: exact_of(monkeypatch, table, near, terms, of) for table in tables()}
+    squared = terms[1] == "gaussian"
+    (declared,) = {event.l2_squared if squared else event.l1 for _, event in found.values()}
+    return [
+        float((np.abs(found[t][0] - found[n][0]) ** (2 if squared else 1)).sum() / declared)
+        for t in found
+        for n in neighbours_of(t, near)
+    ]
+
+
+def by_brute_force(table: Table, of: FinishedTable, clique: Clique) -> int:
+    """The distance of one marginal, by fractions."""
+
+    def shown(cell: int) -> tuple[int, ...]:
+        return tuple({"a": cell // 2, "b": cell % 2}[c] for c in clique)
+
+    made = [tuple(int(of.codes[c][i]) for c in clique) for i in range(of.rows)]
+    scale = Fraction(of.stands_for, max(of.rows, 1))
+    cells = product(range(2), repeat=len(clique))
+    return int(sum(abs(sum(shown(t) == c for t in table) - made.count(c) * scale) for c in cells))
+
+
+@pytest.mark.parametrize("of", FINISHED, ids=lambda f: f"{f.rows} rows for {f.stands_for}")
+def test_a_distance_is_that_of_the_definition(monkeypatch, of) -> None:
+    for table in tables():
+        exact, _ = exact_of(monkeypatch, table, NEIGHBOURS[0], KINDS[0], of)
+        assert exact.tolist() == [by_brute_force(table, of, clique) for clique in CLIQUES]
+
+
+@pytest.mark.parametrize(("near", "terms", "of"), thinned(NEIGHBOURS, KINDS, FINISHED))
+def test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far(
+    monkeypatch, near, terms, of
+) -> None:
+    found = excesses(monkeypatch, near, terms, of)
+    assert max(found) <= 1
+    if of.stands_for in {of.rows, 900}:
+        assert max(found) == 1
+
+
+def test_the_question_is_one_charge_and_names_the_table_and_the_marginals() -> None:
+    curator, notes = curator_on((0, 1, 3), NEIGHBOURS[0], ZCDP, "gaussian")
+    for of, cliques in product(FINISHED, (CLIQUES, CLIQUES[:2])):
+        curator.examine(cliques, of, PRICE)
+    questions = [repr(entry.question) for entry in notes.entries]
+    assert len(set(questions)) == len(questions) == 2 * len(FINISHED)
+    assert notes.charged(ZCDP) <= PRICE * len(questions)
+
+
+# Planted faults.
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS, ids=lambda n: f"{n.relation} {n.unit}")
+def test_half_of_the_sensitivity_is_caught(monkeypatch, near) -> None:
+    sound = Calibration.distances
+    monkeypatch.setattr(Calibration, "distances", lambda self, price, k: sound(self, price, k // 2))
+    for terms in KINDS:
+        assert max(excesses(monkeypatch, near, terms, FINISHED[1])) > 1
+
+
+@pytest.mark.parametrize("near", NEIGHBOURS[1:], ids=lambda n: f"{n.relation} {n.unit}")
+def test_the_sensitivity_of_an_added_row_used_for_any_other_unit_is_caught(monkeypatch, near) -> None:
+    monkeypatch.setattr(Neighbours, "l1", 1)
+    assert max(excesses(monkeypatch, near, (ZCDP, "gaussian"), FINISHED[1])) > 1
+
+
+def test_a_distance_that_is_not_divided_by_the_finished_rows_is_caught(monkeypatch) -> None:
+    def undivided(self, cliques, table):
+        return table.rows * sound(self, cliques, table)
+
+    sound = Curator._exact
+    monkeypatch.setattr(Curator, "_exact", undivided)
+    assert max(excesses(monkeypatch, NEIGHBOURS[0], (ZCDP, "gaussian"), FINISHED[2])) > 1
+
+
+# The noise.
+
+MANY = 4000
+
+
+def spread(measure: Measure, kind: str) -> tuple[float, float]:
+    """Empirical standard deviation over what the charge claims, and over what is told."""
+    curator, notes = curator_on((0, 1, 3), NEIGHBOURS[3], measure, kind)
+    answer = curator.examine([("a",)] * MANY, FINISHED[1], Fraction(10))
+    event = notes.entries[0].event
+    claimed = event.sigma if kind == "gaussian" else event.scale * 2**0.5
+    exact = by_brute_force((0, 1, 3), FINISHED[1], ("a",))
+    found = float(np.sqrt(np.mean((answer.values - exact) ** 2.0)))
+    return found / claimed, found / answer.stddev
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_the_exam_gets_the_noise_that_is_charged_for_and_told(measure, kind) -> None:
+    assert all(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
+
+
+@pytest.mark.parametrize(("measure", "kind"), KINDS)
+def test_an_exam_with_0_7_of_its_noise_would_be_caught(monkeypatch, measure, kind) -> None:
+    name = f"add_{kind}"
+    sound = getattr(noise, name)
+    monkeypatch.setattr(noise, name, lambda values, scale: sound(values, 0.7 * scale))
+    assert not any(0.9 < ratio < 1.1 for ratio in spread(measure, kind))
+
+
+def test_exact_distances_told_would_be_caught(monkeypatch) -> None:
+    for name in ("add_gaussian", "add_laplace"):
+        monkeypatch.setattr(noise, name, lambda values, scale: values)
+    assert all(ratio < 0.1 for ratio in spread(ZCDP, "gaussian"))
