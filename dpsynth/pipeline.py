@@ -111,7 +111,7 @@ def run(
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
-        step("publish the bundle", publish, release_run)
+        step("publish the bundle", publish, release_run, tell)
     titles = {t.title: t for t in statistics}
     rows = row_source(inputs, fitted)
     return Release(

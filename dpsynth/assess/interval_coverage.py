@@ -21,6 +21,8 @@ from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.publish import restore
 
 _MISSES_SHOWN = 12
+_CLAIMS, _NOISE = ("limits", "interval"), "noise"
+"""Columns that say what an interval covers, and how the text begins where that is the noise alone."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Coverage:
 
     Attributes:
         kind: "one_way", "crosstab" or "mean".
-        basis: "measured", "model", "public", as the tables say.
+        basis: "measured", "model", "public" and so on, as the tables say; with "noise alone" if they do.
         intervals: number of intervals.
         held: number of those that hold the exact number.
         held_with_grouping: of means, the number that hold once widened by the grouping error.
@@ -130,7 +132,7 @@ def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, obj
     nothing = np.zeros(len(exact))
     return _Compared(
         kind=kind,
-        basis=table["basis"][0].as_py() if table.num_rows else "",
+        basis=_basis(table),
         title=str(described["title"]),
         labels=tuple(cells or [""] * len(exact)),
         exact=exact,
@@ -147,6 +149,15 @@ def _read(path: Path) -> pa.Table:
     columns = zip(*lines, strict=True) if lines else ((),) * len(header)
     names = restore(pa.array(header, pa.string())).to_pylist()
     return pa.table([restore(pa.array(column, pa.string())) for column in columns], names=names)
+
+
+def _basis(table: pa.Table) -> str:
+    """The basis of a table, and whether its intervals cover the noise alone, where it says so."""
+    if not table.num_rows:
+        return ""
+    basis = str(table["basis"][0].as_py())
+    claims = [text for name in _CLAIMS if name in table.column_names for text in table[name].to_pylist()]
+    return f"{basis}, {_NOISE} alone" if any(str(text).startswith(_NOISE) for text in claims) else basis
 
 
 def _numbers(texts: pa.ChunkedArray) -> NDArray[np.float64]:

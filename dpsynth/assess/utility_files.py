@@ -82,6 +82,7 @@ def page(evaluation: Evaluation) -> str:
     pages.filters["count"] = figures.count
     pages.filters["percent"] = figures.percent
     pages.filters["number"] = figures.number
+    pages.filters["plain"] = _plain
     pages.filters["percent_of_width"] = lambda value: f"{value:.2f}%"
     pairs = {d.columns: d for d in evaluation.pairs}
     far = sorted(evaluation.pairs, key=lambda d: d.by_chance - d.distance)
@@ -97,6 +98,12 @@ def page(evaluation: Evaluation) -> str:
         held=sum(c.held for c in evaluation.coverages.found) / intervals if intervals else None,
         kinds={"one_way": "Counts by one column", "crosstab": "Counts by several columns", "mean": "Means"},
     )
+
+
+def _plain(value: float) -> str:
+    """A number in raw units, without zeros behind its last decimal."""
+    text = figures.number(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _matrix(evaluation: Evaluation, pairs: Mapping[tuple[str, ...], Distance]) -> PairMatrix:

@@ -23,8 +23,10 @@ from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
 from dpsynth.cli.explain_command import explain
 from dpsynth.cli.local_commands import aggregate, collect
+from dpsynth.cli.manifest_command import manifest
 from dpsynth.cli.plan_command import plan
 from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
+from dpsynth.cli.report_command import report
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
 
 app = typer.Typer(
@@ -39,6 +41,8 @@ app.command()(plan)
 app.command()(check)
 app.command()(explain)
 app.command()(evaluate)
+app.command()(report)
+app.command()(manifest)
 app.command()(collect)
 app.command()(aggregate)
 app.add_typer(recipient_commands.app)

@@ -16,11 +16,14 @@ from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
+from dpsynth.lifecycle.folders import alone_in
 from dpsynth.lifecycle.generating import FittedModel, row_source
 from dpsynth.lifecycle.inputs import Inputs
+from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
+from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
 from dpsynth.rules import enforcement_of
 
@@ -164,7 +167,19 @@ def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> 
     write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 
-def publish(run: ReleaseRun) -> None:
-    """Put the bundle in place after it is settled; a bundle in place stays unchanged."""
+def publish(run: ReleaseRun, tell: Tell) -> None:
+    """Put the bundle in place after it is settled; a bundle in place stays unchanged.
+
+    The page of the releases beside it is written anew, one run at a time. A release doesn't fail because its
+    page can't be written; the next one writes it.
+    """
     if not run.published:
         commit(run.partial, run.final)
+    if run.rehearsal:
+        return
+    try:
+        with alone_in(run.final.parent):
+            write_dataset_page(run.final.parent)
+    except OSError as error:
+        page = run.final.parent / PAGE
+        tell(f"The page {page} was not updated: {error.strerror}. The next release writes it.")

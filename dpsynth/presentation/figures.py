@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, Context, Decimal
 from math import exp, isfinite
 
@@ -69,6 +70,15 @@ def margin(error: float | None) -> str:
     if error is None:
         return ""
     return f"± {error:,.0f}" if error >= _SMALL_ERROR else f"± {error:,.1f}"
+
+
+def grouped(label: str) -> str:
+    """A label with separators in its whole numbers of five digits and more.
+
+    >>> grouped("20000 to 49999"), grouped("[0.12345, 2013)"), grouped("1500000")
+    ('20,000 to 49,999', '[0.12345, 2013)', '1,500,000')
+    """
+    return re.sub(r"(?<![\w.,])[0-9]{5,}(?![\w])", lambda digits: f"{int(digits[0]):,}", label)
 
 
 def percent(share: float | None) -> str:

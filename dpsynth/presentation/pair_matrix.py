@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PairCell:
-    """One pair: a short mark or figure, the same in words, and a shade from 0 to 1."""
+    """One pair: a short mark, the same in words, a shade from 0 to 1, and a figure beside the mark."""
 
     mark: str
     words: str
     shade: float = 0.0
+    figure: str = ""
 
 
 @dataclass(frozen=True)

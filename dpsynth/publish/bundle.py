@@ -17,20 +17,19 @@ import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
-from dpsynth.publish import exam
+from dpsynth.publish import croissant, exam
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
 from dpsynth.publish.measurement_file import write_measurements
 from dpsynth.publish.pages import readme_text, report_html
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.report_source import MANIFEST, REPORT, report_source
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.summed_means import sums_file
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
-
-MANIFEST = "manifest.json"
 
 
 def write_public(folder: Path, publication: Publication, key: SigningKey | None = None) -> None:
@@ -49,9 +48,13 @@ def write_public(folder: Path, publication: Publication, key: SigningKey | None 
     if any(folder.iterdir()):
         raise DpsynthError(f"The folder {folder.name} must be empty before a release is written into it.")
     names = list(_write_tables(folder, publication))
-    for name, page in (("report.html", report_html), ("README.md", readme_text)):
-        (folder / name).write_text(page(publication), encoding="utf-8", newline="\n")
-    names += ["report.html", "README.md"]
+    (folder / "README.md").write_text(readme_text(publication), encoding="utf-8", newline="\n")
+    source = report_source(folder, manifest(publication, {}), names)
+    (folder / REPORT).write_text(report_html(source), encoding="utf-8", newline="\n")
+    names += [REPORT, "README.md"]
+    described = {**source.manifest, "files": file_facts(folder, names)}
+    (folder / croissant.FILE).write_text(croissant.croissant_text(described), encoding="utf-8", newline="\n")
+    names.append(croissant.FILE)
     for name in names:
         _sync(folder / name)
     content = manifest_text(manifest(publication, file_facts(folder, names)))

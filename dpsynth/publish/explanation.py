@@ -5,7 +5,7 @@ The manifest, the report and the recipient's README share this one source, so th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from dpsynth.accounting.group import group_amount
@@ -105,10 +105,14 @@ def _groups_in_words(guarantee: Guarantee, of: str) -> str:
 
 def rows_in_words(publication: Publication) -> str:
     """The rows of the private table that a release is about, as a sentence; "" for all of them."""
-    part = publication.part
-    if part is None:
+    return rows_about(None if publication.part is None else publication.part.to_json())
+
+
+def rows_about(period: object) -> str:
+    """The rows that a release is about by its manifest's ``period``, as a sentence; "" for all of them."""
+    if not isinstance(period, Mapping):
         return ""
-    return f"It is about the rows of {part.label} alone, by the column '{part.column}'."
+    return f"It is about the rows of {period['label']} alone, by the column '{period['column']}'."
 
 
 def not_protected(publication: Publication) -> tuple[str, ...]:
@@ -292,8 +296,9 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         "Small groups drown in the noise. A cell whose interval reaches 0 may well be empty.",
         "Numbers in wide bins are known only by bin. Within one the synthetic table goes on as the counts of "
         "the bins beside it do; the tables of means say how much that could matter.",
-        "The synthetic table was drawn from the model, whose counts are never negative. Counting its rows "
-        "gives nearly, but not exactly, the numbers in the tables.",
+        "The synthetic table was drawn from the model, whose counts are never negative, and then refined: "
+        "rows were changed until the table's counts of all pairs of columns came near to what the answers "
+        "say of them. Counting its rows gives nearly, but not exactly, the numbers in the tables.",
         "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
         "it.",
         *cautions_with(publication.reused),
@@ -309,6 +314,12 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         )
         sentences.insert(
             2,
+            "The synthetic rows don't hang together into persons. Each row was drawn by itself, and no two "
+            "of them belong to one person. So they can't say how many rows a person has, how a person "
+            "changes from row to row, or which rows of one person go together.",
+        )
+        sentences.insert(
+            3,
             "Persons with more rows than the unit allows count with that many, chosen at random. "
             f"{unnamed} Totals are of the rows that were kept, and intervals say "
             "nothing of the others.",

@@ -15,13 +15,17 @@ from dpsynth.domain.public_schema import public_schema
 from dpsynth.evidence.reused import guarantee_with
 from dpsynth.publish.checksums import sha256_of
 from dpsynth.publish.explanation import (
+    assumption,
+    cautions,
     constraints_in_words,
+    found_in_words,
     guarantee_words,
     merged_in_words,
     not_protected,
 )
 from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.structure_tree import largest, tree_facts
 
 FORMAT = "dpsynth bundle 2"
 """The version of the bundle's form. A later version may lack what a recipient's command reads."""
@@ -38,6 +42,8 @@ def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object
 def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     """The manifest as JSON values, keys in the order in which they are written."""
     guarantee = publication.guarantee
+    here = [m.clique for m in publication.answers]
+    earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
     return {
         "format": FORMAT,
         "release": publication.release,
@@ -59,6 +65,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": [*guarantee_words(publication), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),
+        "cautions": list(cautions(publication)),
         "warnings": [warning.to_json() for warning in publication.warnings],
         "budget_requested": dict(publication.budget),
         "mechanisms": [dict(event) for event in publication.events],
@@ -66,6 +73,9 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "method": publication.structure,
             "cliques": [list(clique) for clique in publication.cliques],
             "lost": [list(clique) for clique in publication.lost],
+            "measured_together": [list(c) for c in largest(m.clique for m in publication.answers)],
+            "known_from_elsewhere": [list(c) for c in largest(earlier)],
+            "model": tree_facts(publication.model.tree, [c.name for c in publication.columns]),
             "merged_values": {
                 "why": merged_in_words(publication),
                 "below_rows": publication.merged_below,
@@ -87,6 +97,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         ],
         "columns": public_schema(publication.layout),
         "found_with_budget": {column: list(finds) for column, finds in publication.found.items()},
+        "found_in_words": found_in_words(publication),
         "constraints": {
             "rules": [asdict(way) for way in publication.constraints],
             "in_words": list(constraints_in_words(publication)),
@@ -101,6 +112,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
                 "kind": statistic.kind,
                 "columns": list(statistic.columns),
                 "measured": statistic.measured,
+                "assumption": assumption(statistic, here, earlier),
                 "limits": statistic.limits,
                 **({} if statistic.asked is None else {"asked": statistic.asked}),
             }

@@ -74,8 +74,15 @@ def manifest_schema() -> Schema:
         "labels": _TEXTS,
         "missing": {"type": "object"},
     }
-    statistic = {"file": _TEXT, "title": _TEXT, "kind": _TEXT, "columns": _TEXTS, "measured": _FLAG}
+    statistic: dict[str, Schema] = {
+        "file": _TEXT,
+        "title": _TEXT,
+        "kind": _TEXT,
+        "columns": _TEXTS,
+        "measured": _FLAG,
+    }
     statistic["limits"] = {"enum": ["95 %", "noise only", "none"], "description": "What intervals cover."}
+    statistic["assumption"] = {**_TEXT, "description": "Of a table by the model; otherwise empty."}
     asked: Schema = {"type": "object", "description": "The request, where kind and columns don't say it all."}
     mean_error = _or_null(_object({"number": _WHOLE, "mean_error": _SHARE, "low": _SHARE, "high": _SHARE}))
     exam: dict[str, Schema] = {
@@ -96,6 +103,12 @@ def manifest_schema() -> Schema:
         "method": _TEXT,
         "cliques": _list(_TEXTS, "The sets of columns that were chosen to be measured together."),
         "lost": _list(_TEXTS, "Chosen and paid for, but never answered."),
+        "measured_together": _list(_TEXTS, "The largest sets of columns that were measured together."),
+        "known_from_elsewhere": _list(_TEXTS, "Those of earlier releases or of a public table."),
+        "model": _list(
+            _object({"columns": _TEXTS, "on": _or_null(_WHOLE)}),
+            "The model's tree: sets of columns, and the position of the set that each hangs on.",
+        ),
         "merged_values": _object(
             {
                 "why": _TEXT,
@@ -117,6 +130,7 @@ def manifest_schema() -> Schema:
         "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
+        "cautions": {**_TEXTS, "description": "How far to believe the numbers."},
         "warnings": _list(_object(warning)),
         "budget_requested": {"type": "object"},
         "mechanisms": _list(_object(mechanism, "parameters"), "One for each charged question, in order."),
@@ -126,6 +140,7 @@ def manifest_schema() -> Schema:
         "public_marginals": _list(_object(public)),
         "columns": _list(_object(column, "labels", "missing"), "The public schema."),
         "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
+        "found_in_words": _TEXT,
         "constraints": _object(rules),
         "local": {"type": ["object", "null"], "description": "The collection of respondents' reports."},
         "synthetic_rows": _WHOLE,

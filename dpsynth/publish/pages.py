@@ -7,27 +7,31 @@ its content security policy forbids both.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from typing import cast
 
 from jinja2 import Environment
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
-from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Part
 from dpsynth.domain.public_schema import type_name
 from dpsynth.domain.surrogates import Surrogates
 from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
 from dpsynth.publish import explanation
+from dpsynth.publish.pair_relations import pair_view
 from dpsynth.publish.publication import Publication
+from dpsynth.publish.report_source import ReportSource, ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import listed
-from dpsynth.publish.structure_tree import forest, largest
+from dpsynth.publish.structure_tree import branches_of, largest
 
 _LABELS_SHOWN = 6
 _MERGED_SHOWN = 24
+_PAIR = 2
 
 
 @cache
@@ -36,6 +40,7 @@ def _environment() -> Environment:
     pages.filters["markdown"] = markdown_text
     pages.filters["up"] = figures.rounded_up
     pages.filters["count"] = figures.count
+    pages.filters["grouped"] = figures.grouped
     pages.filters["some"] = some_in_words
     pages.filters["percent_of_width"] = lambda value: f"{value:.2f}%"
     return pages
@@ -65,31 +70,63 @@ def some_in_words(labels: Sequence[str]) -> str:
     return f"{', '.join(labels[:_MERGED_SHOWN])} … ({len(labels)} values)"
 
 
-def report_html(publication: Publication) -> str:
+def report_html(source: ReportSource) -> str:
     """The report, one self-contained page."""
-    columns = {column.name: column for column in publication.columns}
+    manifest, guarantee = source.manifest, source.guarantee
+    columns = {name: ShownColumn.of(facts) for name, facts in source.modelled.items()}
     by_kind = {
-        kind: [statistic for statistic in publication.statistics if statistic.kind == kind]
+        kind: [statistic for statistic in source.statistics if statistic.kind == kind]
         for kind in ("one_way", "crosstab", "mean")
     }
-    others = [statistic for statistic in publication.statistics if statistic.kind not in by_kind]
-    measure = "epsilon" if publication.guarantee.rho is None else "rho"
-    here, earlier = [m.clique for m in publication.answers], _earlier_cliques(publication)
-    together = largest([*here, *earlier])
+    others = [statistic for statistic in source.statistics if statistic.kind not in by_kind]
+    measure = "epsilon" if guarantee.rho is None else "rho"
+    structure = cast(Mapping[str, Sequence[Mapping[str, object]]], manifest["structure"])
+    listed_statistics = cast(Sequence[Mapping[str, str]], manifest["statistics"])
+    mechanisms = cast(Sequence[Mapping[str, object]], manifest["mechanisms"])
+    constraints = cast(Mapping[str, Sequence[object]], manifest["constraints"])
     page = _environment().get_template("report.html.j2")
     return page.render(
-        explanation.shared_by_pages(publication),
-        steps=steps(publication.events, measure),
+        manifest=manifest,
+        guarantee=guarantee,
+        headline=explanation.headline(guarantee),
+        rows_about=explanation.rows_about(manifest["period"]),
+        rehearsal=explanation.REHEARSAL,
+        builds_on=_builds_on(manifest["earlier_releases"]),
+        steps=steps(mechanisms, measure),
+        questions=len(mechanisms),
+        one_each=_one_each(manifest["local"]),
         measure={"epsilon": "ε", "rho": "\N{GREEK SMALL LETTER RHO}"}[measure],
-        together=together,
-        trees=forest(tuple(columns), together),
+        relations=source.relations,
+        larger=[
+            c for c in largest([*source.relations.measured, *source.relations.earlier]) if len(c) > _PAIR
+        ],
+        pairs=pair_view(list(source.modelled), source.relations, source.errors),
+        trees=branches_of(structure["model"]),
+        rules=constraints["rules"],
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
-        crosstabs=[crosstab_view(s, columns[s.columns[-1]].size) for s in by_kind["crosstab"]],
+        crosstabs=[crosstab_view(s, _labels(source, s.columns[-1])) for s in by_kind["crosstab"]],
         means=[mean_view(s) for s in by_kind["mean"]],
         others=[mean_view(s) for s in others],
-        earlier_alone=bool(set(together) - set(here)),
-        assumptions={s.name: explanation.assumption(s, here, earlier) for s in publication.statistics},
+        modelled=any(not statistic.measured for statistic in source.statistics),
+        assumptions={Path(s["file"]).stem: s["assumption"] for s in listed_statistics},
+        statistics=source.statistics,
+        files=source.files,
     )
+
+
+def _builds_on(earlier: object) -> bool:
+    """True if the model rests on answers of earlier releases, by the manifest's ``earlier_releases``."""
+    releases = earlier["releases"] if isinstance(earlier, Mapping) else ()
+    return any(not str(release["use"]).startswith("left out") for release in releases)
+
+
+def _one_each(local: object) -> bool:
+    """True if each respondent of a collection was asked one question, by the manifest's ``local``."""
+    return isinstance(local, Mapping) and str(local["answers_a_report"]).startswith("one ")
+
+
+def _labels(source: ReportSource, column: str) -> int:
+    return len(cast(Sequence[str], source.modelled[column]["labels"]))
 
 
 def readme_text(publication: Publication) -> str:
@@ -104,11 +141,6 @@ def readme_text(publication: Publication) -> str:
         .get_template("README.md.j2")
         .render(explanation.shared_by_pages(publication), columns=described)
     )
-
-
-def _earlier_cliques(publication: Publication) -> tuple[Clique, ...]:
-    uses = (publication.reused, publication.public_table)
-    return tuple(clique for use in uses if use is not None for clique in use.cliques)
 
 
 def _values_in_words(part: Part) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log, log1p, sqrt
+from statistics import median
 
-from dpsynth.domain.column import Column
 from dpsynth.presentation import figures
 from dpsynth.publish.estimates import Z95
+from dpsynth.publish.report_source import ShownColumn
 from dpsynth.publish.statistics import StatisticTable
 
 _BARS_SHOWN = 16
@@ -17,6 +18,13 @@ _ROWS_SHOWN = 40
 _HISTOGRAM_FROM = 12
 _CELLS_SHOWN = 1500
 _WIDEST_MATRIX = 14
+_TICKS, _FEW_TICKS = 5, 3
+"""Number of labels below a histogram; the second where one is longer than ``_SHORT`` letters."""
+_SHORT = 8
+_TAIL = 200.0
+"""Ratio of the largest count to a usual one above which heights are logarithmic."""
+_WIDE_RANGE = 50.0
+"""Ratio of the largest mean to the smallest above which means stand on a logarithmic axis."""
 
 Row = Mapping[str, object]
 
@@ -38,14 +46,21 @@ class Bar:
 class OneWayView:
     """A one-way table: the bars shown at once, all of them, and a histogram for many numbers.
 
-    ``margin`` is the common margin of all bars, if there is one; the bars' own margins are "" then.
+    Attributes:
+        margin: the common margin of all bars, if there is one; the bars' own margins are "" then.
+        ticks: labels of the histogram's bars that are written below it, with their places in per cent.
+        uneven: True if the histogram's bins are of unequal width.
+        logarithmic: True if its heights are on a logarithmic scale, since a linear one would hide a tail.
     """
 
     statistic: StatisticTable
     margin: str
     shown: tuple[Bar, ...]
     everything: tuple[Bar, ...]
-    histogram: tuple[Bar, ...]
+    histogram: tuple[Bar, ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()
+    uneven: bool = False
+    logarithmic: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,13 +101,14 @@ class MeanRow:
 
 @dataclass(frozen=True)
 class MeanView:
-    """Means or other figures by group, on one scale from ``least`` to ``most``."""
+    """Means or other figures by group, on one scale from ``least`` to ``most``, linear or logarithmic."""
 
     statistic: StatisticTable
     rows: tuple[MeanRow, ...]
     least: str
     most: str
     folded: bool
+    logarithmic: bool
 
     @property
     def binned(self) -> bool:
@@ -114,22 +130,69 @@ def _label(statistic: StatisticTable, row: Row) -> str:
     return " · ".join(str(row[name]) for name in statistic.label_names)
 
 
-def one_way_view(statistic: StatisticTable, column: Column) -> OneWayView:
+def one_way_view(statistic: StatisticTable, column: ShownColumn) -> OneWayView:
     """Bars of a column's values; a histogram as well for many numbers."""
     rows = statistic.table.to_pylist()
     most = _most(rows, "high") or _most(rows, "estimate") or 1.0
+    histogram = column.ordered and column.values > _HISTOGRAM_FROM
+    logarithmic = histogram and _has_tail(rows[: column.values], most)
     shared, margins = _margins(rows)
     bars = tuple(
-        _bar(_label(statistic, row), row, margin, most) for row, margin in zip(rows, margins, strict=True)
+        _bar(_bin_label(statistic, row, column), row, margin, _Scale(most, logarithmic))
+        for row, margin in zip(rows, margins, strict=True)
     )
-    numeric = column.codec.ordered and len(column.codec.labels) > _HISTOGRAM_FROM
-    if numeric:
-        cells = len(column.codec.labels)
-        return OneWayView(statistic, shared, bars[cells:], bars, bars[:cells])
+    if histogram:
+        shown = bars[: column.values]
+        # Bars beside the histogram have lengths of their own.
+        linear = tuple(
+            _bar(bar.label, row, bar.margin, _Scale(most, False)) for bar, row in zip(bars, rows, strict=True)
+        )
+        return OneWayView(
+            statistic,
+            shared,
+            linear[column.values :],
+            linear,
+            shown,
+            _ticks(shown),
+            column.uneven,
+            logarithmic,
+        )
     if len(bars) > _BARS_SHOWN:
         largest = sorted(bars, key=lambda bar: bar.length, reverse=True)[:_LARGEST_SHOWN]
-        return OneWayView(statistic, shared, tuple(largest), bars, ())
-    return OneWayView(statistic, shared, bars, bars, ())
+        return OneWayView(statistic, shared, tuple(largest), bars)
+    return OneWayView(statistic, shared, bars, bars)
+
+
+def _has_tail(rows: Sequence[Row], most: float) -> bool:
+    """True if a bar of usual height would hardly be seen beside the largest one."""
+    positive = [e for row in rows if (e := _number(row, "estimate") or 0.0) > 0.0]
+    return bool(positive) and most > _TAIL * median(positive)
+
+
+def _bin_label(statistic: StatisticTable, row: Row, column: ShownColumn) -> str:
+    label = _label(statistic, row)
+    return figures.grouped(label) if column.numeric else label
+
+
+def _ticks(bars: Sequence[Bar]) -> tuple[tuple[float, str], ...]:
+    """Some bars' labels, evenly spread from the first to the last."""
+    last = len(bars) - 1
+    number = _TICKS if max(len(bar.label) for bar in bars) <= _SHORT else _FEW_TICKS
+    spots = sorted({round(tick * last / (number - 1)) for tick in range(number)})
+    return tuple((100.0 * (spot + 0.5) / len(bars), bars[spot].label) for spot in spots)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A scale of counts, from 0 to ``most``."""
+
+    most: float
+    logarithmic: bool
+
+    def place(self, value: float) -> float:
+        """Place of a count in per cent of the scale."""
+        part = max(value, 0.0)
+        return 100.0 * (log1p(part) / log1p(self.most) if self.logarithmic else part / self.most)
 
 
 def _most(rows: Sequence[Row], name: str) -> float:
@@ -145,22 +208,18 @@ def _margins(rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
     return "", margins
 
 
-def _bar(label: str, row: Row, margin: str, most: float) -> Bar:
+def _bar(label: str, row: Row, margin: str, scale: _Scale) -> Bar:
     """A bar; an estimate below zero has no length, but its figure shows."""
     estimate = _number(row, "estimate") or 0.0
     low, high = _number(row, "low"), _number(row, "high")
-
-    def position(value: float) -> float:
-        return 100.0 * max(value, 0.0) / most
-
     return Bar(
         label=label,
         figure=figures.count(estimate),
         margin=margin,
         share=figures.percent(_number(row, "share")),
-        length=position(estimate),
-        low=position(estimate if low is None else low),
-        high=position(estimate if high is None else high),
+        length=scale.place(estimate),
+        low=scale.place(estimate if low is None else low),
+        high=scale.place(estimate if high is None else high),
     )
 
 
@@ -195,20 +254,25 @@ def mean_view(statistic: StatisticTable) -> MeanView:
     ends = [_number(row, name) for row in rows for name in ("low", "high", "estimate")]
     defined = [end for end in ends if end is not None]
     least, most = min(defined, default=0.0), max(defined, default=0.0)
+    logarithmic = least > 0.0 and most > _WIDE_RANGE * least
     span = (most - least) or 1.0
-    shown = tuple(_mean_row(_label(statistic, row) or "all rows", row, least, span) for row in rows)
+
+    def position(value: float | None) -> float:
+        if value is None:
+            return 0.0
+        return 100.0 * (log(value / least) / log(most / least) if logarithmic else (value - least) / span)
+
+    shown = tuple(_mean_row(_label(statistic, row) or "all rows", row, position) for row in rows)
     marks = (figures.number(least, span / 10), figures.number(most, span / 10))
-    return MeanView(statistic, shown, *marks, folded=len(rows) > _ROWS_SHOWN)
+    if logarithmic:
+        marks = (figures.number(least), figures.number(most))
+    return MeanView(statistic, shown, *marks, folded=len(rows) > _ROWS_SHOWN, logarithmic=logarithmic)
 
 
-def _mean_row(label: str, row: Row, least: float, span: float) -> MeanRow:
+def _mean_row(label: str, row: Row, position: Callable[[float | None], float]) -> MeanRow:
     estimate, error = _number(row, "estimate"), _number(row, "standard_error")
     low, high = _number(row, "low"), _number(row, "high")
     grouping_error = _number(row, "grouping_error")
-
-    def position(value: float | None) -> float:
-        return 0.0 if value is None else 100.0 * (value - least) / span
-
     return MeanRow(
         label=label,
         figure=figures.number(estimate, error),
@@ -245,6 +309,7 @@ _PURPOSES = {
     "values": "Which values many units have",
     "choose": "Which columns to measure together",
     "errors": "How far sets of columns are from the model",
+    "exam": "How far the finished table is from the private one",
 }
 
 
@@ -294,7 +359,7 @@ def _step(
 def _answers(event: Mapping[str, object]) -> int:
     """The number of answers of an event: one, or one distance for each candidate."""
     candidates = event.get("candidates")
-    return candidates if event.get("question") == "errors" and isinstance(candidates, int) else 1
+    return candidates if event.get("question") in ("errors", "exam") and isinstance(candidates, int) else 1
 
 
 def _range(rising: Sequence[str]) -> str:

@@ -1,11 +1,13 @@
-"""The structure of measured cliques: trees for a page, and paths from column to column."""
+"""The structure of a model: its tree of cliques for a page, and paths from column to column."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from dpsynth.domain.domain import Clique
+from dpsynth.model import JunctionTree
 
 _PAIR = 2
 
@@ -23,34 +25,90 @@ def largest(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 @dataclass(frozen=True)
 class Branch:
-    """A column and its subtrees."""
+    """A clique of a model's tree and the cliques that hang on it.
 
-    name: str
-    branches: tuple[Branch, ...]
-
-
-def forest(columns: Sequence[str], cliques: Sequence[Clique]) -> tuple[Branch, ...] | None:
-    """Trees of all columns joined by the pairs, each rooted at its middle; the largest first.
-
-    None where the cliques are not pairs that form trees; a page then shows a list.
+    Attributes:
+        shared: the columns that it shares with the clique it hangs on.
+        new: its other columns.
+        branches: the cliques below.
     """
-    if any(len(set(clique)) != _PAIR or not set(clique) <= set(columns) for clique in cliques):
-        return None
-    near: dict[str, list[str]] = {name: [] for name in columns}
-    for one, other in cliques:
-        near[one].append(other)
-        near[other].append(one)
-    groups: list[list[str]] = []
-    unseen = dict.fromkeys(columns)
-    while unseen:
-        group = _breadth_first(next(iter(unseen)), near)
-        groups.append(group)
-        for name in group:
-            unseen.pop(name)
-    if len(cliques) != len(columns) - len(groups):
-        return None
-    groups.sort(key=len, reverse=True)
-    return tuple(_hang(_middle(group, near), None, near) for group in groups)
+
+    shared: Clique
+    new: Clique
+    branches: tuple[Branch, ...] = ()
+
+
+def tree_facts(tree: JunctionTree, columns: Sequence[str]) -> list[dict[str, object]]:
+    """The junction tree of a model as plain JSON values, without the columns of groups.
+
+    A clique that lies inside of the one it hangs on is left out, and what hung on it hangs there.
+
+    Args:
+        tree: the junction tree; a column of groups is named after the column of its values.
+        columns: the columns of the release.
+
+    Returns:
+        One mapping a clique: its ``columns``, in their order in the table, and ``on``, the position of the
+        clique that it hangs on; None where it hangs on none.
+    """
+    order = {name: place for place, name in enumerate(columns)}
+    of = {name: name if name in order else name.rpartition(" (groups")[0] for name in tree.domain.columns}
+    members = [{of[name] for name in clique} & order.keys() for clique in tree.cliques]
+    parents: dict[int, int] = {edge.child: edge.parent for edge in tree.edges}
+    inside = {0: 0}
+    kept = [0]
+    for child, parent in parents.items():
+        on = inside[parent]
+        if members[child] <= members[on]:
+            inside[child] = on
+            continue
+        inside[child] = child
+        if members[on] < members[child]:
+            # The larger one takes the place of the one it hangs on.
+            members[on] = members[child]
+            inside[child] = on
+            continue
+        kept.append(child)
+    place = {clique: spot for spot, clique in enumerate(kept)}
+    found: list[dict[str, object]] = []
+    for clique in kept:
+        above = inside[parents[clique]] if clique in parents else clique
+        joined = above != clique and members[above] & members[clique]
+        found.append(
+            {
+                "columns": sorted(members[clique], key=order.__getitem__),
+                "on": place[above] if joined else None,
+            }
+        )
+    return found
+
+
+def branches_of(facts: Sequence[Mapping[str, object]]) -> tuple[Branch, ...]:
+    """The trees that ``tree_facts`` describes, the largest first.
+
+    >>> one, = branches_of([{"columns": ["a", "b"], "on": None}, {"columns": ["b", "c"], "on": 0}])
+    >>> one.new, one.branches[0].shared, one.branches[0].new
+    (('a', 'b'), ('b',), ('c',))
+    """
+    cliques = [tuple(str(name) for name in cast(Sequence[object], fact["columns"])) for fact in facts]
+    below: dict[int | None, list[int]] = {}
+    for spot, fact in enumerate(facts):
+        below.setdefault(cast("int | None", fact["on"]), []).append(spot)
+
+    def branch(spot: int, above: Clique) -> Branch:
+        clique = cliques[spot]
+        return Branch(
+            tuple(name for name in clique if name in above),
+            tuple(name for name in clique if name not in above),
+            tuple(branch(child, clique) for child in below.get(spot, ())),
+        )
+
+    found = [branch(spot, ()) for spot in below.get(None, ())]
+    return tuple(sorted(found, key=lambda b: (-_size(b), -len(b.new))))
+
+
+def _size(branch: Branch) -> int:
+    return 1 + sum(map(_size, branch.branches))
 
 
 def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
@@ -71,29 +129,3 @@ def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
     while path[-1] != one:
         path.append(came_from[path[-1]])
     return tuple(reversed(path[1:-1]))
-
-
-def _breadth_first(start: str, near: Mapping[str, Sequence[str]]) -> list[str]:
-    order, seen = [start], {start}
-    for name in order:
-        fresh = [other for other in dict.fromkeys(near[name]) if other not in seen]
-        seen.update(fresh)
-        order.extend(fresh)
-    return order
-
-
-def _middle(group: Sequence[str], near: Mapping[str, Sequence[str]]) -> str:
-    """The centre of a tree: the last column left when leaves are removed in rounds."""
-    left = {name: len(near[name]) for name in group}
-    while len(left) > _PAIR:
-        for leaf in [name for name, degree in left.items() if degree == 1]:
-            del left[leaf]
-            for other in near[leaf]:
-                if other in left:
-                    left[other] -= 1
-    return max(left, key=lambda name: len(near[name]))
-
-
-def _hang(name: str, parent: str | None, near: Mapping[str, Sequence[str]]) -> Branch:
-    below = tuple(_hang(other, name, near) for other in near[name] if other != parent)
-    return Branch(name, tuple(sorted(below, key=lambda branch: not branch.branches)))

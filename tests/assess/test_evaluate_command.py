@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.assess.test_check_command import called
+from tests.chromium import faults, needs_chromium
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in
 from tests.release.place import BY_PERSON, Ended, Place, furnished, release
@@ -102,6 +103,14 @@ def test_a_second_evaluation_replaces_the_first_and_says_the_same(
     )  # fmt: skip
     assert said.code == 0
     assert new_or_changed(first, bundle, bundle) == set()
+
+
+@needs_chromium
+def test_the_page_is_whole_labelled_and_legible_at_desktop_and_phone_width(
+    evaluated: Evaluated, tmp_path: Path
+) -> None:
+    _, bundle, _, _ = evaluated
+    assert faults([(bundle / "private" / "utility.html").read_text(encoding="utf-8")], tmp_path) == []
 
 
 MISTAKES = {

@@ -80,15 +80,15 @@ def test_one_way_answers_are_by_value_and_answers_on_several_columns_by_group(wr
 
 def test_sets_of_three_measured_again_are_shown_once_as_a_list(written, merged):
     text = (written(of=merged) / "report.html").read_text(encoding="utf-8")
-    assert "these 2 sets of columns" in text
+    assert text.count("Sets of three columns and more:") == 1
     assert largest(m.clique for m in merged.answers) == (merged.answers[0].clique, merged.answers[1].clique)
     assert largest([("a",), ()]) == () and largest([("a", "b"), ("b", "a")]) == (("a", "b"),)
 
 
-def test_a_pair_measured_in_two_rounds_is_still_one_line_of_a_tree(written, publication):
+def test_a_pair_measured_in_two_rounds_is_counted_once(written, publication):
     again = (*publication.answers, publication.answers[0])
     text = (written(answers=again) / "report.html").read_text(encoding="utf-8")
-    assert '<ul class="tree">' in text and "2 pairs of columns" in text
+    assert '<ul class="tree">' in text and "measured together: 2</li>" in text
 
 
 def test_a_table_by_the_model_of_columns_measured_by_group_says_so(publication):

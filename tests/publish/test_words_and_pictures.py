@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.domain.category_codec import CategoryCodec
-from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Domain
+from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.presentation.figures import guess_percent, number, odds_factor, rounded_up
-from dpsynth.publish.report_views import crosstab_view, one_way_view, steps
+from dpsynth.publish.exam import Basis
+from dpsynth.publish.pair_relations import PairError, basis_in_words, pair_view
+from dpsynth.publish.report_source import ShownColumn
+from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable
-from dpsynth.publish.structure_tree import Branch, between, forest
+from dpsynth.publish.structure_tree import Branch, between, branches_of, tree_facts
 
 
 @given(st.floats(min_value=1e-300, max_value=1e12), st.integers(min_value=1, max_value=6))
@@ -45,17 +48,110 @@ def test_decimals_follow_the_error(value, error, shown):
     assert number(value, error) == shown
 
 
-def test_pairs_make_trees_hung_from_their_middle():
-    trees = forest("abcdef", (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")))
-    assert trees is not None
-    assert trees[0].name == "c" and trees[1] == Branch("f", ())
-    assert {branch.name for branch in trees[0].branches} == {"b", "d"}
+def test_a_models_tree_is_told_by_the_columns_that_each_set_adds():
+    domain = Domain({"a": 2, "b": 2, "b (groups)": 2, "c": 2, "d": 2, "e": 2})
+    cliques = (("b (groups)", "c"), ("b (groups)", "b"), ("a", "b (groups)"), ("d",), ("e", "d"))
+    edges = (
+        Edge(1, 0, ("b (groups)",)),
+        Edge(2, 0, ("b (groups)",)),
+        Edge(3, 0, ()),
+        Edge(4, 3, ("d",)),
+    )
+    facts = tree_facts(JunctionTree(domain, cliques, edges), ["a", "b", "c", "d", "e"])
+    assert facts == [
+        {"columns": ["b", "c"], "on": None},
+        {"columns": ["a", "b"], "on": 0},
+        {"columns": ["d", "e"], "on": None},
+    ]
+    assert branches_of(facts) == (
+        Branch((), ("b", "c"), (Branch(("b",), ("a",)),)),
+        Branch((), ("d", "e")),
+    )
 
 
-def test_what_is_no_forest_is_not_drawn_as_one():
-    assert forest("abc", (("a", "b"), ("b", "c"), ("c", "a"))) is None
-    assert forest("abc", (("a", "b", "c"),)) is None
-    assert forest("ab", (("a", "b"), ("b", "a"))) is None
+def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what_they_share(publication):
+    facts = tree_facts(publication.model.tree, [c.name for c in publication.columns])
+    assert all(any(set(pair) <= set(f["columns"]) for f in facts) for pair in publication.cliques)
+    for fact in facts:
+        assert fact["on"] is None or set(fact["columns"]) & set(facts[fact["on"]]["columns"])
+
+
+def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
+    relations = Basis((("a", "b"), ("b", "c")), public=(("a", "d"),), earlier=(("e", "d"),))
+    assert [basis_in_words(relations, "a", other)[0] for other in "bdce"] == [
+        "measured",
+        "public",
+        "through others",
+        "through others",
+    ]
+    assert basis_in_words(relations, "a", "c")[1] == "not measured together: related through b only"
+    assert (
+        basis_in_words(relations, "a", "f")[0] == "independent"
+        and basis_in_words(relations, "d", "e")[0] == "earlier"
+    )
+    plain = pair_view("abcdef", relations, {})
+    assert sum(number for _, _, number in plain.legend) == 15 and not plain.examined
+    errors = {frozenset("ab"): PairError(0.123, 0.1, 0.15)}
+    cell = pair_view("ab", relations, errors).matrix.lines[1][1][0]
+    assert (
+        cell.figure == "12"
+        and cell.words == "a and b: measured together; 12.3 % of the rows off (10.0 to 15.0 %)"
+    )
+    assert cell.shade == pytest.approx(0.615)
+
+
+def counted(estimates: list[float], labels: list[str]) -> StatisticTable:
+    figures = {
+        "p": pa.array(labels),
+        "estimate": pa.array(estimates),
+        "standard_error": pa.array([2.0] * len(labels)),
+        "low": pa.array([max(0.0, e - 4) for e in estimates]),
+        "high": pa.array([e + 4 for e in estimates]),
+        "share": pa.array([0.1] * len(labels)),
+    }
+    return StatisticTable("name", "p", "one_way", ("p",), pa.table(figures), True)
+
+
+def test_a_tail_is_seen_on_a_logarithmic_scale_and_other_histograms_are_linear():
+    labels = [f"{10**i} to {10 ** (i + 1) - 1}" for i in range(14)]
+    numbers = ShownColumn(values=14, ordered=True, numeric=True, uneven=True)
+    tail = one_way_view(counted([100_000.0, *[30.0] * 13], labels), numbers)
+    assert tail.logarithmic and tail.uneven and tail.histogram[5].length > 20.0
+    assert tail.everything[5].length < 1.0, "bars beside their figures keep their lengths"
+    assert tail.histogram[5].label == "100,000 to 999,999"
+    even = one_way_view(counted([100.0, *[30.0] * 13], labels), numbers)
+    assert not even.logarithmic and even.histogram[5].length == pytest.approx(3000 / 104)
+    assert [round(place) for place, _ in even.ticks] == [4, 46, 96]
+
+
+def test_means_of_very_different_sizes_stand_on_a_logarithmic_axis():
+    def shown(*means: float):
+        figures = {name: pa.array(list(means)) for name in ("estimate", "low", "high")}
+        more = {name: pa.array([1.0] * len(means)) for name in ("standard_error", "rows", "grouping_error")}
+        labels = {"p": pa.array([f"g{i}" for i in range(len(means))])}
+        return mean_view(
+            StatisticTable("n", "t", "mean", ("p", "q"), pa.table({**labels, **figures, **more}), True)
+        )
+
+    assert shown(1.0, 10.0, 100.0).logarithmic and not shown(1.0, 10.0).logarithmic
+    assert [row.dot for row in shown(1.0, 10.0, 100.0).rows] == pytest.approx([0.0, 50.0, 100.0])
+    assert not shown(-1.0, 10.0, 1000.0).logarithmic
+
+
+def test_columns_are_shown_by_their_public_schema():
+    missing = {"modelled": True, "markers": []}
+    bins = {"labels": ["0", "1 to 9", "(missing)"], "edges": [0.0, 1.0, 9.5], "missing": missing}
+    assert ShownColumn.of(bins) == ShownColumn(2, ordered=True, numeric=True, uneven=False)
+    growing = {**bins, "edges": [0.0, 1.0, 10.0, 100.0, 100.5]}
+    assert ShownColumn.of(growing).uneven
+    names = {"labels": ["a", "b"], "ordered": False, "missing": {"modelled": False}}
+    assert ShownColumn.of(names) == ShownColumn(2, ordered=False, numeric=False, uneven=False)
+    days = {
+        "labels": ["x", "(missing)", "(missing: no)"],
+        "unit": "day",
+        "missing": {**missing, "distinct_markers": ["no"]},
+    }
+    assert ShownColumn.of(days) == ShownColumn(1, ordered=True, numeric=False, uneven=False)
 
 
 def test_a_crosstab_keeps_its_shape_where_labels_look_alike():
@@ -72,7 +168,7 @@ def test_a_crosstab_keeps_its_shape_where_labels_look_alike():
 
 
 def test_without_errors_a_table_is_still_drawn():
-    column = Column("p", CategoryCodec(("a", "b")), missing=False)
+    column = ShownColumn(values=2, ordered=False, numeric=False, uneven=False)
     unknown = pa.array([None, None], pa.float64())
     table = pa.table({"p": ["a", "b"], "estimate": [0.0, 0.0], "standard_error": unknown, "low": unknown})
     table = table.append_column("high", unknown).append_column("share", unknown)
@@ -83,7 +179,7 @@ def test_without_errors_a_table_is_still_drawn():
 
 @pytest.mark.parametrize("estimates", [(-20.0, -0.2), (-20.0, 80.0)])
 def test_an_estimate_below_zero_is_a_figure_without_a_bar(estimates):
-    column = Column("p", CategoryCodec(("a", "b")), missing=False)
+    column = ShownColumn(values=2, ordered=False, numeric=False, uneven=False)
     figures = {
         "p": pa.array(["a", "b"]),
         "estimate": pa.array(estimates),

@@ -1,0 +1,84 @@
+"""Relations of pairs of columns in a model, each with its basis and, after an exam, its measured error.
+
+Invariant: public facts alone, those of a bundle's manifest and of its exam.csv.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dpsynth.presentation.pair_matrix import PairCell, PairMatrix, pair_matrix
+from dpsynth.publish.exam import Basis
+from dpsynth.publish.statistics import listed
+from dpsynth.publish.structure_tree import between
+
+MARKS: Mapping[str, tuple[str, str]] = {
+    "measured": ("●", "measured together"),
+    "public": ("■", "stated as public"),
+    "earlier": ("◆", "found together in earlier releases or a public table only"),
+    "through others": ("○", "not measured together: related through other columns only"),
+    "independent": ("·", "taken to be independent"),
+}
+"""The mark of each basis, and its meaning."""
+
+_SHADES: Mapping[str, float] = {"measured": 0.75, "public": 0.75, "earlier": 0.6, "through others": 0.25}
+_DARKEST = 0.2
+"""Measured error whose cell is darkest."""
+
+
+@dataclass(frozen=True)
+class PairError:
+    """The measured error of a pair: the share of rows that would have to change, with its 95 % limits."""
+
+    error: float
+    low: float
+    high: float
+
+
+def basis_in_words(basis: Basis, one: str, other: str) -> tuple[str, str]:
+    """The basis of a pair, and what it means in words, with the columns between the two."""
+    found = basis.of((one, other))
+    path = None
+    if found == "through others":
+        path = between(one, other, (*basis.measured, *basis.public, *basis.earlier))
+    if path:
+        return found, f"not measured together: related through {listed(path)} only"
+    return found, MARKS[found][1]
+
+
+@dataclass(frozen=True)
+class PairView:
+    """The matrix of all pairs, the legend of its marks, and how many pairs have each.
+
+    Attributes:
+        matrix: the matrix.
+        legend: mark, meaning and number of pairs of each basis that some pair has.
+        examined: True if cells show measured errors.
+    """
+
+    matrix: PairMatrix
+    legend: tuple[tuple[str, str, int], ...]
+    examined: bool
+
+
+def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[str], PairError]) -> PairView:
+    """The matrix of all pairs of some columns."""
+    counted: dict[str, int] = {}
+
+    def cell(one: str, other: str) -> PairCell:
+        basis, words = basis_in_words(relations, one, other)
+        counted[basis] = counted.get(basis, 0) + 1
+        error = errors.get(frozenset((one, other)))
+        mark = MARKS[basis][0]
+        if error is None:
+            return PairCell(mark, f"{one} and {other}: {words}", 0.0 if errors else _SHADES.get(basis, 0.0))
+        off, low, high = (f"{100 * share:.1f}" for share in (error.error, error.low, error.high))
+        said = f"{one} and {other}: {words}; {off} % of the rows off ({low} to {high} %)"
+        return PairCell(mark, said, min(error.error / _DARKEST, 1.0), f"{100 * error.error:.0f}")
+
+    matrix = pair_matrix(names, cell)
+    legend = tuple(
+        (mark, meaning, counted[basis]) for basis, (mark, meaning) in MARKS.items() if basis in counted
+    )
+    return PairView(matrix, legend, bool(errors))

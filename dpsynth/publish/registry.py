@@ -1,0 +1,260 @@
+"""A release as an entry of the Differential Privacy Deployments Registry, and by NIST SP 800-226.
+
+The registry's third and most detailed tier asks for the flavour of differential privacy, the unit, its
+parameters, the trust model, the accounting, and the implementation with its reasons. A manifest answers all
+of it but for what only the curator knows; those fields are null and listed, and nothing is made up for them.
+
+Invariant: every answer follows from the manifest, or holds of every release of this software.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from dpsynth.accounting.neighbours import protected
+
+Facts = Mapping[str, object]
+
+FROM_THE_CURATOR = (
+    "deployment.product.data_curators",
+    "deployment.product.intended_use",
+    "deployment.product.data_product_region",
+    "deployment.product.data_product_sector",
+)
+"""The fields that no manifest answers."""
+
+_FLAVOURS = {"sequential": "Pure DP", "zcdp": "Zero-concentrated DP", "gdp": "Gaussian DP"}
+_RELATIONS = {
+    "add_remove": "one unit more or less",
+    "replace_one": "one unit exchanged for another, their number unchanged",
+}
+_MEASURES = {
+    "sequential": "max divergence",
+    "zcdp": "zero-concentrated divergence",
+    "gdp": "Gaussian trade-off function",
+}
+_COMPOSITION = {
+    "sequential": "The epsilons of all answers add up.",
+    "zcdp": "The rhos of all answers add up; epsilon at the stated delta follows by the best order, "
+    "rounded up.",
+    "gdp": "The halved squares of mu of all answers add up; epsilon at the stated delta follows exactly, "
+    "rounded up.",
+}
+_WHY = {
+    "sequential": "Pure epsilon leaves no delta.",
+    "zcdp": "Zero-concentrated DP composes many answers tightly.",
+    "gdp": "Gaussian DP composes many answers exactly; zero-concentrated DP would state a larger epsilon.",
+}
+
+
+def registry_entry(manifest: Facts) -> dict[str, object]:
+    """The entry of a release as JSON values.
+
+    Args:
+        manifest: the manifest's JSON values.
+    """
+    promise = cast(Facts, manifest["guarantee"])
+    return {
+        "tier": 3,
+        "status": "Draft",
+        "rehearsal": manifest["rehearsal"],
+        "url_slug": str(manifest["release_id"]),
+        "to_be_given_by_the_curator": list(FROM_THE_CURATOR),
+        "deployment": {
+            "product": _product(manifest),
+            "dp_flavor": _flavour(manifest, promise),
+            "privacy_loss": _loss(manifest, promise),
+            "model": _model(manifest),
+            "accounting": _accounting(manifest, promise),
+            "implementation": _implementation(manifest, promise),
+            "resources": {"sources": "manifest.json, measurements.parquet and report.html of the release."},
+        },
+        "nist_sp_800_226": _nist(manifest, promise),
+    }
+
+
+def _product(manifest: Facts) -> dict[str, object]:
+    columns, tables = (cast(Sequence[object], manifest[key]) for key in ("columns", "statistics"))
+    about = cast("Facts | None", manifest["period"])
+    part = "" if about is None else f" It is about {about['label']} alone, by the column {about['column']}."
+    return {
+        "name": manifest["release"],
+        "data_curators": None,
+        "intended_use": None,
+        "data_product_type": "Synthetic dataset and summary statistics",
+        "data_product_region": None,
+        "data_product_sector": None,
+        "description": f"{manifest['synthetic_rows']:,} synthetic rows of {len(columns)} columns, "
+        f"{len(tables)} tables of "
+        f"statistics with standard errors, all noisy measurements, and the fitted model.{part}",
+        "publication_date": manifest["date"],
+    }
+
+
+def _flavour(manifest: Facts, promise: Facts) -> dict[str, object]:
+    accountant = str(promise["accountant"])
+    approximate = bool(promise["delta"])
+    return {
+        "name": _FLAVOURS[accountant],
+        "also_stated_as": "Approximate DP" if approximate and accountant != "sequential" else None,
+        "input_metric": f"{_RELATIONS[str(promise['neighbours'])]} ({promise['neighbours']})",
+        "bound_on_input_distance": 1,
+        "output_measure": _MEASURES[accountant],
+        "bound_on_output_distance": {
+            key: promise[key] for key in ("epsilon", "delta", "rho", "mu") if promise[key] is not None
+        },
+        "data_domain": [_domain(facts) for facts in cast(Sequence[Facts], manifest["columns"])],
+        "unprotected_quantities": [
+            *cast(Sequence[str], manifest["not_protected"]),
+            *_public_inputs(manifest),
+        ],
+    }
+
+
+def _public_inputs(manifest: Facts) -> list[str]:
+    """What entered a release from outside of the table, without noise."""
+    found = []
+    if manifest["public_table"] is not None:
+        found.append("A public table was used as evidence; nothing protects what it says.")
+    if manifest["public_marginals"]:
+        found.append("Marginals that the configuration states as public knowledge.")
+    if cast(Facts, manifest["constraints"])["rules"]:
+        found.append("Constraints that the configuration states as public knowledge.")
+    return found
+
+
+def _domain(facts: Facts) -> dict[str, object]:
+    cells = cast("Sequence[str] | None", facts.get("labels"))
+    return {"column": facts["name"], "type": facts["type"], "cells": None if cells is None else len(cells)}
+
+
+def _loss(manifest: Facts, promise: Facts) -> dict[str, object]:
+    parameters = {key: promise[key] for key in ("epsilon", "delta", "rho", "mu") if promise[key] is not None}
+    if promise["approximate_delta"]:
+        parameters["approximate_delta"] = promise["approximate_delta"]
+    return {
+        "privacy_unit": protected(str(promise["unit"])),
+        "privacy_unit_description": " ".join(cast(Sequence[str], promise["in_words"])),
+        "contribution_bound": promise["unit"],
+        "privacy_parameters": parameters,
+        "privacy_parameters_description": "Computed from the events that were charged, not from the "
+        "plan, and rounded up.",
+        "budget_requested": manifest["budget_requested"],
+    }
+
+
+def _model(manifest: Facts) -> dict[str, object]:
+    earlier = manifest["earlier_releases"]
+    return {
+        "model_name": "Central",
+        "model_name_description": "One trusted curator holds the private table and adds all noise.",
+        "actors": "The curator, who runs the release and is trusted with the table; recipients, who get "
+        "the public "
+        "folder alone and need not be trusted.",
+        "release_type": "Many releases"
+        if manifest["period"] is not None or earlier is not None
+        else "Single release",
+        "release_type_description": "A ledger adds up the losses of all releases of the table and "
+        "refuses those "
+        "above its cap.",
+        "data_source_type": "Static",
+        "data_source_type_description": "The table was read once, after the whole budget had been reserved.",
+        "access_type": "Non-interactive",
+        "access_type_description": "All questions were asked by the software, none by a recipient.",
+    }
+
+
+def _accounting(manifest: Facts, promise: Facts) -> dict[str, object]:
+    mechanisms = cast(Sequence[Facts], manifest["mechanisms"])
+    approximate = promise["approximate_delta"]
+    return {
+        "post_processing": "A graphical model was fitted to the noisy answers; the synthetic table, the "
+        "statistics and the "
+        "report were made of it, of the answers and of public facts. The private table was not looked at "
+        "again.",
+        "composition": _COMPOSITION[str(promise["accountant"])]
+        + (f" Finding values adds {approximate} to delta." if approximate else ""),
+        "answers": len(mechanisms),
+    }
+
+
+def _implementation(manifest: Facts, promise: Facts) -> dict[str, object]:
+    found = cast(Mapping[str, Sequence[str]], manifest["found_with_budget"])
+    tuned = (
+        f"Of {', '.join(found)}, ends, bins or values were found with a part of the budget."
+        if found
+        else "No domain was found from the table: all columns were declared."
+    )
+    return {
+        "pre_processing_eda_hyperparameter_tuning": f"{tuned} Cells that can't be read count as a public "
+        f"value. "
+        "Hyperparameters follow from the configuration and from noisy answers. Whether the configuration was "
+        "chosen without looking at the table, only the curator can say.",
+        "mechanisms": _grouped(cast(Sequence[Facts], manifest["mechanisms"])),
+        "security": {
+            "randomness": "Exact samplers of discrete distributions on the operating system's "
+            "cryptographic source; "
+            "no seed reaches them.",
+            "floating_point": "No released number is drawn in floating point. Costs are exact fractions, "
+            "rounded up.",
+            "crashes": "Each answer is charged on disk before its noise is drawn, and recorded before it "
+            "is seen.",
+            "side_channels": "No time, size or exit code is published that depends on the table; who "
+            "watches the "
+            "curator's machine is not defended against.",
+            "supply": "Dependencies are pinned by hash. Public files hold nothing that runs code when it "
+            "is loaded.",
+        },
+        "software": manifest["software"],
+        "justification": [
+            _WHY[str(promise["accountant"])],
+            f"Strategy {cast(Facts, manifest['structure'])['method']} decides what to measure by noisy "
+            f"answers, and "
+            "spends its whole budget whatever comes out, so the stated loss was fixed beforehand.",
+        ],
+    }
+
+
+def _grouped(mechanisms: Sequence[Facts]) -> list[dict[str, object]]:
+    """The mechanisms by question, kind and sensitivity, with the range of their scales."""
+    groups: dict[tuple[str, str, str], list[Facts]] = {}
+    for event in mechanisms:
+        terms = (str(event["question"]), str(event["mechanism"]), str(event["sensitivity"]))
+        groups.setdefault(terms, []).append(event)
+    found: list[dict[str, object]] = []
+    for (question, mechanism, sensitivity), events in groups.items():
+        scales = [float(e["scale"]) for e in events if isinstance(e["scale"], int | float)]
+        found.append(
+            {
+                "question": question,
+                "mechanism": mechanism,
+                "sensitivity": sensitivity,
+                "answers": len(events),
+                "scale": [min(scales), max(scales)] if scales else None,
+                "rho": sum(float(e["rho"]) for e in events if isinstance(e["rho"], int | float)),
+            }
+        )
+    return found
+
+
+def _nist(manifest: Facts, promise: Facts) -> dict[str, object]:
+    """Answers to the layers of the guideline's pyramid, from its top."""
+    exam = cast("Facts | None", manifest.get("exam"))
+    return {
+        "privacy_parameters": {key: promise[key] for key in ("epsilon", "delta", "rho", "mu")},
+        "unit_of_privacy": promise["unit"],
+        "neighbours": promise["neighbours"],
+        "algorithms": "See deployment.implementation.mechanisms; proofs and tests are listed in the "
+        "software's docs.",
+        "accuracy": {
+            "intervals": "Each statistic has a standard error and a 95 % interval.",
+            "exam": exam,
+            "cautions": manifest["cautions"],
+        },
+        "bias": "Small groups drown in noise, and relations that were not measured are missing; the "
+        "report says which.",
+        "correctness_of_the_implementation": "deployment.implementation.security",
+        "trust_model": "Central; see deployment.model.",
+        "access_control_and_data_collection": "The curator's own; they are outside of the software.",
+    }
