@@ -59,12 +59,16 @@ def collect(  # noqa: PLR0913 (options of a command)
     spec = load(config)
     side = Side(memory or _memory(), out, f".{form}", None if cap is None else Fraction(repr(cap)))
     if records is not None and id_column is not None:
-        path, number = collect_file(spec, records, id_column, side)
+        sent = collect_file(spec, records, id_column, side)
     else:
-        path, number = collect_record(spec, _answers(answer or []), respondent, side)
-    some = f"{number:,} report{'s' * (number != 1)}"
-    print(f"{some} of {spec.release}, safe to send. Asked again, this side sends the same.", file=sys.stderr)
-    print(path)
+        sent = collect_record(spec, _answers(answer or []), respondent, side)
+    some = f"{sent.reports:,} report{'s' * (sent.reports != 1)}"
+    print(
+        f"{some} of {spec.release}, safe to send, at ε = {float(sent.epsilon):.4g} a respondent. Asked "
+        "again, this side sends the same.",
+        file=sys.stderr,
+    )
+    print(sent.path)
 
 
 def aggregate(

@@ -40,6 +40,21 @@ class Side:
     cap: Fraction | None = None
 
 
+@dataclass(frozen=True)
+class Sent:
+    """Reports that were written.
+
+    Attributes:
+        path: the file of reports.
+        reports: their number.
+        epsilon: the privacy loss of each.
+    """
+
+    path: Path
+    reports: int
+    epsilon: Fraction
+
+
 def contract_for(spec: Spec) -> Contract:
     """The contract of a config of the local model.
 
@@ -54,7 +69,7 @@ def contract_for(spec: Spec) -> Contract:
     return contract_of(compiled(spec))
 
 
-def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side: Side) -> tuple[Path, int]:
+def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side: Side) -> Sent:
     """Report one record.
 
     Args:
@@ -63,9 +78,6 @@ def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side
         respondent: a name of the respondent on this side; it is never sent.
         side: this side.
 
-    Returns:
-        The file of reports, and their number.
-
     Raises:
         ConfigError, SourceError, BudgetRefused, DpsynthError: nothing was sent.
     """
@@ -73,7 +85,7 @@ def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side
     return _reported(contract, [respondent], single_record(contract, answers), side)
 
 
-def collect_file(spec: Spec, path: Path, column: str, side: Side) -> tuple[Path, int]:
+def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
     """Report the records of a file.
 
     Args:
@@ -81,9 +93,6 @@ def collect_file(spec: Spec, path: Path, column: str, side: Side) -> tuple[Path,
         path: a file in which each respondent has a row.
         column: the column that says whose a row is; it is never sent.
         side: this side.
-
-    Returns:
-        The file of reports, and their number.
 
     Raises:
         ConfigError, SourceError, BudgetRefused, DpsynthError: nothing was sent.
@@ -114,7 +123,8 @@ def _form(path: Path) -> FileForm:
     return FileForm(kind, separator, "utf-8", compression, True, None)
 
 
-def _reported(contract: Contract, people: list[str], records: Records, side: Side) -> tuple[Path, int]:
+def _reported(contract: Contract, people: list[str], records: Records, side: Side) -> Sent:
     with Memory(side.memory) as memory:
         reports = reports_of(contract, people, records, memory, side.cap)
-    return write_reports(side.out, reports, contract.digest, side.form), len(reports)
+    path = write_reports(side.out, reports, contract.digest, side.form)
+    return Sent(path, len(reports), contract.epsilon)

@@ -5,6 +5,7 @@ Invariant: memory is that of one piece, and a file appears whole or not at all.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
@@ -21,10 +22,14 @@ FORMATS = (".csv", ".parquet")
 
 
 def print_rows(tables: Iterable[pa.Table], layout: Layout) -> None:
-    """Write rows to standard output, as CSV."""
-    for piece in _csv(tables, layout):
-        sys.stdout.buffer.write(piece)
-    sys.stdout.flush()
+    """Write rows to standard output, as CSV, as long as somebody reads."""
+    try:
+        for piece in _csv(tables, layout):
+            sys.stdout.buffer.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough; what Python would still flush at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_rows(tables: Iterable[pa.Table], layout: Layout, path: Path) -> int:

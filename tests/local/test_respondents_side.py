@@ -185,8 +185,7 @@ def test_respondents_of_a_file_report_once_each(tmp_path: Path) -> None:
     path = tmp_path / "records.csv"
     path.write_text("who,sex,plan,age\nann,F,a,1\nbob,M,b,2\nann,M,c,7\n")
     side = side_of(tmp_path)
-    _, number = collect_file(spec_of(), path, "who", side)
-    assert number == 2
+    assert collect_file(spec_of(), path, "who", side).reports == 2
     path.write_text("who,sex,plan,age\nbob,F,a,1\ncyd,M,b,2\n")
     collect_file(spec_of(), path, "who", side)
     tally = read_folder(side.out, contract_for())

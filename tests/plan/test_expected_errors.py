@@ -216,6 +216,7 @@ def test_the_pages_show_what_the_command_prints(said, tmp_path):
     shown = {
         "README.md": "dpsynth plan configs/randhie.yaml --rows 20000",
         "docs/starting.md": "dpsynth plan configs/mine.yaml --rows 20000",
+        "docs/statistics.md": "dpsynth plan configs/randhie.yaml --rows 20000",
         "docs/finding.md": "dpsynth plan configs/randhie-found.yaml --detail",
     }
     for page, command in shown.items():

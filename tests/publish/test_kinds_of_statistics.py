@@ -11,6 +11,7 @@ import pytest
 
 from dpsynth.config import from_mapping
 from dpsynth.config.statistic_kinds import KINDS, Crosstab
+from dpsynth.config.yaml_reader import parse_yaml
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.measurement import Measurement
@@ -119,6 +120,24 @@ def test_each_kind_has_one_declaration_one_computation_an_example_and_a_line_in_
     text = DOCS.read_text(encoding="utf-8")
     assert [word for word in KINDS if not re.search(rf"^\| `{word}` \|", text, re.MULTILINE)] == []
     assert all(isinstance(request(statistic), KINDS[word]) for word, statistic in ASKED.items())
+
+
+def test_the_example_in_the_docs_asks_for_each_kind():
+    written = re.search(r"```yaml\n(publish:.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    numbers = {"type": "number", "bins": [0, 10, 100], "decimals": 2}
+    columns = dict.fromkeys(("age", "cost", "visits"), numbers)
+    columns |= {"sex": {"type": "category", "values": ["F", "M"]}, "insured": {"type": "boolean"}}
+    columns["site"] = {"type": "category", "values": ["A", "B"]}
+    spec = from_mapping(
+        {
+            "release": "r",
+            "source": {"path": "x.csv"},
+            "privacy": {"epsilon": 1},
+            "columns": columns,
+            **parse_yaml(written[1], "docs").values,
+        }
+    )
+    assert {statistic.kind for statistic in spec.publish.statistics} == set(KINDS)
 
 
 @pytest.mark.parametrize("word", [word for word in ASKED if word != "crosstab"])

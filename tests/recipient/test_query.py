@@ -140,14 +140,17 @@ def one(measure, of, listed, columns, every):
     ]
     x, y, w = map(np.array, zip(*pairs, strict=True))
     x, y = x - np.average(x, weights=w), y - np.average(y, weights=w)
-    return float((w * x * y).sum() / np.sqrt((w * x * x).sum() * (w * y * y).sum()))
+    spread = np.sqrt((w * x * x).sum() * (w * y * y).sum())
+    return float((w * x * y).sum() / spread) if spread > 0 else np.nan
 
 
 def found(answer):
     return {row.labels: row.estimate.value for row in answer.rows}
 
 
-@pytest.mark.parametrize("where", CONDITIONS)
+@pytest.mark.parametrize(
+    "where", [w if i % 2 == 0 else pytest.param(w, marks=pytest.mark.slow) for i, w in enumerate(CONDITIONS)]
+)
 def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where, monkeypatch):
     monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
@@ -255,7 +258,7 @@ def asked(text, counts, scale):
 def test_intervals_hold_95_of_100(text, exact):
     wanted = [row.estimate.value for row in asked(text, TRUTH, 1e-9)[0]]
     rng, held, number = np.random.default_rng(9), 0, 0
-    for _ in range(cases(2000, part=20)):
+    for _ in range(cases(2000, part=40)):
         noisy = TRUTH + np.rint(rng.normal(0, 6.0, TRUTH.shape)).astype(np.int64)
         for row, value in zip(asked(text, noisy, 6.0)[0], wanted, strict=True):
             held += row.estimate.low <= value <= row.estimate.high

@@ -68,7 +68,7 @@ def test_any_changed_byte_is_found(copied):
     folder, chance = copied(), np.random.default_rng(11)
     names = public_files(folder)
     assert {MANIFEST, CHECKSUMS, SIGNATURE, "rows.npz"} <= set(names)
-    for number in range(cases(2000, part=20)):
+    for number in range(cases(2000, part=40)):
         path = folder / names[number % len(names)]
         whole = path.read_bytes()
         at = int(chance.integers(len(whole)))
