@@ -99,6 +99,8 @@ class RowSource:
         drawing = Drawing(Checks(self.rules, self.layout), draw, self.model.marginal, rng)
         for size, codes in zip(sizes, drawn, strict=True):
             refined = self._refined(codes, rng)
+            # A large table's rows before the refinement take as much memory as those after it.
+            codes.clear()
             if self.rules.written:
                 waiting.append(refined)
                 yield drawing.table(size, before)
