@@ -61,6 +61,11 @@ def questions(done: Release) -> list[dict[str, object]]:
     return [dict(r["question"]) for r in evidence.charges(journal)]  # type: ignore[call-overload]
 
 
+def _together(question: dict[str, object]) -> bool:
+    columns = question.get("columns")
+    return question["ask"] == "marginal" and isinstance(columns, list) and len(columns) > 1
+
+
 def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config(skewed: Place) -> None:
     done = release(skewed)
     public = done.folder / "public"
@@ -78,9 +83,9 @@ def test_what_is_merged_follows_from_published_answers_by_the_rule_in_the_config
     assert len(set(groups["age"])) < 30
     digest = Compression({c: np.array(g) for c, g in groups.items()}).digest
     asked = questions(done)
-    # Sums and columns that are measured once more are of values.
-    later = [q for q in asked[1 + len(sizes) :] if q["ask"] != "sums" and len(q.get("columns", ())) != 1]  # type: ignore[arg-type]
-    assert {q.get("grouping") for q in later} == {digest}
+    # Sums, and columns that are measured once more, are of values.
+    by_group = [q for q in asked if q["ask"] in {"choose", "errors"} or _together(q)]
+    assert {q.get("grouping") for q in by_group} == {digest}
     assert not any("grouping" in q for q in asked[: 1 + len(sizes)])
 
 
