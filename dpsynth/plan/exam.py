@@ -9,17 +9,12 @@ Invariant: the marginals follow from the config and from the columns' sizes, nev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations
-from math import comb, sqrt
-from typing import Literal
+from math import comb
 
-from dpsynth.accounting.noises import noise_named
 from dpsynth.domain.domain import Clique, Domain
-from dpsynth.domain.measurement import noise_variance
-
-Kind = Literal["pair", "statistic", "triple"]
+from dpsynth.domain.examined import Examined
 
 MOST_CELLS = 1 << 22
 """Largest number of cells of a marginal that is examined."""
@@ -27,28 +22,8 @@ MOST_PAIRS = 3000
 """Largest number of pairs that are examined; of more, those of fewest cells."""
 TRIPLES_A_PAIR, MOST_TRIPLES = 4, 100
 """One set of three columns for so many pairs; and at most so many sets."""
-OUTSIDE = 0.05
-"""Chance that a distance lies outside of its limits; each pair of limits holds by itself."""
 _TRIES = 50
 _PAIR, _TRIPLE = 2, 3
-
-
-@dataclass(frozen=True)
-class Examined:
-    """A marginal of the exam.
-
-    Attributes:
-        kind: "pair", "statistic" (a requested table of three columns or more) or "triple" (drawn at random).
-        clique: its columns, in table order.
-    """
-
-    kind: Kind
-    clique: Clique
-
-
-def reach(noise: str, scale: float) -> float:
-    """Half the width of the 95 % interval of a noisy distance, in rows."""
-    return noise_named(noise).deviations(1, OUTSIDE / 2) * sqrt(noise_variance(noise, scale))
 
 
 def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...]:

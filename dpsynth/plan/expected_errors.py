@@ -18,9 +18,9 @@ from math import sqrt
 
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
+from dpsynth.domain.examined import reach
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
-from dpsynth.plan.exam import reach
 from dpsynth.plan.plan import Plan
 
 SEEN = 2.0

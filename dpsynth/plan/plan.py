@@ -20,10 +20,11 @@ from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.examined import Examined
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
-from dpsynth.plan.exam import Examined, exam_of
+from dpsynth.plan.exam import exam_of
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
 from dpsynth.plan.resources import Forecast, cells_within, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.examined import Examined, reach
 from dpsynth.domain.measurement import NoisyDistances
-from dpsynth.plan.exam import Examined, reach
 
 if TYPE_CHECKING:
     import pandas as pd

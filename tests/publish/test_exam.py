@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from dpsynth.domain.domain import Domain
+from dpsynth.domain.examined import Examined, reach
 from dpsynth.domain.measurement import NoisyDistances
-from dpsynth.plan.exam import Examined, exam_of, reach
+from dpsynth.plan.exam import exam_of
 from dpsynth.publish.exam import Basis, Exam, distances_in
 from dpsynth.publish.examined_estimates import ExaminedFigures
 
