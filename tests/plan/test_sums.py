@@ -63,7 +63,7 @@ def test_prices_of_all_steps_add_up_to_the_budget(privacy, method):
     assert sums.questions == len(plan.summed) == (1 if method == "independent" else 2)
     assert plan.price_of_sums == plan.budget * plan.shares.sums
     shares = plan.shares
-    assert shares.one_way + shares.structure + shares.marginals + shares.sums == 1
+    assert shares.one_way + shares.structure + shares.marginals + shares.sums + shares.exam == 1
 
 
 def test_wide_bins_are_summed_and_few_single_values_counted():
