@@ -8,6 +8,7 @@ Invariant: a declaration names public facts only; ``cliques`` are the columns th
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -86,9 +87,9 @@ class Asked(Section):
     kind: ClassVar[str]
 
     @property
+    @abstractmethod
     def columns(self) -> Clique:
         """The columns of the statistic."""
-        raise NotImplementedError
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -140,9 +141,9 @@ class Grouped(Asked):
     where: _Where | None = Field(default=None, description=_WHERE)
 
     @property
+    @abstractmethod
     def of(self) -> str | None:
         """The column of numbers; None for rows."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _grouped_soundly(self) -> Self:

@@ -35,7 +35,7 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about a subject beside itself.
+    """A question about a subject.
 
     Attributes:
         times: number of such answers or releases together.

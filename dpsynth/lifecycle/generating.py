@@ -52,7 +52,7 @@ MAX_ITERATIONS = 1000
 
 
 class Described(Protocol):
-    """What a release is about; ``Inputs`` are, with a curator."""
+    """The subject of a release; ``Inputs`` are one, with a curator."""
 
     @property
     def compiled(self) -> CompiledSpec:

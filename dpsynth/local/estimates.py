@@ -47,7 +47,7 @@ _NUMBERS_A_BATCH = 1 << 22
 
 
 class Supports(Protocol):
-    """What is known of the supports of a report; a ``Randomiser`` tells it."""
+    """Facts on the supports of a report, which a ``Randomiser`` has."""
 
     @property
     def own(self) -> Fraction:

@@ -153,7 +153,7 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What a refinement leaves as it was drawn.
+    """The parts of a table that a refinement leaves as they were drawn.
 
     Attributes:
         fixed: columns that don't change.

@@ -103,7 +103,7 @@ class Allowances:
 
 @dataclass(frozen=True, eq=False)
 class BinnedNumbers:
-    """What is known of a column's numbers before its sums are measured.
+    """Knowledge of a column's numbers before its sums are measured.
 
     Attributes:
         steps: the column's bins.

@@ -45,7 +45,7 @@ from dpsynth.publish.summed_means import sums_of, total_of_sums
 from dpsynth.rules import condition_of
 
 HOLDS, NOISE_ONLY, NONE = "95 %", "noise only", "none"
-"""What an interval claims: to hold in 95 of 100 releases; to cover the noise but not the model; nothing."""
+"""The claims of intervals: to hold in 95 of 100 releases; to cover the noise but not the model; nothing."""
 BY_EXAM = (Crosstab, Count, Mean, Sum, Variance)
 """The kinds whose figures by the model get their errors from the exam, where there is one."""
 
@@ -221,7 +221,7 @@ def _each_alone(gradient: Numbers) -> Sequence[Numbers]:
 
 
 def _cells(asked: Grouped, sources: Sources) -> Cells:
-    """What the cells within a group hold; the column of numbers is the last one of the clique."""
+    """The contents of the cells within a group; the column of numbers is the last one of the clique."""
     members = sources.members(asked.columns)
     shape = tuple(column.size for column in members)
     groups = int(np.prod(shape[: len(asked.by)], dtype=np.int64))

@@ -277,8 +277,8 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         "known variance of the noise, exactly for counts, and very nearly for shares and means, which are "
         "ratios. About 95 in 100 of their intervals hold the private table's own number.",
         "So such a count may come out below zero. It is left there, because then sums of cells have no "
-        "bias either; only the ends of its interval are cut at 0. From 0 to 0 means that all of it lay "
-        "below: the true count is small, but not proven to be 0.",
+        "bias either; only the ends of its interval are cut at 0. The upper end never is 0: a small count "
+        "is not proven to be none.",
         "A mean is left out where there are too few rows to bear one: fewer than three standard errors of "
         "their number, or fewer than half a row.",
         "Only columns that were measured together have a relation of their own. For all others the model, "
@@ -286,11 +286,12 @@ def cautions(publication: Publication) -> tuple[str, ...]:
     ]
     if rests_on_model(publication):
         sentences.append(
-            "Tables marked “by the model” rest on that. Their standard errors were found by fitting the "
-            "model again to fresh noise, and their intervals cover that alone. If the columns are related "
-            "in a way that was not measured, the private table's own numbers may lie far outside, and "
-            "nothing in these files would show it. A difference between groups that is missing here may be "
-            "there in truth."
+            "Tables marked “by the model” rest on that. Where the column “limits” says 95 %, their intervals "
+            "follow from the measured error of the synthetic table in those columns (exam.csv), and from a "
+            "model of how it is spread over the cells. Where it says “noise only”, they cover fresh noise "
+            "alone: if the columns are related in a way that was not measured, the private table's own "
+            "numbers may lie far outside. A difference between groups that is missing here may be there in "
+            "truth."
         )
     sentences += [
         "Small groups drown in the noise. A cell whose interval reaches 0 may well be empty.",

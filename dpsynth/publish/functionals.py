@@ -21,7 +21,7 @@ _SQRT12 = 12.0**0.5
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What the cells within a group hold.
+    """The contents of the cells within a group.
 
     Attributes:
         truth: float64[groups, cells], the part of a cell's rows that obey the rule; rows without a number in

@@ -113,7 +113,7 @@ def _flavour(manifest: Facts, promise: Facts) -> dict[str, object]:
 
 
 def _public_inputs(manifest: Facts) -> list[str]:
-    """What entered a release from outside of the table, without noise."""
+    """Facts that entered a release from outside of the table, without noise."""
     found = []
     if manifest["public_table"] is not None:
         found.append("A public table was used as evidence; nothing protects what it says.")

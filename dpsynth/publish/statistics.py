@@ -98,7 +98,7 @@ class StatisticTable:
 
     @property
     def limits(self) -> str:
-        """What the intervals cover, by that of its first figure."""
+        """The claim of the intervals: that of the first figure."""
         claims = [str(claim) for claim in self.table["limits"].to_pylist()]
         return next((claim for claim in claims if claim != NONE), NONE)
 

@@ -32,7 +32,7 @@ from dpsynth.recipient.question import QuestionRefused, checked_condition
 from dpsynth.rules.satisfaction import true_rows
 
 Given = str | Sequence[str] | Mapping[str, object] | None
-"""What rows must have: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""
+"""Requirements of rows: conditions such as ``sex=F`` or ``age >= 65``, or values by column."""
 
 _LARGEST = 1 << 36
 """Largest number of rows of a sample."""
@@ -43,7 +43,7 @@ _SOME = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Wish:
-    """What every row must have.
+    """Requirements of every row.
 
     Attributes:
         codes: for some columns the codes that rows may have, bool[codes].
@@ -159,7 +159,7 @@ def _allowed(wish: Wish, source: RowSource, bundle: Bundle) -> dict[str, NDArray
 
 
 def wish_of(given: Given, bundle: Bundle) -> Wish:
-    """What every row must have, as codes and a condition.
+    """Requirements of every row, as codes and a condition.
 
     Raises:
         QuestionRefused: a condition can't be read, or a column or a value is unknown.

@@ -369,7 +369,7 @@ def _ends(column: Column) -> tuple[Numbers, Numbers]:
 
 
 def _interval(table: _Table, question: Question) -> str:
-    """What the intervals of an answer cover, or why there is none."""
+    """The claim of the intervals of an answer, or the reason why there is none."""
     if table.counts.basis == "model":
         return (
             "None: the number is the model's, as its columns were not measured together. How far the model "

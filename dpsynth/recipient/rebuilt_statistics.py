@@ -126,7 +126,7 @@ def _in_the_tree(bundle: Bundle) -> bool:
 
 
 def _differences(frame: pd.DataFrame, table: StatisticTable) -> list[str]:
-    """What differs between a published table and a rebuilt one."""
+    """Differences between a published table and a rebuilt one."""
     made = table.table.to_pandas()
     if list(frame.columns) != list(made.columns) or len(frame) != len(made):
         return ["has other rows or columns than the measurements give."]

@@ -187,7 +187,7 @@ def _signature(folder: Path, key: str | None) -> tuple[str | None, list[Finding]
 
 
 def _caution(signed_by: str | None) -> str:
-    """What is left to trust without a key that is known from elsewhere."""
+    """The trust that is left without a key that is known from elsewhere."""
     if signed_by is None:
         return (
             "There is no signature: somebody who changed files and their checksums together, without "

@@ -53,7 +53,7 @@ def held_answers(
 
 
 def _gain(answer: Measurement, start: Fit) -> float:
-    """How much an answer lowers the squared L1 error of its clique, about."""
+    """The approximate decrease of the squared L1 error of a clique by its answer."""
     relation = centred(answer.values - start.model.marginal(answer.clique))
     freedom = float(np.prod([size - 1 for size in relation.shape]))
     excess = float(np.square(relation).sum()) - 2 * freedom * answer.variance
