@@ -106,7 +106,7 @@ def run(
         drawn = step("sample rows", sample_rows, inputs, fitted, rng)
         exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
-        statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam=exam)
+        statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
         synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
         if not release_run.published:
             step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
@@ -153,7 +153,7 @@ def aggregate(
     fit = step.counted("fit the model", fit_model, collected, collected, measured)
     fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
     drawn = step("sample rows", sample_rows, collected, fitted, rng)
-    statistics = step("compute statistics", tabulate, collected, fitted, rng, collected.answers)
+    statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
     place = step("begin the bundle", begun, spec, outputs)
     step("write the bundle", write_local, collected, place, synthesis)

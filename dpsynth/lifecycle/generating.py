@@ -180,8 +180,8 @@ def tabulate(
     inputs: Described,
     fitted: FittedModel,
     rng: np.random.Generator,
-    unbiased: Unbiased | None = None,
     exam: Exam | None = None,
+    unbiased: Unbiased | None = None,
 ) -> tuple[StatisticTable, ...]:
     """Statistics with standard errors; refits are made only if one needs them.
 

@@ -43,6 +43,11 @@ def read_manifest(document: Mapping, file: str) -> Draft:
 def _sketch(facts: Mapping) -> Sketch:
     name = facts.get("name")
     called = name if isinstance(name, str) else ""
+    if "computed_from" in facts:
+        note = (
+            "It is computed from other columns; copy its declaration from the configuration of that release."
+        )
+        return fitted(Sketch(called, dict(STUB), (note,)))
     declared = declared_from(facts)
     if declared is None:
         return fitted(Sketch(called, dict(STUB), ("The manifest doesn't say what it is.",)))

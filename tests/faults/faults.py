@@ -592,8 +592,8 @@ FAULTS: tuple[Fault, ...] = (
         "A release is public that the ledger may refuse to close.",
         "pipeline.py",
         '        step("settle the ledger", settle, release_run, stage.plan, guarantee)\n'
-        '        step("publish the bundle", publish, release_run)\n',
-        '        step("publish the bundle", publish, release_run)\n'
+        '        step("publish the bundle", publish, release_run, tell)\n',
+        '        step("publish the bundle", publish, release_run, tell)\n'
         '        step("settle the ledger", settle, release_run, stage.plan, guarantee)\n',
         _SHOWN_ONCE_SETTLED,
     ),
@@ -805,7 +805,7 @@ FAULTS: tuple[Fault, ...] = (
         "an answer whose interval leaves out the noise",
         "Recipients would take a noisy number for an exact one.",
         "recipient/sources.py",
-        "return self.direct.variance(self.clique, weights) if self.even else None",
+        "return self.direct.variance(self.clique, weights)",
         "return 0.0",
         "recipient/test_query.py::test_intervals_hold_95_of_100",
     ),

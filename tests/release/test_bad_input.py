@@ -314,7 +314,8 @@ def observed(place: Place, ended: Ended) -> dict[str, object]:
     return {
         "out": re.sub(r"^Released [\d,]+ synthetic rows?", "Released N synthetic rows", out),
         "err": without_warnings(ended.err, manifest),
-        "charges": json.dumps(charged),
+        # The exam names the finished table, which is made of noisy answers.
+        "charges": re.sub(r'"table": "[0-9a-f]{64}"', '"table": "ITS DIGEST"', json.dumps(charged)),
         "columns": manifest["columns"],
         "guarantee": manifest["guarantee"],
         "not protected": manifest["not_protected"],

@@ -77,7 +77,9 @@ def test_a_server_that_is_away_between_the_last_question_and_settlement_is_not_m
     def turn() -> None:
         postgres.stop() if postgres.running else postgres.start()
 
-    done = paused_run(keeper, small, ("begin fit the model", 1), ("begin settle the ledger", 1), then=turn)
+    done = paused_run(
+        keeper, small, ("begin compute statistics", 1), ("begin settle the ledger", 1), then=turn
+    )
     assert postgres.running
     assert done.code == 0 and not done.err, done
     watch.ended(done.folder, deaths=0)

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -121,6 +122,12 @@ def numbers_in(public: Path) -> set[int]:
                 values = np.array([v for v in column.to_pylist() if isinstance(v, int | float)], dtype=float)
                 seen.update(np.rint(values[np.isfinite(values)]).astype(np.int64).tolist())
             seen.add(pq.read_metadata(path).num_rows)
+        elif path.name == "rows.npz":
+            with np.load(path) as arrays:
+                found = [np.ravel(arrays[name]) for name in arrays.files if name != "header.json"]
+            header = zipfile.ZipFile(path).read("header.json").decode()
+            values = np.concatenate([*found, [float(json.loads(header)["total"])]]).astype(float)
+            seen.update(np.rint(values[np.isfinite(values)]).astype(np.int64).tolist())
         elif path.suffix == ".npz":
             model = load(path)
             for values in (model.total, *model.beliefs):

@@ -131,7 +131,9 @@ def test_a_table_that_violates_all_rules_neither_fails_nor_speaks(
         furnish(here, 800, good=good)
         # What is measured, and at what price, would else follow from noisy answers.
         fixed = {"method": "fixed", "cliques": [["age", "smoker"], ["income", "age"]], "merge_rare": 0}
-        here.configure(columns=COLUMNS, constraints=RULES, structure=fixed)
+        # So would the limits of sums, which means are measured by.
+        asked = {"statistics": [{"crosstab": ["sex", "city"]}]}
+        here.configure(columns=COLUMNS, constraints=RULES, structure=fixed, publish=asked)
         ended = keeper.run(here)
         folder = here.folder / ended.folder
         journal = evidence.records(folder / "private" / "journal.jsonl")
