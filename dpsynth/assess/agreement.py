@@ -36,8 +36,7 @@ class Agreement:
         synthetic: of the synthetic table.
         independent: of synthetic rows whose columns were shuffled, each by itself.
         with_unique_held_out, with_unique: shares of the other half and of the synthetic table that agree with
-        a
-            row which no other row of the half agrees with.
+            a row which no other row of the half agrees with.
         distinct: share of the half's rows that agree with no other row of the half.
     """
 
