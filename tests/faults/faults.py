@@ -385,7 +385,7 @@ FAULTS: tuple[Fault, ...] = (
         "",
         "release/test_copies.py::"
         "test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not"
-        "[sqlite-1-independent]",
+        "[sqlite-independent-1]",
     ),
     # accounting
     _fault(
