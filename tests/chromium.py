@@ -99,7 +99,7 @@ addEventListener('load', () => {
 
 
 def faults(pages: Sequence[str], folder: Path, widths: Sequence[int] = (DESKTOP, PHONE)) -> list[str]:
-    """What is wrong with some pages at some widths, in the light scheme and at rest.
+    """Faults of some pages at some widths, in the light scheme and at rest.
 
     Args:
         pages: their HTML.

@@ -169,7 +169,7 @@ def pages() -> dict[Path, str]:
 
 
 def anchors(text: str) -> set[str]:
-    """What a link to a part of a page may name: its headings, as GitHub and the site make anchors of them."""
+    """Names of the parts of a page: its headings, as GitHub and the site make anchors of them."""
     headings = HEADING.findall(re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -16,11 +16,19 @@ from dpsynth.accounting.advanced import advanced_epsilon
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
-from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 from dpsynth.accounting.rounding import float_up
 
 Accountant = Literal["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
+
+NAMES: dict[Accountant, str] = {
+    **{measure.accountant: measure.composition for measure in MEASURES},
+    "advanced": "advanced composition",
+    "rdp": "Rényi DP",
+    "pld": "privacy loss distribution",
+}
+"""The accountants' names in words."""
 
 
 @dataclass(frozen=True)

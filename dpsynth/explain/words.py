@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dpsynth.accounting.comparison import NAMES, Accountant
+
 Facts = Mapping[str, Any]
 """The facts of ``explain.facts``."""
 
-ACCOUNTANTS: Mapping[str, str] = {
-    "sequential": "sequential: ε added up",
-    "advanced": "advanced composition",
-    "zcdp": "zCDP",
-    "gdp": "Gaussian DP",
-    "rdp": "Rényi DP",
-    "pld": "privacy loss distribution",
-}
+ACCOUNTANTS: Mapping[Accountant, str] = {**NAMES, "sequential": "sequential: ε added up"}
 
 
 def in_words(facts: Facts) -> Iterator[str]:

@@ -16,6 +16,7 @@ from math import isfinite
 from markupsafe import Markup, escape
 
 from dpsynth.accounting.amount import digits
+from dpsynth.accounting.comparison import NAMES
 from dpsynth.ledger import views
 from dpsynth.ledger.chart import Chart, chart
 from dpsynth.ledger.views import AccountView
@@ -120,7 +121,7 @@ def _bars(view: AccountView) -> list[Bar]:
     longest = max((s.epsilon or 0.0 for s in view.statements), default=0.0) or 1.0
     return [
         Bar(
-            name=views.NAMES[s.accountant],
+            name=NAMES[s.accountant],
             epsilon=views.epsilon_of(s),
             delta=views.delta_of(s),
             why=s.why,

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpsynth.accounting.amount import digits
+from dpsynth.accounting.comparison import NAMES
 from dpsynth.ledger import views
 from dpsynth.ledger.views import AccountView
 
@@ -96,7 +97,7 @@ def _statements(view: AccountView) -> list[tuple[str, ...]]:
     """A head and a line for each accountant."""
     rows: list[tuple[str, ...]] = [("accountant", "ε", "δ", "")]
     for found in view.statements:
-        name = f"{views.NAMES[found.accountant]}{' (least)' if found is view.least else ''}"
+        name = f"{NAMES[found.accountant]}{' (least)' if found is view.least else ''}"
         rows.append((name, views.epsilon_of(found), views.delta_of(found), found.why))
     return rows
 

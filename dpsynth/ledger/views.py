@@ -14,20 +14,12 @@ from fractions import Fraction
 from math import isfinite
 
 from dpsynth.accounting.amount import digits
-from dpsynth.accounting.comparison import Accountant, Composed, Statement, least, statements_of
+from dpsynth.accounting.comparison import NAMES, Composed, Statement, least, statements_of
 from dpsynth.accounting.events import LOCAL_REPORTS, from_json
-from dpsynth.accounting.measures import MEASURES
 from dpsynth.accounting.rounding import float_up
 from dpsynth.ledger.balance import Balance, ReleaseEntry
 from dpsynth.ledger.runway import Runway, Ticks, runway
 from dpsynth.presentation.figures import NOTHING, rounded_up
-
-NAMES: dict[Accountant, str] = {
-    **{measure.accountant: measure.composition for measure in MEASURES},
-    "advanced": "advanced composition",
-    "rdp": "Rényi DP",
-    "pld": "privacy loss distribution",
-}
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def test_a_limit_that_is_not_kept_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("near", [NEIGHBOURS[1], NEIGHBOURS[3]], ids=lambda n: n.unit)
 def test_an_exchanged_row_taken_to_move_two_sums_as_it_moves_two_counts_is_caught(monkeypatch, near):
-    """It may move one sum, by twice the limit: 4 in squared L2 where counts move by 2."""
+    """An exchanged row may move one sum by twice the limit: 4 in squared L2 where counts move by 2."""
 
     def like_counts(self, price, limit):
         return self._noise(price, self.near.l1 * limit, self.near.l2_squared * limit**2, "")

@@ -442,7 +442,7 @@ def hidden_triple(rng, rows=20_000):
 
 
 def selected(workload=None, *, measure=GDP, wild=False, seed=1):
-    """What auto finds where the tree has room for two pairs or three."""
+    """The selection of auto where the tree has room for two pairs or three."""
     rng = np.random.default_rng(seed)
     domain, codes = hidden_triple(rng)
     door = FakeCurator(domain, codes, Fraction(5), rng, measure, wild=wild)
