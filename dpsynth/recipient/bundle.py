@@ -27,6 +27,7 @@ from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
 from dpsynth.publish.csv_safety import restore
+from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_source import RowSource
@@ -215,7 +216,7 @@ class Bundle:
         return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
 
     @cached_property
-    def distances(self) -> Mapping[frozenset[str], float]:
+    def distances(self) -> Mapping[frozenset[str], Distance]:
         """For the columns of each examined marginal the distance that intervals rest on, in rows."""
         return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
 
