@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-MOST_PAIRS = 12
+MOST_PAIRS = 20
 """Most pairs of a column of numbers and a column of groups."""
 
 Declared = Mapping[str, object]

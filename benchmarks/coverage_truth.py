@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +50,16 @@ class Rows:
 
     def of(self, asked: Mapping[str, object]) -> Figures:
         """The figures of a statistic that was asked for."""
+        key = json.dumps(asked, sort_keys=True)
+        if key not in self._found:
+            self._found[key] = self._figures(asked)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[str, Figures]:
+        return {}
+
+    def _figures(self, asked: Mapping[str, object]) -> Figures:
         if "crosstab" in asked:
             return self._counts(asked["crosstab"])
         if "correlation" in asked:

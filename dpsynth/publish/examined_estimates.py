@@ -3,12 +3,13 @@
 The exam measures the L1 distance D of the synthetic table from the private one in a clique. It says how large
 the errors of all cells are together: noise, shrinkage, and relations that the model doesn't have. The model's
 own counts n lie as far away, but for the rounding to whole rows. The distance is divided among the cells as
-the sizes of their errors are expected to be: cell i gets D sqrt(n_i + 1) / sum_j sqrt(n_j + 1). Errors that
-are normal with mean size e have the standard deviation e sqrt(pi/2).
+the sizes of their errors are expected to be: cell i gets D sqrt(n_i + 1) / sum_j sqrt(n_j + 1). Errors have
+longer tails than normal ones, as some relations are missing and others aren't. Those of the Laplace
+distribution with the mean size e lie within e ln(20) in 95 of 100 cases.
 
 The errors of a group's cells may be random, or all of them may shift the group's mean in one direction, as
 they do where a relation is missing. Then some groups are further off than others. So a sum may be off by
-random errors, and by a shift of errors of twice the expected sizes.
+random errors, and by a shift of errors of two and a half times the expected sizes.
 
 That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too. Errors
 above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of counts with
@@ -23,13 +24,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import pi, sqrt
+from math import log, sqrt
 
 import numpy as np
 
 from dpsynth.publish.estimates import ALL, HOLDS, LEAST_ROWS, Z95, Counts, Numbers, Place, ratio
 
-_FURTHER = 2.0
+_TAIL = log(20)
+"""Half the width of the 95 % interval of an error, by its expected size."""
+_FURTHER = 2.5
 """Size of errors that shift a sum in one direction, by the expected size: groups are not equally far off."""
 
 
@@ -79,7 +82,7 @@ class ExaminedCells:
         """All counts, and their shares of all rows."""
         rows, total = self.cells.ravel(), float(self.cells.sum())
         bound = (self.distance.highest + self.rows_reach) / 2
-        error = np.minimum(sqrt(pi / 2) * self.sizes.ravel(), bound / Z95)
+        error = np.minimum(_TAIL * self.sizes.ravel(), bound) / Z95
         return Counts(rows, error, ratio(rows, total, LEAST_ROWS), ratio(error, total, LEAST_ROWS))
 
     def reach(self, weights: Numbers, place: Place = ALL) -> float:
@@ -88,7 +91,7 @@ class ExaminedCells:
         parts = np.abs(weights) * self.sizes.reshape(groups, -1)[number]
         # A cell's own error is random; the errors of all others may shift the sum along with it.
         shift = _FURTHER * float(parts.sum() - parts.max(initial=0.0))
-        expected = sqrt(pi / 2 * Z95**2 * float(parts @ parts) + shift**2)
+        expected = sqrt(_TAIL**2 * float(parts @ parts) + shift**2)
         ends = [float(weights.min()), float(weights.max())]
         if groups > 1:
             ends = [min(ends[0], 0.0), max(ends[1], 0.0)]
