@@ -34,7 +34,7 @@ from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.examining import examine
-from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
@@ -54,6 +54,7 @@ from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import composed, settle
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.sampling import sample_rows
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 
@@ -103,7 +104,8 @@ def run(
         measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
         fit = step.counted("fit the model", fit_model, inputs, stage, measured)
         fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
-        drawn = step("sample rows", sample_rows, inputs, fitted, rng)
+        place = None if release_run.published else release_run.partial
+        drawn = step.counted("sample rows", sample_rows, inputs, fitted, place, rng)
         exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
         guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
         statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
@@ -113,7 +115,6 @@ def run(
         step("settle the ledger", settle, release_run, stage.plan, guarantee)
         step("publish the bundle", publish, release_run, tell)
     titles = {t.title: t for t in statistics}
-    rows = row_source(inputs, fitted)
     return Release(
         release_run.release_id,
         release_run.final,
@@ -121,7 +122,6 @@ def run(
         drawn,
         titles,
         stage.plan.steps,
-        rows,
         exam,
         warnings,
     )
@@ -152,10 +152,10 @@ def aggregate(
     measured = step("hold answers", hold, collected)
     fit = step.counted("fit the model", fit_model, collected, collected, measured)
     fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
-    drawn = step("sample rows", sample_rows, collected, fitted, rng)
+    place = step("begin the bundle", begun, spec, outputs)
+    drawn = step.counted("sample rows", sample_rows, collected, fitted, place.partial, rng)
     statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
-    place = step("begin the bundle", begun, spec, outputs)
     step("write the bundle", write_local, collected, place, synthesis)
     step("enter the release in the ledger", enter, collected, place)
     step("publish the bundle", show, place)
@@ -167,7 +167,6 @@ def aggregate(
         drawn,
         titles,
         (),
-        row_source(collected, fitted),
         collection=collected.collection,
     )
 

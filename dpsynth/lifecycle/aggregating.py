@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -204,11 +203,8 @@ def begun(spec: Spec, outputs: Path) -> Place:
 
 
 def write_local(collected: Aggregated, place: Place, synthesis: Synthesis) -> None:
-    """Write the bundle to the partial folder."""
-    public = place.partial / "public"
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
-    write_public(public, _publication(collected, place, synthesis))
+    """Write the bundle to the partial folder, where the synthetic table is already."""
+    write_public(place.partial / "public", _publication(collected, place, synthesis))
 
 
 def enter(collected: Aggregated, place: Place) -> None:
@@ -267,7 +263,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         date=place.date,
         part=None,
         layout=fitted.layout,
-        synthetic=synthesis.table,
+        synthetic=synthesis.table.files,
         singles=(collected.answers.total, *(m for m in asked if len(m.clique) == 1)),
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),

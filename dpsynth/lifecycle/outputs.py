@@ -5,12 +5,9 @@ Invariant: every field is a public fact, an answer, or made of these.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-
-import pyarrow as pa
 
 from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
@@ -21,6 +18,7 @@ from dpsynth.lifecycle.generating import FittedModel, row_source
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun
+from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
@@ -36,7 +34,7 @@ class Synthesis:
 
     Attributes:
         fitted: the model, and the answers that it was fitted to.
-        table: the synthetic rows.
+        table: the synthetic rows, written already.
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
         warnings: signs in the noisy single columns that something was misread.
@@ -44,7 +42,7 @@ class Synthesis:
     """
 
     fitted: FittedModel
-    table: pa.Table
+    table: SyntheticTable
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     warnings: tuple[DataWarning, ...] = ()
@@ -63,7 +61,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         date=run.date,
         part=run.occasion.part,
         layout=fitted.layout,
-        synthetic=synthesis.table,
+        synthetic=synthesis.table.files,
         singles=answers.own,
         answers=tuple(measured.joint),
         compression=measured.expansion.compression,
@@ -160,10 +158,11 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
 
 
 def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:
-    """Write the bundle to the partial folder, where it isn't mistaken for a finished one."""
+    """Write the bundle to the partial folder, where it isn't mistaken for a finished one.
+
+    The synthetic table is there already.
+    """
     public = run.partial / "public"
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
     write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 

@@ -170,6 +170,7 @@ def refined_rows(
     codes: Mapping[str, Codes],
     rng: np.random.Generator,
     bounds: Bounds = Bounds(),
+    targets: Sequence[TableTarget] | None = None,
 ) -> dict[str, Codes]:
     """The rows of a table, refined to the marginals that are wanted.
 
@@ -179,11 +180,12 @@ def refined_rows(
         codes: int64[rows] of every column of the model.
         rng: generator of this post-processing step.
         bounds: columns and cells that are left as they are.
+        targets: the targets of a table of so many rows, where they are made already.
     """
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     if not rows or not wanted.pairs:
         return dict(codes)
-    targets = wanted.targets(model, rows)
+    targets = wanted.targets(model, rows) if targets is None else targets
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
     # A group without rows in the model has no values to draw.
     empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
