@@ -93,6 +93,5 @@ def _counted(domain: Domain, table: FinishedTable, cliques: Sequence[Clique]) ->
     for rows, codes in table.coded.pieces():
         piece = ExactCounts(PrivateTable(domain, codes, rows), Store())
         piece.prepare(cliques)
-        for clique in cliques:
-            found[clique] += piece.of(clique)
+        found = {clique: counts + piece.of(clique) for clique, counts in found.items()}
     return found
