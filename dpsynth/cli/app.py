@@ -11,11 +11,13 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
@@ -249,13 +251,19 @@ def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
     return [*["--debug"] * (len(before) < end), *before, *arguments[end:]]
 
 
+@cache
+def _command() -> Callable[..., int | None]:
+    """The command with all that is under it, whose signatures are read once."""
+    return get_command(app)
+
+
 def main() -> None:
     """Entry point of the ``dpsynth`` command."""
     say_what_the_terminal_can()
     arguments = _with_debug_in_front(sys.argv[1:])
     debug = arguments[:1] == ["--debug"]
     try:
-        code = app(arguments, prog_name="dpsynth", standalone_mode=False) or 0
+        code = _command()(arguments, prog_name="dpsynth", standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:
