@@ -61,6 +61,8 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "holder": entry.holder,
         "source": entry.source,
         "other_people": entry.other_people,
+        # Only where there are some: an account without them stays readable by earlier versions.
+        **({"audiences": {name: str(epsilon) for name, epsilon in entry.audiences}} if entry.audiences else {}),
     }
 
 
@@ -97,6 +99,7 @@ def facts(row: Row) -> Mapping[str, object]:
 def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseEntry:
     """The release of a reservation's row."""
     cost, part, occasion = _cost(content["cost"]), content["part"], content["occasion"]
+    audiences = read(content, "audiences", dict) if "audiences" in content else {}
     entry = ReleaseEntry(
         release_id=str(row.release_id),
         dataset=row.dataset,
@@ -112,6 +115,7 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         holder=_word(content, "holder"),
         source=read(content, "source", str) if "source" in content else None,
         other_people=_word(content, "other_people"),
+        audiences=tuple((str(name), _rational(e)) for name, e in audiences.items()),
     )
     if entry.parallel and entry.part is None:
         raise MalformedContent("reserves for a part and names none")

@@ -12,11 +12,44 @@ from functools import cached_property
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
-from dpsynth.evidence.evidence import Evidence
+from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
 from dpsynth.structure.strategy import Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """The answers of earlier tiers, which are answers of this release like its later ones.
+
+    Attributes:
+        singles: the noisy total and the one-way marginals.
+        joint: the joint marginals of each tier that measured some, over its own groups.
+        audiences: the audience of each of ``joint``.
+    """
+
+    singles: tuple[Measurement, ...] = ()
+    joint: tuple[Answered, ...] = ()
+    audiences: tuple[str, ...] = ()
+
+    def after(self, audience: str, measured: Measured) -> Told:
+        """These answers and those of one more tier."""
+        own = measured.answers
+        noisy = [m for m in (*own.first, *own.again) if isinstance(m, Measurement)]
+        singles = (*self.singles, *noisy)
+        if not measured.joint:
+            return Told(singles, self.joint, self.audiences)
+        joint = Answered((), tuple(measured.joint), measured.expansion.compression)
+        return Told(singles, (*self.joint, joint), (*self.audiences, audience))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns that earlier tiers have measured together."""
+        return tuple(dict.fromkeys(m.clique for answered in self.joint for m in answered.answers))
+
+
+NOTHING_TOLD = Told()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +65,7 @@ class Answers:
         again: one-way marginals that the strategy measured once more.
         sums: sums of the means that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
+        told: the answers of earlier tiers.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -42,21 +76,27 @@ class Answers:
     again: tuple[Measurement, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
     combined: tuple[CombinedCounts, ...] = ()
+    told: Told = NOTHING_TOLD
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
         """The total and the one-way marginals of the release itself."""
-        return (*self.first, *self.again)
+        return (*self.told.singles, *self.first, *self.again)
+
+    @property
+    def of_this_tier(self) -> tuple[Observation, ...]:
+        """The total and all one-way counts, without evidence and without the answers of earlier tiers."""
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.combined, *self.again)
+        return (*self.told.singles, *self.of_this_tier)
 
     @property
     def rows(self) -> float:
         """The number of rows by the first answers: exact where it is public, otherwise estimated."""
-        return estimated_total(self.first)
+        return estimated_total((*self.told.singles, *self.first))
 
     def use_of(self, table: PublicTable | None) -> PublicUse | None:
         """The use of a public table, for reports; None without one."""

@@ -14,6 +14,7 @@ from math import sqrt
 from dpsynth.accounting.measures import MEASURES, Measure, measure_of_accountant
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
+from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.config.methods import METHODS
@@ -37,6 +38,7 @@ from dpsynth.plan.sums import (
     planned_means,
     share_of_sums,
 )
+from dpsynth.plan.tiers import Tier, part_of, tiers_of
 
 CELL_BYTES = 8
 
@@ -50,26 +52,28 @@ EXAM_SHARE = Fraction(3, 100)
 
 @dataclass(frozen=True)
 class Found:
-    """The state of domain discovery, from which a new plan is made.
+    """The state of a release, from which a new plan is made.
 
     Attributes:
         plan: the plan made before, with the contribution bound that was found.
         columns: the columns of the table, with the domains found so far.
+        next_tier: True if the new plan is of the next tier; False if of the rest of the same one.
     """
 
     plan: Plan
     columns: Sequence[Column]
+    next_tier: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a release.
+    """The plan of a release, or of one tier of it.
 
     Attributes:
         neighbours: relation and unit.
         measure: the measure of losses.
         budget: the budget under the measure, rounded down.
-        epsilon: the epsilon asked for.
+        epsilon: the epsilon asked for, of all answers up to the end of the tier.
         delta: the delta asked for; None under pure epsilon-DP.
         noise: "gaussian" or "laplace".
         shares: the split in force.
@@ -86,6 +90,8 @@ class Plan:
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
         forecast: time and memory, roughly.
+        tiers: the tiers of the release; one where there are no audiences.
+        before: the plan of the tier before; None for the first tier.
     """
 
     neighbours: Neighbours
@@ -107,10 +113,37 @@ class Plan:
     model_cells: int
     merged_below: float
     forecast: Forecast
+    tiers: tuple[Tier, ...]
+    before: Plan | None = None
+
+    @property
+    def place(self) -> int:
+        """The place of its tier among ``tiers``."""
+        return 0 if self.before is None else self.before.place + 1
+
+    @property
+    def audience(self) -> str:
+        """The audience of its tier; "" where there are none."""
+        return self.tiers[self.place].audience
+
+    @property
+    def first(self) -> Plan:
+        """The plan of the first tier, which found all domains."""
+        return self if self.before is None else self.before.first
+
+    @property
+    def whole(self) -> Tier:
+        """The last tier, whose budget is that of the whole release."""
+        return self.tiers[-1]
+
+    @property
+    def later(self) -> Fraction:
+        """The part of the release's budget that is kept for later tiers."""
+        return self.whole.budget - self.tiers[self.place].budget
 
     @property
     def kept(self) -> Fraction:
-        """The part of the budget that is kept for the exam."""
+        """The part of the budget that is kept for the exam of this tier."""
         return self.budget * self.shares.exam
 
     @property
@@ -131,7 +164,7 @@ class Plan:
     @property
     def selection_delta(self) -> Fraction:
         """The part of delta for partition selection."""
-        return sum((search.delta for search in self.searches), Fraction(0))
+        return sum((search.delta for search in self.first.searches), Fraction(0))
 
     @property
     def _measure_delta(self) -> Fraction | None:
@@ -140,14 +173,18 @@ class Plan:
 
     @property
     def spent_delta(self) -> Fraction:
-        """The delta that the release takes from the ledger; under pure accounting only that of searches."""
-        if not self.measure.needs_delta:
-            return self.selection_delta
-        return Fraction(0) if self.delta is None else self.delta
+        """The delta of the tier's guarantee; under pure accounting only that of searches."""
+        return self.tiers[self.place].spent_delta(self.measure, self.selection_delta)
+
+    @property
+    def whole_delta(self) -> Fraction:
+        """The delta that the whole release takes from the ledger."""
+        return self.whole.spent_delta(self.measure, self.selection_delta)
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
         return {
+            "audience": self.audience or None,
             "epsilon": float(self.epsilon),
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
@@ -155,7 +192,9 @@ class Plan:
             "accounting": self.measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(self.measure.epsilon(self.budget, self._measure_delta)),
+            "epsilon_of_budget": float(
+                self.measure.epsilon(self.tiers[self.place].budget, self._measure_delta)
+            ),
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
@@ -211,7 +250,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     Args:
         compiled: the config.
         outline: the structure strategy that the config names.
-        found: the state of domain discovery. Without it, a column whose domain is to be found has the most
+        found: the state of the release. Without it, a column whose domain is to be found has the most
             cells that its search allows, and a person the most rows.
 
     Raises:
@@ -223,24 +262,24 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
-    epsilon = Fraction(spec.privacy.epsilon)
-    delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
+    before = None if found is None else found.plan if found.next_tier else found.plan.before
+    place, promises = 0 if before is None else before.place + 1, spec.promises
     means = None if found is None else found.plan.means
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
-        for selection in [_for_selection(columns, measure, delta)]
-        if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
+        for selection in [_for_selection(columns, measure, promises[0].delta)]
+        if (budget := part_of(tiers_of(promises, measure, selection), place)) > 0
     ]
     asked = compiled, domain, wanted, exam
     planned = [
-        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam)
+        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam, place == 0)
         for each in terms
     ]
     if not planned:
         raise ConfigError(
-            f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
+            f"{_epsilon_of(promises[place])} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
     way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
@@ -250,8 +289,8 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         neighbours=near,
         measure=way.spending.measure,
         budget=way.spending.budget,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=promises[place].epsilon,
+        delta=promises[place].delta,
         noise=noise,
         shares=way.shares,
         bound_price=way.asked.bound_price,
@@ -268,7 +307,14 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         forecast=forecast_of(
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
+        tiers=tiers_of(promises, way.spending.measure, way.selection),
+        before=before,
     )
+
+
+def _epsilon_of(promise: Promise) -> str:
+    key = f"audiences.{promise.audience}" if promise.audience else "privacy"
+    return f"{key}.epsilon {float(promise.epsilon):g}"
 
 
 @dataclass(frozen=True)
@@ -276,6 +322,7 @@ class _Way:
     """One way to spend the budget, under one measure."""
 
     spending: Spending
+    selection: Fraction
     outlined: StrategyOutline
     means: tuple[PlannedMean, ...]
     shares: Shares
@@ -289,19 +336,24 @@ def _way(
     terms: tuple[Spending, StrategyOutline, Fraction],
     means: tuple[PlannedMean, ...],
     exam: Sequence[Examined],
+    finds: bool,
 ) -> _Way:
-    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections."""
+    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections.
+
+    Domains are found by the first tier alone; the others have no share for it.
+    """
     spending, outlined, selection = terms
-    summed = sum(mean.summed for mean in means)
+    summed, columns = sum(mean.summed for mean in means), compiled.columns if finds else ()
     shares = _shares(compiled, outlined, summed, exam)
+    shares = shares if finds else replace(shares, domain=Fraction(0))
     allowance = spending.budget * shares.domain
-    rows = price_of_bound(compiled.columns, allowance) * compiled.spec.privacy.max_rows_private
-    searches = planned_searches(compiled.columns, allowance - rows, selection)
+    rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
+    searches = planned_searches(columns, allowance - rows, selection)
     asked = Asked(searches, rows, summed, len(exam))
     steps = spending.steps(shares, outlined, domain, asked)
     price = spending.budget * shares.sums / max(summed, 1)
     priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
-    return _Way(spending, outlined, priced, shares, asked, steps)
+    return _Way(spending, selection, outlined, priced, shares, asked, steps)
 
 
 def _means(

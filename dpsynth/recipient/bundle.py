@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_meas
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
+from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
@@ -187,6 +188,16 @@ class Bundle:
         return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
 
     @cached_property
+    def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
+        """Joint answers of audiences of smaller epsilons, each with the name of its file."""
+        listed = self._read(MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {})))
+
+        def read(name: str) -> Answered:
+            return read_measurements(self.folder / file_of(name), self.layout.columns)
+
+        return tuple((file_of(name), self._read(file_of(name), partial(read, name))) for name in listed)
+
+    @cached_property
     def measured(self) -> LeastSquares | LocalAnswers:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
         if not self.central:
@@ -195,7 +206,8 @@ class Bundle:
                 MANIFEST,
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
+        earlier = [answered for _, answered in self.earlier_answers]
+        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
