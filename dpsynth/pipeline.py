@@ -16,8 +16,8 @@
                                         |
     statistics -> public bundle                                        post-processing
 
-With audiences the steps from the single columns to the bundle come once for each, in rising order of epsilon: a
-tier each. The ledger closes the release, and the bundles appear, after the last.
+With audiences the steps from the single columns to the bundle come once for each, in rising order of epsilon:
+a tier each. The ledger closes the release, and the bundles appear, after the last.
 
 The same sequence runs plainly and as Prefect tasks: ``run`` takes the function that runs a step.
 
@@ -132,7 +132,8 @@ def _tier(
     tell: Tell,
 ) -> _Tier:
     """The steps from the single columns to the bundle, which are those of every audience."""
-    step, rng = steps.of_audience(stage.plan.audience), release_run.rng(stage.plan.place)
+    step, place = steps.of_audience(stage.plan.audience), stage.plan.place
+    rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
     answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
     warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
     summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers

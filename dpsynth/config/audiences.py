@@ -1,7 +1,7 @@
 """Audiences: bundles of one release for readers who may learn different amounts.
 
-The audiences are nested. An audience of a larger epsilon gets all that those of a smaller epsilon get, and more.
-So all bundles together cost the largest epsilon, and not the sum.
+The audiences are nested. An audience of a larger epsilon gets all that those of a smaller epsilon get, and
+more. So all bundles together cost the largest epsilon, and not the sum.
 
 Invariant: in rising order of epsilon no delta falls, and no two audiences have the same epsilon.
 """
@@ -61,7 +61,8 @@ def promises_of(
 
     Args:
         audiences: the audiences by name.
-        epsilon, delta: those of the section privacy.
+        epsilon: that of the section privacy.
+        delta: that of the section privacy.
     """
     given = None if delta is None else Fraction(delta)
     if not audiences:
@@ -88,7 +89,8 @@ def check_audiences(audiences: Mapping[str, Audience], epsilon: Decimal, delta: 
 
     Args:
         audiences: the audiences by name.
-        epsilon, delta: those of the section privacy.
+        epsilon: that of the section privacy.
+        delta: that of the section privacy.
     """
     if not audiences:
         return

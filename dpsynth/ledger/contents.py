@@ -62,7 +62,11 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "source": entry.source,
         "other_people": entry.other_people,
         # Only where there are some: an account without them stays readable by earlier versions.
-        **({"audiences": {name: str(epsilon) for name, epsilon in entry.audiences}} if entry.audiences else {}),
+        **(
+            {"audiences": {name: str(epsilon) for name, epsilon in entry.audiences}}
+            if entry.audiences
+            else {}
+        ),
     }
 
 
@@ -115,7 +119,9 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         holder=_word(content, "holder"),
         source=read(content, "source", str) if "source" in content else None,
         other_people=_word(content, "other_people"),
-        audiences=tuple((str(name), _rational(e)) for name, e in audiences.items()),
+        audiences=tuple(
+            sorted(((str(name), _rational(e)) for name, e in audiences.items()), key=lambda one: one[1])
+        ),
     )
     if entry.parallel and entry.part is None:
         raise MalformedContent("reserves for a part and names none")

@@ -156,8 +156,8 @@ def audiences_in_words(account: Balance) -> Iterator[str]:
         if entry.audiences:
             each = ", ".join(f"{name} (ε = {figure(epsilon)})" for name, epsilon in entry.audiences)
             yield (
-                f"Release {entry.release_id} has bundles for {each}: each ε is of all that the audience sees, "
-                "and together they cost the largest."
+                f"Release {entry.release_id} has bundles for {each}: each ε is of all that the audience "
+                "sees, and together they cost the largest."
             )
 
 

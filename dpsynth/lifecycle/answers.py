@@ -12,10 +12,11 @@ from functools import cached_property
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
-from dpsynth.evidence.evidence import Answered, Evidence
+from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
+from dpsynth.publish.audiences import TierAnswers
 from dpsynth.structure.strategy import Selection
 
 
@@ -26,12 +27,10 @@ class Told:
     Attributes:
         singles: the noisy total and the one-way marginals.
         joint: the joint marginals of each tier that measured some, over its own groups.
-        audiences: the audience of each of ``joint``.
     """
 
     singles: tuple[Measurement, ...] = ()
-    joint: tuple[Answered, ...] = ()
-    audiences: tuple[str, ...] = ()
+    joint: tuple[TierAnswers, ...] = ()
 
     def after(self, audience: str, measured: Measured) -> Told:
         """These answers and those of one more tier."""
@@ -39,14 +38,14 @@ class Told:
         noisy = [m for m in (*own.first, *own.again) if isinstance(m, Measurement)]
         singles = (*self.singles, *noisy)
         if not measured.joint:
-            return Told(singles, self.joint, self.audiences)
-        joint = Answered((), tuple(measured.joint), measured.expansion.compression)
-        return Told(singles, (*self.joint, joint), (*self.audiences, audience))
+            return Told(singles, self.joint)
+        joint = TierAnswers(audience, tuple(measured.joint), measured.expansion.compression)
+        return Told(singles, (*self.joint, joint))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The columns that earlier tiers have measured together."""
-        return tuple(dict.fromkeys(m.clique for answered in self.joint for m in answered.answers))
+        return tuple(dict.fromkeys(m.clique for tier in self.joint for m in tier.answers))
 
 
 NOTHING_TOLD = Told()

@@ -167,9 +167,7 @@ def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
     What this tier has left over, by rounding, is left to the next.
     """
     told, layout = stage.told.after(stage.plan.audience, measured), stage.layout
-    plan = make_plan(
-        inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True)
-    )
+    plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
     return Stage.of(stage.curator, plan, layout, told)
 
 
@@ -182,7 +180,7 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
     evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
-    evidence = replace(evidence, same=(*evidence.same, *told.joint))
+    evidence = replace(evidence, same=(*evidence.same, *(tier.answered for tier in told.joint)))
     return Answers(first, one_way, joint, evidence, reused, told=told)
 
 
@@ -251,7 +249,9 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     ordered = dict.fromkeys(numbers, rare_when_ordered(plan.merged_below, answers.rows))
     beside = (*answers.told.singles, *earlier)
-    found = rare_groups(stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered)
+    found = rare_groups(
+        stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
+    )
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 

@@ -97,7 +97,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
 
 
 def _audience(plan: Plan, told: Told) -> BundleAudience:
-    return BundleAudience(plan.audience, plan.tiers, tuple(zip(told.audiences, told.joint, strict=True)))
+    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, told.joint)
 
 
 def _budget(plan: Plan) -> dict[str, object]:

@@ -26,7 +26,8 @@ def heed_warnings(
     """The warnings, each told.
 
     Raises:
-        Paused: one of them is serious, and the release's owner has not decided yet. Only the first tier pauses.
+        Paused: one of them is serious, and the release's owner has not decided yet. Only the first
+            tier pauses.
     """
     part = run.occasion.part
     found = {search.column for search in stage.plan.first.searches}

@@ -31,8 +31,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dpsynth.accounting import events
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
@@ -96,10 +94,6 @@ class ReleaseRun:
     def seed(self) -> int:
         """Seed of post-processing; a resumed release draws the same rows again."""
         return int(str(self.journal.header["seed"]))
-
-    def rng(self, place: int) -> np.random.Generator:
-        """The generator of the post-processing of one tier; each tier has its own."""
-        return np.random.default_rng([self.seed, place] if place else self.seed)
 
     @property
     def reused(self) -> Reused | None:

@@ -17,7 +17,6 @@ from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
-from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
@@ -26,8 +25,9 @@ from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
 from dpsynth.plan.exam import exam_of
+from dpsynth.plan.model_size import CELL_BYTES, model_cells
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
-from dpsynth.plan.resources import Forecast, cells_within, forecast_of
+from dpsynth.plan.resources import Forecast, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import Asked, PlannedStep, Spending
 from dpsynth.plan.sums import (
@@ -39,8 +39,6 @@ from dpsynth.plan.sums import (
     share_of_sums,
 )
 from dpsynth.plan.tiers import Tier, part_of, tiers_of
-
-CELL_BYTES = 8
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
@@ -284,7 +282,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         )
     way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
     outlined, steps = way.outlined, way.steps
-    allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
+    allowed, cells = model_cells(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
         measure=way.spending.measure,
@@ -435,38 +433,3 @@ def _measures(
     else:
         suited = [m for m in MEASURES if m.needs_delta and privacy.noise in m.noises]
     return [(measure, outline.outline(sizes, wanted, measure, privacy.noise)) for measure in suited]
-
-
-def _model(
-    spec: Spec,
-    outline: Outline,
-    outlined: StrategyOutline,
-    sizes: Mapping[str, int],
-    wanted: tuple[Clique, ...],
-) -> tuple[int, int]:
-    """Number of cells that the model may have, and the number that it can reach."""
-    structure = spec.structure
-    allowed = outline.max_cells
-    if structure.max_model_mb is not None:
-        allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
-    given = _least_cells(sizes, wanted if outlined.cliques else ())
-    # A method without choices can't leave out a clique.
-    needed = max(given, outlined.cells) if not METHODS[outline.name].chooses else given
-    if needed > allowed:
-        raise ConfigError(
-            f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
-            f"and for the pairs of constraints, publish.statistics or structure.cliques; {allowed:,} are "
-            "allowed. "
-            "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
-        )
-    if structure.max_seconds is not None:
-        hinted = cells_within(float(structure.max_seconds), len(sizes), outlined.rounds + 1)
-        allowed = max(needed, min(allowed, hinted))
-    return allowed, max(needed, min(allowed, outlined.cells))
-
-
-def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
-    """Cells of a model of the wanted pairs, which make no cycle, and of the columns in none."""
-    paired = {c for pair in wanted for c in pair}
-    alone = sum(size for column, size in sizes.items() if column not in paired)
-    return alone + sum(sizes[a] * sizes[b] for a, b in wanted)

@@ -1,8 +1,13 @@
 """Tiers: the parts of a release that are asked for one audience after the other.
 
-The first tier is asked for the audience of the smallest epsilon, within its budget. Each further tier has what
-the next audience's budget has beyond that, and the answers so far besides. So an audience's guarantee is that of
-all answers up to the end of its tier, and all audiences together bear the last one's.
+The first tier is asked for the audience of the smallest epsilon, within its budget. Each further tier has
+what the next audience's budget has beyond that, and the answers so far besides. So an audience's guarantee is
+that of all answers up to the end of its tier, and all audiences together bear the last one's.
+
+To answer the larger audience first and to add noise for the smaller one would give the same variances of a
+marginal that both get: under Gaussian DP precisions add up. But then what is chosen for the smaller audience
+would depend on choices at the larger one's epsilon. In this order each bundle is a function of what its own
+audience pays for, and needs no argument but composition.
 
 Invariant: budgets are exact, and rise from tier to tier.
 """

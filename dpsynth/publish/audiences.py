@@ -1,19 +1,39 @@
 """Audiences of a release: what a bundle says of the others, and the answers of earlier tiers that it holds.
 
-Invariant: of another audience a bundle names its name and its epsilon, and nothing of what that audience learns.
-A bundle holds the answers of audiences of smaller epsilons, whose bundles its own audience gets as well.
+Invariant: of another audience a bundle gives its name and its epsilon, and nothing of what that audience
+learns. A bundle holds the answers of audiences of smaller epsilons, whose bundles its own audience gets too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dpsynth.accounting.rounding import float_up
+from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.measurement import Measurement
 from dpsynth.evidence.evidence import Answered
-from dpsynth.plan.tiers import Tier
 from dpsynth.presentation.figures import rounded_up
+
+
+@dataclass(frozen=True, eq=False)
+class TierAnswers:
+    """The joint answers of one tier.
+
+    Attributes:
+        audience: its audience.
+        answers: noisy marginals, over the compressed domain.
+        compression: the groups of merged values.
+    """
+
+    audience: str
+    answers: tuple[Measurement, ...]
+    compression: Compression
+
+    @property
+    def answered(self) -> Answered:
+        """The answers as evidence about the same rows."""
+        return Answered((), self.answers, self.compression)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,25 +42,25 @@ class BundleAudience:
 
     Attributes:
         name: its name.
-        tiers: the tiers of the release, in rising order of epsilon.
-        earlier: joint answers of tiers before, with the audience of each.
+        epsilons: the epsilon of each audience, rounded up, by name, in rising order.
+        earlier: joint answers of tiers before.
     """
 
     name: str
-    tiers: tuple[Tier, ...]
-    earlier: tuple[tuple[str, Answered], ...] = ()
+    epsilons: Mapping[str, float]
+    earlier: tuple[TierAnswers, ...] = ()
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The columns that tiers before have measured together."""
-        return tuple(dict.fromkeys(m.clique for _, answered in self.earlier for m in answered.answers))
+        return tuple(dict.fromkeys(m.clique for tier in self.earlier for m in tier.answers))
 
     def to_json(self) -> dict[str, object]:
         """The manifest's entry."""
         return {
             "name": self.name,
-            "audiences": [{"name": t.audience, "epsilon": float_up(t.epsilon)} for t in self.tiers],
-            "answers_of": {name: file_of(name) for name, _ in self.earlier},
+            "audiences": [{"name": name, "epsilon": epsilon} for name, epsilon in self.epsilons.items()],
+            "answers_of": {tier.audience: file_of(tier.audience) for tier in self.earlier},
         }
 
 
@@ -51,26 +71,26 @@ def file_of(audience: str) -> str:
 
 def audiences_in_words(audience: BundleAudience) -> tuple[str, ...]:
     """The bundles of other audiences, and what they cost together, as sentences."""
-    names = [tier.audience for tier in audience.tiers]
-    place = names.index(audience.name)
-    fewer, more = audience.tiers[:place], audience.tiers[place + 1 :]
+    own = audience.epsilons[audience.name]
+    fewer = {name: epsilon for name, epsilon in audience.epsilons.items() if epsilon < own}
+    more = {name: epsilon for name, epsilon in audience.epsilons.items() if epsilon > own}
     sentences = [f"This bundle is for the audience {audience.name}."]
     if fewer:
         sentences.append(
-            f"The same release has a bundle for {_each(fewer)}. Its answers are among those of this one, and the "
-            "guarantee here holds for whoever sees both."
+            f"The same release has a bundle for {_each(fewer)}. Its answers are among those of this one, "
+            "and the guarantee here holds for whoever sees both."
         )
     if more:
         sentences.append(
-            f"The same release has a bundle for {_each(more)}. It is made of further answers, which this bundle "
-            "holds nothing of: the guarantee here is for readers who see this bundle alone. Whoever sees both is "
-            "bound by the larger ε, not by the sum."
+            f"The same release has a bundle for {_each(more)}. It is made of further answers, of which this "
+            "bundle holds nothing: the guarantee here is for readers who see this bundle alone. For whoever "
+            "sees both, the larger ε holds, and not the sum."
         )
     return tuple(sentences)
 
 
-def _each(tiers: Sequence[Tier]) -> str:
+def _each(epsilons: Mapping[str, float]) -> str:
     return " and one for ".join(
-        f"{tier.audience} (ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(float_up(tier.epsilon))})"
-        for tier in tiers
+        f"{name} (ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(epsilon)})"
+        for name, epsilon in epsilons.items()
     )

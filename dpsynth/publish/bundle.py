@@ -88,8 +88,8 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.compression,
     )
     yield "measurements.parquet"
-    for name, told in () if publication.audience is None else publication.audience.earlier:
-        file = audiences.file_of(name)
+    for told in () if publication.audience is None else publication.audience.earlier:
+        file = audiences.file_of(told.audience)
         write_measurements(folder / file, (), told.answers, publication.columns, told.compression)
         yield file
     if publication.sums:

@@ -119,7 +119,9 @@ def manifest_schema() -> Schema:
     }
     audience: dict[str, Schema] = {
         "name": _TEXT,
-        "audiences": _list(_object({"name": _TEXT, "epsilon": _LOSS}), "All audiences, in rising order of epsilon."),
+        "audiences": _list(
+            _object({"name": _TEXT, "epsilon": _LOSS}), "All audiences, in rising order of epsilon."
+        ),
         "answers_of": {
             "type": "object",
             "additionalProperties": _TEXT,
@@ -137,7 +139,9 @@ def manifest_schema() -> Schema:
         "date": {"type": "string", "format": "date"},
         "period": {"type": ["object", "null"]},
         "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
-        "audience": _or_null(_object(audience, about="The audience of the bundle; null where it is the only one.")),
+        "audience": _or_null(
+            _object(audience, about="The audience of the bundle; null where it is the only one.")
+        ),
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
         "cautions": {**_TEXTS, "description": "How far to believe the numbers."},

@@ -67,12 +67,21 @@ def open_bundle(path: str | Path) -> Bundle:
     given = Path(path)
     folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
     if folder is None:
-        raise BundleRefused(
-            f"{path} is no bundle: it has no {MANIFEST}. Give the folder of a release, or its folder public."
-        )
+        raise no_bundle(given)
     manifest = read_manifest(folder)
     check_format(manifest, folder)
     return Bundle(folder, manifest)
+
+
+def no_bundle(path: Path) -> BundleRefused:
+    """The refusal of a folder without a bundle; of a release for several audiences it names their folders."""
+    names = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
+    advice = (
+        f"It holds bundles of several audiences: give the folder of one of them, {' or '.join(names)}."
+        if names
+        else "Give the folder of a release, or its folder public."
+    )
+    return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
@@ -190,7 +199,9 @@ class Bundle:
     @cached_property
     def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
         """Joint answers of audiences of smaller epsilons, each with the name of its file."""
-        listed = self._read(MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {})))
+        listed = self._read(
+            MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {}))
+        )
 
         def read(name: str) -> Answered:
             return read_measurements(self.folder / file_of(name), self.layout.columns)
