@@ -2,8 +2,8 @@
 
 Started as ``python -m tests.release.soak --releases 1000``, or by ``make soak``. Several places make releases
 at once, each of a dataset of its own, over one PostgreSQL database or one SQLite file. A release may be
-killed at a random instant or place, lose its database's answer, run on a machine whose clock is wrong, or meet a
-restart of the database. Then it is resumed until it is done.
+killed at a random instant or place, lose its database's answer, run on a machine whose clock is wrong, or
+meet a restart of the database. Then it is resumed until it is done.
 """
 
 from __future__ import annotations
