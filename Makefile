@@ -17,13 +17,14 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all test-faults check docs format wheel schema lock clean
+.PHONY: help env demo audit test test-all test-faults check docs format wheel schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
 	@echo "make test      the quick tests"
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
 	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
+	@echo "make audit     hold the guarantee of the demonstration against replays and attacks; writes audit.html"
 	@echo "make check     ruff, mypy, import-linter, the quick tests and the documentation"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
@@ -57,6 +58,9 @@ test: $(READY)
 
 test-all: $(READY)
 	$(PYTEST) --hypothesis-profile=full
+
+audit: $(READY)
+	$(BIN)/dpsynth audit configs/randhie.yaml --page audit.html
 
 test-faults: $(READY)
 	$(BIN)/python -m tests.faults

@@ -11,14 +11,17 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
+from dpsynth.cli.audit_command import audit
 from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
 from dpsynth.cli.explain_command import explain
@@ -40,6 +43,7 @@ app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.command()(check)
 app.command()(explain)
+app.command()(audit)
 app.command()(evaluate)
 app.command()(report)
 app.command()(manifest)
@@ -259,13 +263,19 @@ def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
     return [*["--debug"] * (len(before) < end), *before, *arguments[end:]]
 
 
+@cache
+def _command() -> Callable[..., int | None]:
+    """The command with all that is under it, whose signatures are read once."""
+    return get_command(app)
+
+
 def main() -> None:
     """Entry point of the ``dpsynth`` command."""
     say_what_the_terminal_can()
     arguments = _with_debug_in_front(sys.argv[1:])
     debug = arguments[:1] == ["--debug"]
     try:
-        code = app(arguments, prog_name="dpsynth", standalone_mode=False) or 0
+        code = _command()(arguments, prog_name="dpsynth", standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:
