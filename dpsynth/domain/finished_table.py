@@ -135,6 +135,11 @@ class CodedRows:
             _Piece(rows, {name: np.empty(0, own.dtype) for name, own in codes.items()}, begin)
         )
 
+    def whole(self) -> Coded:
+        """All rows in memory."""
+        pieces = [codes for _, codes in self.pieces()]
+        return {name: np.concatenate([codes[name] for codes in pieces]) for name in pieces[0]}
+
     def pieces(self) -> Iterator[tuple[int, Coded]]:
         """The rows in pieces: their number and their codes."""
         for piece in self._pieces:
@@ -175,11 +180,10 @@ class FinishedTable:
     stands_for: int
 
     @classmethod
-    def of(cls, codes: Coded, rows: int, stands_for: int) -> FinishedTable:
-        """A table in one piece."""
-        coded = CodedRows()
-        coded.add(codes)
-        coded.rows = rows
+    def of(cls, layout: Layout, table: pa.Table, stands_for: int) -> FinishedTable:
+        """A table in memory, whose cells are read as they are written."""
+        coded, rows = CodedRows(), DrawnRows(table, {})
+        coded.add({column.name: Reading(column).codes(rows) for column in layout.columns})
         return cls(coded, stands_for)
 
     @property

@@ -199,11 +199,12 @@ class Layout:
             operands[derived.name] = derived.operand(operands, rows)
             yield derived.name, operands[derived.name].values
 
-    def texts(self, table: pa.Table) -> dict[str, pa.DictionaryArray]:
-        """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made.
+    def texts(self, table: pa.Table) -> dict[str, pa.StringArray]:
+        """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
+        return {name: texts.dictionary_decode() for name, texts in self.written(table).items()}
 
-        Each distinct value is written once.
-        """
+    def written(self, table: pa.Table) -> dict[str, pa.DictionaryArray]:
+        """The same as ``texts``, with the text of each distinct value once."""
         found: dict[str, pa.DictionaryArray] = {}
         for part in self.parts:
             if isinstance(part, Column):

@@ -54,7 +54,7 @@ class SyntheticTable:
 
 
 def sample_rows(
-    advance: Advance, inputs: Described, fitted: FittedModel, place: Path | None, rng: np.random.Generator
+    advance: Advance, inputs: Described, fitted: FittedModel, public: Path | None, rng: np.random.Generator
 ) -> SyntheticTable:
     """The synthetic table: as many rows as the private one has, or as many as the config asks for.
 
@@ -62,19 +62,18 @@ def sample_rows(
         advance: takes the number of rows that are written, and that of all rows.
         inputs: what the release is about.
         fitted: its model.
-        place: the folder of the bundle while it is partial; the table is written to its public half. None
-            if the bundle is published already.
+        public: the public folder of the partial bundle, which is made anew with the table's files; None if
+            the bundle is published already.
         rng: generator of this post-processing step.
     """
     publish, asked = inputs.spec.publish, inputs.spec.sample.rows
     source = row_source(inputs, fitted)
     before, number = copy.deepcopy(rng), fitted.rows if asked == "same" else asked
     readings = [Reading(column) for column in fitted.layout.columns]
-    coded, done, whole = CodedRows(place), 0, []
+    coded, done, whole = CodedRows(None if public is None else public.parent), 0, []
     with ExitStack() as stack:
         writer = None
-        if place is not None:
-            public = place / "public"
+        if public is not None:
             shutil.rmtree(public, ignore_errors=True)
             public.mkdir()
             writer = TableWriter(public, fitted.layout, publish.formats, publish.rows_a_file)

@@ -14,7 +14,7 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
 from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
-from dpsynth.model.refinement import TableTarget
+from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -24,6 +24,7 @@ from dpsynth.model.zeros import zeros_within
 __all__ = [
     "Bounds",
     "Denoised",
+    "Effort",
     "Expansion",
     "Fit",
     "FitOptions",

@@ -9,6 +9,7 @@ Invariant: every text and every column name has passed ``neutralise``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import floor, log10
 from pathlib import Path
 
@@ -31,13 +32,18 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.match_substring_regex(texts, _NEEDS_QUOTES), wrapped, texts)
 
 
-def _cells(texts: pa.DictionaryArray, alone: bool) -> pa.DictionaryArray:
-    """Texts as they are written in the file; in a table of one column, empty is written as ""."""
-    written = _quoted(neutralise(texts.dictionary))
-    if alone:
+def _cells(columns: Sequence[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
+    """Columns of texts as they are written in the file; in a table of one column, empty is written as ""."""
+    # All at once: to make ready the patterns that are looked for takes longer than a short column.
+    written = _quoted(neutralise(pa.concat_arrays([column.dictionary for column in columns])))
+    if len(columns) == 1:
         # Readers skip a line with nothing on it, and would lose the row.
         written = pc.if_else(pc.equal(written, ""), '""', written)
-    return pa.DictionaryArray.from_arrays(texts.indices, written)
+    ends = list(accumulate((len(column.dictionary) for column in columns), initial=0))
+    return [
+        pa.DictionaryArray.from_arrays(column.indices, written.slice(start, end - start))
+        for column, (start, end) in zip(columns, pairwise(ends), strict=True)
+    ]
 
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray]) -> None:
@@ -50,9 +56,8 @@ def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray
 
 def csv_header(names: Sequence[str]) -> bytes:
     """The first line of a file."""
-    alone = len(names) == 1
-    texts = (_cells(pa.array([name], pa.string()).dictionary_encode(), alone)[0].as_py() for name in names)
-    return (",".join(texts) + "\n").encode()
+    texts = _cells([pa.array([name], pa.string()).dictionary_encode() for name in names])
+    return (",".join(text[0].as_py() for text in texts) + "\n").encode()
 
 
 def csv_lines(columns: Sequence[pa.DictionaryArray]) -> Iterator[memoryview]:
@@ -61,9 +66,9 @@ def csv_lines(columns: Sequence[pa.DictionaryArray]) -> Iterator[memoryview]:
     Args:
         columns: texts without nulls, each distinct one once or more, all of one length.
     """
-    ready = [_cells(column, len(columns) == 1) for column in columns]
-    if not ready:
+    if not columns:
         return
+    ready = _cells(columns)
     last = pc.binary_join_element_wise(ready[-1].dictionary, "\n", "")
     ready[-1] = pa.DictionaryArray.from_arrays(ready[-1].indices, last)
     longest = sum(1 + (pc.max(pc.binary_length(column.dictionary)).as_py() or 0) for column in ready)

@@ -113,6 +113,7 @@ def report_html(source: ReportSource) -> str:
         statistics=source.statistics,
         files=source.files,
         table_files=table_names(source.files),
+        views=manifest.get("views"),
     )
 
 

@@ -62,7 +62,7 @@ class CsvFile:
 
     def write(self, table: pa.Table) -> None:
         """Write rows; the header before the first ones."""
-        texts = self._layout.texts(table)
+        texts = self._layout.written(table)
         if not self._begun:
             self._file.write(csv_header(list(texts)))
             self._begun = True

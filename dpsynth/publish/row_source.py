@@ -19,6 +19,7 @@ from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.model import (
     Bounds,
+    Effort,
     MarkovRandomField,
     TableTarget,
     Wanted,
@@ -32,6 +33,9 @@ from dpsynth.rules import Checks, Drawing, Rules, Tied
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
+_ENOUGH = 0.02
+"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of pieces
+are independent, so they count the less in the whole table the more pieces there are."""
 _PIECES_AT_ONCE = 2
 """Pieces that are in memory, and threads that make them."""
 
@@ -40,6 +44,19 @@ Allowed = Mapping[str, NDArray[np.bool_]]
 
 Densities = Mapping[str, tuple[NDArray[np.float64], float]]
 """Noisy counts of the codes of a column, and their standard deviation: the densities inside its bins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The refinement of one piece.
+
+    Attributes:
+        targets: its targets, where they are made already.
+        effort: the work.
+    """
+
+    targets: Sequence[TableTarget] | None = None
+    effort: Effort = Effort()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +95,7 @@ class RowSource:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
         tied = Tied(Checks(self.rules, self.layout), self.model.marginal, rng)
-        yield self._piece(tied, sample(self.model, number, rng), 0, None, rng)
+        yield self._piece(tied, sample(self.model, number, rng), 0, Refinement(), rng)
 
     def tables(
         self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
@@ -103,12 +120,13 @@ class RowSource:
         if self.rules.written:
             # Before any thread begins: all pieces have the same.
             _ = tied.partners, tied.pins
+        effort = replace(Effort(), enough=min(Effort().enough * len(sizes), _ENOUGH))
         targets = {size: self.wanted.targets(self.model, size) for size in set(sizes)}
         drawn = chunk_draws(self.model, number, seed, chunk=piece)
 
         def work(turn: int, draw: Callable[[], dict[str, Codes]]) -> Callable[[], DrawnRows]:
             rng, begin = _generator(seed, 1, turn), before + turn * piece
-            return lambda: self._piece(tied, draw(), begin, targets[sizes[turn]], rng)
+            return lambda: self._piece(tied, draw(), begin, Refinement(targets[sizes[turn]], effort), rng)
 
         return in_order((work(turn, draw) for turn, draw in enumerate(drawn)), _PIECES_AT_ONCE)
 
@@ -117,12 +135,12 @@ class RowSource:
         tied: Tied,
         drawn: dict[str, Codes],
         before: int,
-        targets: Sequence[TableTarget] | None,
+        refinement: Refinement,
         rng: np.random.Generator,
     ) -> DrawnRows:
         """Rows refined and decoded, whose identifiers follow those of ``before`` rows."""
         number = len(next(iter(drawn.values())))
-        refined = self._refined(drawn, rng, targets)
+        refined = self._refined(drawn, rng, refinement)
         # Rows before the refinement take as much memory as those after it.
         drawn.clear()
         if not self.rules.written:
@@ -143,10 +161,10 @@ class RowSource:
         self,
         drawn: Mapping[str, Codes],
         rng: np.random.Generator,
-        targets: Sequence[TableTarget] | None = None,
+        how: Refinement = Refinement(),
     ) -> dict[str, Codes]:
         raked = raked_rows(self.model, self.public_marginals, drawn, rng)
-        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, targets)
+        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, how.targets, how.effort)
 
     def table(self, number: int, rng: np.random.Generator) -> pa.Table:
         """A whole table in memory, drawn as ``pieces`` are."""

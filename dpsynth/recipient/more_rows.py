@@ -114,7 +114,7 @@ def _kept(source: RowSource, wish: Wish, number: int, seed: int | None, chunk: i
 
 def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
     """Rows of a table that have what is wished for, bool[rows]."""
-    texts = {name: column.dictionary_decode() for name, column in layout.texts(table).items()}
+    texts = layout.texts(table)
     found = np.ones(table.num_rows, dtype=np.bool_)
     columns = {c.name: c for c in layout.columns}
     for name, mask in wish.codes.items():

@@ -25,7 +25,7 @@ def print_rows(tables: Iterable[pa.Table], layout: Layout) -> None:
     out, begun = sys.stdout.buffer, False
     try:
         for table in tables:
-            texts = layout.texts(table)
+            texts = layout.written(table)
             if not begun:
                 out.write(csv_header(list(texts)))
                 begun = True

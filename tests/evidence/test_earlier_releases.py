@@ -23,6 +23,7 @@ from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
 from dpsynth.publish import Provenance, compute_statistics
 from dpsynth.publish.explanation import assumption
+from tests.publish.conftest import write_bundle
 
 TODAY = date(2026, 5, 1)
 COST = planned(PURE, "laplace", Fraction(1, 2), Amount(Fraction(1, 2), Fraction(1, 10**8)))
