@@ -143,7 +143,7 @@ def _tier(
     fit = step.counted("fit the model", fit_model, inputs, stage, measured)
     fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
     public = None if release_run.published else public_of(release_run, stage.plan)
-    drawn = step.counted("sample rows", sample_rows, inputs, fitted, public, rng)
+    drawn = step.by_rows("sample rows", sample_rows, inputs, fitted, public, rng)
     exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
     guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
     statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
@@ -195,7 +195,7 @@ def aggregate(
     fit = step.counted("fit the model", fit_model, collected, collected, measured)
     fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
     place = step("begin the bundle", begun, spec, outputs)
-    drawn = step.counted("sample rows", sample_rows, collected, fitted, place.partial / "public", rng)
+    drawn = step.by_rows("sample rows", sample_rows, collected, fitted, place.partial / "public", rng)
     statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
     step("write the bundle", write_local, collected, place, synthesis)

@@ -24,7 +24,7 @@ from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.raked_estimates import RakedEstimates
-from dpsynth.model.refinement import Effort, TableTarget, refined
+from dpsynth.model.refinement import USUAL, Effort, TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
 
@@ -171,7 +171,7 @@ def refined_rows(
     rng: np.random.Generator,
     bounds: Bounds = Bounds(),
     targets: Sequence[TableTarget] | None = None,
-    effort: Effort = Effort(),
+    effort: Effort = USUAL,
 ) -> dict[str, Codes]:
     """The rows of a table, refined to the marginals that are wanted.
 

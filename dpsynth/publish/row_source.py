@@ -34,8 +34,8 @@ from dpsynth.rules import Checks, Drawing, Rules, Tied
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
 _ENOUGH = 0.02
-"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of pieces
-are independent, so they count the less in the whole table the more pieces there are."""
+"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of
+pieces are independent, so they count the less in the whole table the more pieces there are."""
 _PIECES_AT_ONCE = 2
 """Pieces that are in memory, and threads that make them."""
 
@@ -56,7 +56,10 @@ class Refinement:
     """
 
     targets: Sequence[TableTarget] | None = None
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
+
+
+_USUAL = Refinement()
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +164,7 @@ class RowSource:
         self,
         drawn: Mapping[str, Codes],
         rng: np.random.Generator,
-        how: Refinement = Refinement(),
+        how: Refinement = _USUAL,
     ) -> dict[str, Codes]:
         raked = raked_rows(self.model, self.public_marginals, drawn, rng)
         return refined_rows(self.model, self.wanted, raked, rng, self.bounds, how.targets, how.effort)
