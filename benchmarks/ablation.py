@@ -109,6 +109,7 @@ IDEAS = {
     "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
     "smoothing": Idea("noisy counts as they come", ((smoothing.smoothed, "__defaults__", (0.0,)),)),
     "coarse numbers": Idea("values of numbers are as rare as others", ((compression, "ORDERED", 1.0),)),
+    "ends": Idea("ends of numbers stay groups", ((compression, "_without_ends", lambda groups, _: groups),)),
     "merged values": Idea("cliques tell of merged values", ((gain, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((compression, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
