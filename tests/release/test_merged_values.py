@@ -129,7 +129,6 @@ def test_nothing_is_merged_where_that_is_off_or_has_no_use(
 PAIRS = thinned(
     sorted(METHODS),
     ("gaussian", "laplace"),
-    possible=lambda method, noise: noise in METHODS[method].noise,
     strength=1,
 )
 
