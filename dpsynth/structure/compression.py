@@ -25,16 +25,6 @@ from dpsynth.model.smoothing import outside, smoothed
 
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
-ORDERED = 8.0
-"""Factor of the rows below which a value is rare, in columns of numbers and dates. There neighbours are
-alike; and a pair of ten groups each shows a relation that the noise of a thousand cells would hide."""
-LEAST_GROUPS = 10
-"""Groups of equal size that this factor leaves of a column, at least."""
-
-
-def rare_when_ordered(least: float, rows: float) -> float:
-    """Rows below which a value is rare in a column of numbers or dates, from those for other columns."""
-    return max(least, min(ORDERED * least, rows / LEAST_GROUPS))
 
 
 def rare_groups(

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.compression import rare_groups, rare_when_ordered
+from dpsynth.structure.compression import rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
