@@ -133,10 +133,16 @@ def test_missing_cells_are_no_neighbours_of_the_last_values():
 
 
 def test_in_a_column_of_numbers_more_values_are_rare_as_long_as_ten_groups_are_left():
-    assert rare_when_ordered(30.0, 100_000.0) == 240.0
-    assert rare_when_ordered(30.0, 1_200.0) == 120.0
-    assert rare_when_ordered(30.0, 240.0) == 30.0
+    assert rare_when_ordered(100.0, 100_000.0) == 800.0
+    assert rare_when_ordered(100.0, 5_000.0) == 500.0
+    assert rare_when_ordered(100.0, 900.0) == 100.0
     assert rare_when_ordered(0.0, 1e6) == 0.0
+
+
+def test_numbers_are_grouped_no_more_than_others_where_noise_is_of_a_few_rows():
+    """Planted: with one factor, a small table loses at a large budget what single cells show."""
+    assert rare_when_ordered(6.0, 1_000.0) == 6.0
+    assert rare_when_ordered(32.0, 100_000.0) == 128.0
 
 
 def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
