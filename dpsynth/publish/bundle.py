@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
-from dpsynth.publish import croissant, exam
+from dpsynth.publish import audiences, croissant, exam
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
@@ -28,6 +28,7 @@ from dpsynth.publish.report_source import MANIFEST, REPORT, report_source
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.summed_means import sums_file
+from dpsynth.publish.views import FOLDER
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
@@ -88,6 +89,10 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.compression,
     )
     yield "measurements.parquet"
+    for told in () if publication.audience is None else publication.audience.earlier:
+        file = audiences.file_of(told.audience)
+        write_measurements(folder / file, (), told.answers, publication.columns, told.compression)
+        yield file
     if publication.sums:
         content = sums_file(publication.sums, {column.name: column for column in publication.columns})
         _write_json(folder / "sums.json", content)
@@ -99,6 +104,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     if publication.exam is not None and publication.exam.distances is not None:
         _write_table(folder / exam.FILE, publication.exam.table)
         yield exam.FILE
+    yield from _write_views(folder, publication)
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
@@ -108,6 +114,16 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
             name = f"statistics/{statistic.name}.json"
             _write_json(folder / name, statistic.document)
             yield name
+
+
+def _write_views(folder: Path, publication: Publication) -> Iterator[str]:
+    if publication.views is None:
+        return
+    (folder / FOLDER).mkdir()
+    for name, texts in publication.views.files():
+        columns = [pa.array(own, pa.string()) for own in texts.values()]
+        write_csv(folder / name, list(texts), columns)
+        yield name
 
 
 def _write_json(path: Path, content: object) -> None:

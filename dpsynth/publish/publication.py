@@ -22,9 +22,11 @@ from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.views import Views
 from dpsynth.rules import Enforcement
 
 
@@ -71,8 +73,12 @@ class Publication:
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
+        maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
+            ``dpsynth query`` withholds an answer; None without such a rule.
+        views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        audience: the audience of the bundle; None for a release of one bundle.
     """
 
     release: str
@@ -107,12 +113,21 @@ class Publication:
     sums: tuple[MeasuredSums, ...] = ()
     collection: Collection | None = None
     minimum_set_size: int | None = None
+    maximum_set_overlap: int | None = None
+    views: Views | None = None
     signed_by: str | None = None
+    audience: BundleAudience | None = None
 
     @property
     def model(self) -> MarkovRandomField:
         """The Markov random field from which the table was drawn."""
         return self.rows.model
+
+    @property
+    def measured_together(self) -> tuple[Clique, ...]:
+        """The columns of each joint answer, those of earlier tiers included."""
+        earlier = () if self.audience is None else self.audience.cliques
+        return (*(m.clique for m in self.answers), *earlier)
 
     @property
     def columns(self) -> tuple[Column, ...]:
