@@ -19,6 +19,7 @@ import typer
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
+from dpsynth.cli.attack_command import attack
 from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
 from dpsynth.cli.explain_command import explain
@@ -40,6 +41,7 @@ app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.command()(check)
 app.command()(explain)
+app.command()(attack)
 app.command()(evaluate)
 app.command()(report)
 app.command()(manifest)
