@@ -31,5 +31,5 @@ def run(config: Path, out: Path, rows: int | None, period: str | None, resume: s
         f"{done.table.num_rows:,} synthetic rows of {done.table.num_columns} columns and "
         f"{len(done.statistics)} tables."
     )
-    print(f"Begin with {done.folder / 'public' / 'report.html'}; it says nothing about the private table.")
+    print(f"Begin with {done.handed_over / 'report.html'}; it says nothing about the private table.")
     print(done.folder)

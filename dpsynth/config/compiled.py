@@ -115,6 +115,7 @@ class CompiledSpec:
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
             **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
+            **({"audiences": _audiences(spec)} if spec.audiences else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(
@@ -145,6 +146,11 @@ def _privacy(spec: Spec) -> dict[str, object]:
         return found
     unused = {key for key, unset in (("sums", not split.sums), ("exam", split.exam is None)) if unset}
     return found | {"split": split.model_dump(exclude=unused)}
+
+
+def _audiences(spec: Spec) -> list[list[str | None]]:
+    """The promises in order; the name of an audience decides no question, but its folder."""
+    return [[p.audience, str(p.epsilon), None if p.delta is None else str(p.delta)] for p in spec.promises]
 
 
 def _published(publish: Publish) -> dict[str, object]:

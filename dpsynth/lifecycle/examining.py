@@ -5,8 +5,6 @@ Invariant: the table that is examined is the table that is handed over, read bac
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pyarrow as pa
 
 from dpsynth.domain.finished_table import FinishedTable
@@ -24,12 +22,13 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: pa.Table) 
     """
     plan, measured = stage.plan, fitted.measured
     finished = FinishedTable.of(fitted.layout, table, max(fitted.rows, 1))
-    door = stage.curator.keeping(Fraction(0))
+    door, earlier = stage.curator.keeping(plan.later), [m.clique for m in measured.selection.earlier]
     cliques = [examined.clique for examined in plan.exam]
+    told = [clique for clique in earlier if clique in stage.told.cliques]
     basis = Basis(
-        [m.clique for m in measured.joint],
+        [*(m.clique for m in measured.joint), *told],
         [m.clique for m in inputs.compiled.public_marginals.marginals],
-        [m.clique for m in measured.selection.earlier],
+        earlier,
     )
     distances = door.examine(cliques, finished, plan.kept)
     return Exam(plan.exam, distances, finished.stands_for, stage.domain, basis)

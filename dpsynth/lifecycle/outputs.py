@@ -16,13 +16,15 @@ from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
+from dpsynth.lifecycle.answers import Told
 from dpsynth.lifecycle.folders import alone_in
 from dpsynth.lifecycle.generating import FittedModel, row_source
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
-from dpsynth.lifecycle.release_run import ReleaseRun
+from dpsynth.lifecycle.release_run import ReleaseRun, charges
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
+from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.views import views_of
@@ -72,7 +74,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         rows=row_source(inputs, fitted),
         statistics=synthesis.statistics,
         guarantee=synthesis.guarantee,
-        events=tuple(_described(e.question, e.event) for e in run.journal.entries),
+        events=tuple(_described(e.question, e.event) for e in charges(plan, run.journal)),
         structure=plan.structure,
         cliques=selection.cliques,
         budget=_budget(plan),
@@ -93,7 +95,12 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_of(inputs.spec.publish, fitted.layout, synthesis.table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
+        audience=_audience(plan, answers.told) if plan.audience else None,
     )
+
+
+def _audience(plan: Plan, told: Told) -> BundleAudience:
+    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, told.joint)
 
 
 def _budget(plan: Plan) -> dict[str, object]:
@@ -117,9 +124,9 @@ def _budget(plan: Plan) -> dict[str, object]:
 def _found(plan: Plan) -> dict[str, tuple[str, ...]]:
     """Parts of domains that were found with a part of the budget, by column."""
     found: dict[str, tuple[str, ...]] = {}
-    if plan.bound_price:
+    if plan.first.bound_price:
         found[str(plan.neighbours.person)] = ("max_rows",)
-    for search in plan.searches:
+    for search in plan.first.searches:
         found[search.column] = (*found.get(search.column, ()), search.find)
     return found
 
@@ -163,8 +170,11 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
 
 
 def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:
-    """Write the bundle to the partial folder, where it isn't mistaken for a finished one."""
-    public = run.partial / "public"
+    """Write the bundle to the partial folder, where it isn't mistaken for a finished one.
+
+    Each audience has a folder of its own name, in place of ``public``.
+    """
+    public = run.partial / (plan.audience or "public")
     shutil.rmtree(public, ignore_errors=True)
     public.mkdir()
     write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)

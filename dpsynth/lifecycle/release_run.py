@@ -24,7 +24,7 @@ same bundle in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,7 +38,7 @@ from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import measure_named
 from dpsynth.accounting.rounding import float_up
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Entry, Journal
 from dpsynth.errors import (
     ConfigError,
     DpsynthError,
@@ -153,9 +153,17 @@ class ReleaseRun:
             error.args = (f"{error} Release {self.release_id} is not finished. {rest}",)
 
 
+def charges(plan: Plan, journal: Journal) -> Sequence[Entry]:
+    """The charges up to the end of a tier, whose last question has just been asked.
+
+    A release that is resumed may have charges of later tiers on record. To the last tier all charges count.
+    """
+    return tuple(journal.asked()) if plan.later else journal.entries
+
+
 def composed(plan: Plan, journal: Journal) -> Guarantee:
     """The guarantee composed of the journal's events, checked against the plan."""
-    charged = [e.event for e in journal.entries]
+    charged = [e.event for e in charges(plan, journal)]
     guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.selection_delta)
     if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
         raise DpsynthError(

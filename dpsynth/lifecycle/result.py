@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -49,6 +49,9 @@ class Release:
         exam: the measured errors of ``table``; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports that it was made from, under trust: local; None if a curator answered.
+        audience: the audience of the bundle; "" where there are none. ``folder`` is that of all audiences.
+        audiences: the result for each audience by name, in rising order of epsilon; the result itself is that
+            of the last one. Empty where there are none.
     """
 
     release_id: str
@@ -61,6 +64,13 @@ class Release:
     exam: Exam | None = None
     warnings: tuple[DataWarning, ...] = ()
     collection: Collection | None = None
+    audience: str = ""
+    audiences: Mapping[str, Release] = field(default_factory=dict)
+
+    @property
+    def handed_over(self) -> Path:
+        """The folder that may be handed over, to its audience where there are some."""
+        return self.folder / (self.audience or "public")
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
@@ -130,7 +140,7 @@ class Release:
         Args:
             height: height of its frame, in pixels.
         """
-        return InlinePage(self.folder / "public" / "report.html", height)
+        return InlinePage(self.handed_over / "report.html", height)
 
     def save(self, outputs: str | Path) -> Path:
         """Copy the whole bundle to ``outputs/<release>/<release id>``, unless it is there.
@@ -159,7 +169,7 @@ class Release:
             f"{promise.unit} ({promise.neighbours})",
             "Synthetic": f"{rows:,} rows of {columns} columns",
             "Statistics": ", ".join(titles),
-            "To hand over": str(self.folder / "public"),
+            "To hand over": str(self.handed_over),
             "To keep private": str(self.folder / "private"),
         }
 

@@ -37,19 +37,30 @@ class RunStep(Protocol):
 class Steps:
     """The named steps of a release, each guarded, and run by a given function."""
 
-    def __init__(self, run_step: RunStep) -> None:
-        """Steps that are run plainly, or as tasks of an orchestrator."""
-        self._run_step = run_step
+    def __init__(self, run_step: RunStep, ending: str = "") -> None:
+        """Steps that are run plainly, or as tasks of an orchestrator.
+
+        Args:
+            run_step: runs a step.
+            ending: a public text that all names of the steps end with.
+        """
+        self._run_step, self._ending = run_step, ending
+
+    def of_audience(self, audience: str) -> Steps:
+        """These steps, named after an audience; "" leaves the names as they are."""
+        return Steps(self._run_step, f" for {audience}" if audience else "")
 
     def __call__(self, name: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The outcome of an action, run as a step under a public name."""
-        return self._run_step(name, lambda: guarded(name, lambda _: action(*args, **kwargs)))
+        named = name + self._ending
+        return self._run_step(named, lambda: guarded(named, lambda _: action(*args, **kwargs)))
 
     def counted(
         self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports its progress to its first argument."""
-        return self._run_step(name, lambda: guarded(name, lambda advance: action(advance, *args, **kwargs)))
+        named = name + self._ending
+        return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
 
 
 def guarded(name: str, action: Callable[[Advance], T]) -> T:

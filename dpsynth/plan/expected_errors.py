@@ -11,10 +11,10 @@ Invariant: public. The number of rows is one that the caller states or assumes; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
-from math import sqrt
+from math import hypot, sqrt
 
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
@@ -57,10 +57,33 @@ class CountErrors:
 def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
     """The errors of every column that is measured alone, in the order of the table.
 
+    What earlier tiers have measured is averaged in: precisions add up.
+
     Args:
         plan: the plan.
         sizes: number of cells of each column.
     """
+    own = _column_errors(plan, sizes)
+    if plan.before is None:
+        return own
+    before = {errors.columns: errors for errors in column_errors(plan.before, sizes)}
+    return tuple(
+        replace(
+            errors,
+            error=_averaged(errors.error, before[errors.columns].error),
+            smallest=_averaged(errors.smallest, before[errors.columns].smallest),
+        )
+        for errors in own
+    )
+
+
+def _averaged(one: float, other: float) -> float:
+    """The error of an average of two answers by precision."""
+    return 0.0 if not one or not other else 1 / hypot(1 / one, 1 / other)
+
+
+def _column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
+    """The errors of the answers of one tier."""
     step = next((s for s in plan.steps if s.step == "one_way"), None)
     scales = {} if step is None else step.scale_of
     return tuple(_errors((c,), cells, plan, scales[c]) for c, cells in sizes.items() if c in scales)

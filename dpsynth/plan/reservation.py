@@ -30,7 +30,7 @@ def table_of(spec: Spec) -> Table:
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
     """The reservation of a release's whole budget."""
     spec, table = compiled.spec, table_of(compiled.spec)
-    amount = Amount(plan.epsilon, plan.spent_delta)
+    amount = Amount(plan.whole.epsilon, plan.whole_delta)
     return Reservation(
         release_id=release_id,
         dataset=table.dataset,
@@ -39,7 +39,7 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
         filter=None if spec.ledger.filter == "auto" else measure_of_accountant(spec.ledger.filter),
         suits=plan.measure,
-        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.selection_delta),
+        cost=planned(plan.measure, plan.noise, plan.whole.budget, amount, plan.selection_delta),
         release=spec.release,
         spec=compiled.whole_fingerprint,
         occasion=occasion.label,
@@ -48,4 +48,5 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         source=table.source,
         other_people=table.other_people,
         cap_declared="cap" in spec.ledger.model_fields_set,
+        audiences=tuple((t.audience, t.epsilon) for t in plan.tiers if t.audience),
     )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
-from dpsynth.publish import croissant, exam
+from dpsynth.publish import audiences, croissant, exam
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
@@ -89,6 +89,10 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         publication.compression,
     )
     yield "measurements.parquet"
+    for told in () if publication.audience is None else publication.audience.earlier:
+        file = audiences.file_of(told.audience)
+        write_measurements(folder / file, (), told.answers, publication.columns, told.compression)
+        yield file
     if publication.sums:
         content = sums_file(publication.sums, {column.name: column for column in publication.columns})
         _write_json(folder / "sums.json", content)

@@ -9,6 +9,7 @@ Invariant: every text and every column name has passed ``neutralise``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import floor, log10
 from pathlib import Path
 
@@ -29,14 +30,19 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.match_substring_regex(texts, _NEEDS_QUOTES), wrapped, texts)
 
 
-def _cells(texts: pa.StringArray, alone: bool) -> pa.StringArray:
-    """Texts as they are written in the file; in a table of one column, empty is written as ""."""
-    distinct = texts.dictionary_encode()
-    written = _quoted(neutralise(distinct.dictionary))
-    if alone:
+def _cells(columns: Sequence[pa.StringArray]) -> list[pa.StringArray]:
+    """Columns of texts as they are written in the file; in a table of one column, empty is written as ""."""
+    distinct = [texts.dictionary_encode() for texts in columns]
+    # All at once: to make ready the patterns that are looked for takes longer than a short column.
+    written = _quoted(neutralise(pa.concat_arrays([one.dictionary for one in distinct])))
+    if len(columns) == 1:
         # Readers skip a line with nothing on it, and would lose the row.
         written = pc.if_else(pc.equal(written, ""), '""', written)
-    return written.take(distinct.indices)
+    ends = list(accumulate((len(one.dictionary) for one in distinct), initial=0))
+    return [
+        written.slice(start, end - start).take(one.indices)
+        for one, (start, end) in zip(distinct, pairwise(ends), strict=True)
+    ]
 
 
 def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray]) -> None:
@@ -49,14 +55,13 @@ def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray
 
 def csv_header(names: Sequence[str]) -> bytes:
     """The first line of a file."""
-    alone = len(names) == 1
-    texts = (_cells(pa.array([name], pa.string()), alone)[0].as_py() for name in names)
-    return (",".join(texts) + "\n").encode()
+    texts = _cells([pa.array([name], pa.string()) for name in names])
+    return (",".join(text[0].as_py() for text in texts) + "\n").encode()
 
 
 def csv_lines(columns: Sequence[pa.StringArray]) -> Iterator[bytes]:
     """The lines of some rows, piece by piece; ``columns`` are as in ``write_csv``."""
-    ready = [_cells(column, len(columns) == 1) for column in columns]
+    ready = _cells(columns) if columns else []
     rows = len(ready[0]) if ready else 0
     for start in range(0, rows, _ROWS_AT_ONCE):
         yield _lines([column.slice(start, _ROWS_AT_ONCE) for column in ready])

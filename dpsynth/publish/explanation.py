@@ -15,6 +15,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with, guarantee_with
 from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.publish.audiences import audiences_in_words
 from dpsynth.publish.local_explanation import (
     local_cautions,
     local_guarantee_in_words,
@@ -79,7 +80,8 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
 def guarantee_words(publication: Publication) -> tuple[str, ...]:
     """The guarantee of a publication as sentences, by a curator or of every respondent by herself."""
     if publication.collection is None:
-        return guarantee_in_words(publication.guarantee)
+        others = () if publication.audience is None else audiences_in_words(publication.audience)
+        return (*guarantee_in_words(publication.guarantee), *others)
     return local_guarantee_in_words(publication.guarantee, publication.collection)
 
 

@@ -117,6 +117,17 @@ def manifest_schema() -> Schema:
             }
         ),
     }
+    audience: dict[str, Schema] = {
+        "name": _TEXT,
+        "audiences": _list(
+            _object({"name": _TEXT, "epsilon": _LOSS}), "All audiences, in rising order of epsilon."
+        ),
+        "answers_of": {
+            "type": "object",
+            "additionalProperties": _TEXT,
+            "description": "Files with the joint answers of audiences of smaller epsilons.",
+        },
+    }
     warning = {"kind": _TEXT, "column": _TEXT, "serious": _FLAG, "sentence": _TEXT, "remedy": _TEXT}
     public: dict[str, Schema] = {"columns": _TEXTS, "rows": {"type": ["integer", "null"], "minimum": 0}}
     rules: dict[str, Schema] = {"rules": _list(_object({"rule": _TEXT, "kept": _TEXT})), "in_words": _TEXTS}
@@ -128,6 +139,9 @@ def manifest_schema() -> Schema:
         "date": {"type": "string", "format": "date"},
         "period": {"type": ["object", "null"]},
         "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
+        "audience": _or_null(
+            _object(audience, about="The audience of the bundle; null where it is the only one.")
+        ),
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
         "cautions": {**_TEXTS, "description": "How far to believe the numbers."},
@@ -160,7 +174,7 @@ def manifest_schema() -> Schema:
     return {
         "$schema": _DIALECT,
         "title": "dpsynth bundle manifest",
-        **_object(top, "views", "maximum_set_overlap"),
+        **_object(top, "audience", "views", "maximum_set_overlap"),
     }
 
 

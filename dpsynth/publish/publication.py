@@ -22,6 +22,7 @@ from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
+from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
@@ -77,6 +78,7 @@ class Publication:
         views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        audience: the audience of the bundle; None for a release of one bundle.
     """
 
     release: str
@@ -114,11 +116,18 @@ class Publication:
     maximum_set_overlap: int | None = None
     views: Views | None = None
     signed_by: str | None = None
+    audience: BundleAudience | None = None
 
     @property
     def model(self) -> MarkovRandomField:
         """The Markov random field from which the table was drawn."""
         return self.rows.model
+
+    @property
+    def measured_together(self) -> tuple[Clique, ...]:
+        """The columns of each joint answer, those of earlier tiers included."""
+        earlier = () if self.audience is None else self.audience.cliques
+        return (*(m.clique for m in self.answers), *earlier)
 
     @property
     def columns(self) -> tuple[Column, ...]:

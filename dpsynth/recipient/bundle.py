@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_meas
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
+from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
@@ -66,12 +67,21 @@ def open_bundle(path: str | Path) -> Bundle:
     given = Path(path)
     folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
     if folder is None:
-        raise BundleRefused(
-            f"{path} is no bundle: it has no {MANIFEST}. Give the folder of a release, or its folder public."
-        )
+        raise no_bundle(given)
     manifest = read_manifest(folder)
     check_format(manifest, folder)
     return Bundle(folder, manifest)
+
+
+def no_bundle(path: Path) -> BundleRefused:
+    """The refusal of a folder without a bundle; of a release for several audiences it names their folders."""
+    names = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
+    advice = (
+        f"It holds bundles of several audiences: give the folder of one of them, {' or '.join(names)}."
+        if names
+        else "Give the folder of a release, or its folder public."
+    )
+    return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
@@ -187,6 +197,18 @@ class Bundle:
         return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
 
     @cached_property
+    def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
+        """Joint answers of audiences of smaller epsilons, each with the name of its file."""
+        listed = self._read(
+            MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {}))
+        )
+
+        def read(name: str) -> Answered:
+            return read_measurements(self.folder / file_of(name), self.layout.columns)
+
+        return tuple((file_of(name), self._read(file_of(name), partial(read, name))) for name in listed)
+
+    @cached_property
     def measured(self) -> LeastSquares | LocalAnswers:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
         if not self.central:
@@ -195,7 +217,8 @@ class Bundle:
                 MANIFEST,
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
+        earlier = [answered for _, answered in self.earlier_answers]
+        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:

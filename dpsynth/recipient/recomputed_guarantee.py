@@ -106,6 +106,8 @@ def _uncharged(bundle: Bundle, mechanisms: Sequence[Mapping[str, Any]]) -> Itera
     )
     answers = (*bundle.answers.singles, *bundle.answers.answers)
     given = [(MEASUREMENTS, False, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
+    for file, earlier in bundle.earlier_answers:
+        given += [(file, False, a.clique, a.noise, a.scale) for a in earlier.answers]
     given += [(SUMS, True, s.clique, s.noise, s.scale) for s in bundle.sums]
     for file, summed, clique, noise, scale in given:
         key = (summed, frozenset(clique), noise, scale)

@@ -28,7 +28,7 @@ from dpsynth.publish.checksums import (
 from dpsynth.publish.manifest import manifest_text
 from dpsynth.publish.manifest_schema import manifest_schema
 from dpsynth.publish.signature import is_public_key, signer_of
-from dpsynth.recipient.bundle import MANIFEST, Bundle, BundleRefused, check_format, read_manifest
+from dpsynth.recipient.bundle import MANIFEST, Bundle, BundleRefused, check_format, no_bundle, read_manifest
 from dpsynth.recipient.checked_views import checked_views
 from dpsynth.recipient.rebuilt_statistics import rebuilt
 from dpsynth.recipient.recomputed_guarantee import guarantee_findings
@@ -91,9 +91,7 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
     given = Path(path)
     folder = next((f for f in (given / "public", given) if _is_bundle(f)), None)
     if folder is None:
-        raise BundleRefused(
-            f"{path} is no bundle: it has no {MANIFEST}. Give the folder of a release, or its folder public."
-        )
+        raise no_bundle(given)
     findings = list(_changed(folder))
     signed_by, of_signature = _signature(folder, key)
     findings += of_signature

@@ -250,7 +250,7 @@ def test_the_pair_that_stands_for_choices_tells_what_the_worst_two_points_do_and
     event = ExponentialEvent(2 / epsilon, 1)
     for at in np.linspace(-epsilon, epsilon, 21):
         most = max(
-            delta_at(two_points(epsilon, m), at) for m in np.linspace(-3 * epsilon - 3, 3 * epsilon + 3, 2001)
+            delta_at(two_points(epsilon, m), at) for m in np.linspace(-3 * epsilon - 3, 3 * epsilon + 3, 1001)
         )
         assert most <= law_delta(event, at, epsilon / 1000) + 1e-12
         assert most >= law_delta(event, at, epsilon / 1000) - 1e-4

@@ -49,10 +49,10 @@ def possible(method: str, terms: str, columns: int) -> bool:
 def accounted(method: str, terms: str, columns: int) -> tuple[object, ...]:
     """A strategy, how its terms are accounted for, and the number of columns."""
     privacy = TERMS[terms]
-    return method, (privacy["noise"], privacy.get("accountant")), columns
+    return (method, columns), (privacy["noise"], privacy.get("accountant"), columns)
 
 
-CASES = thinned([*STRATEGIES, "fixed"], list(TERMS), (1, 2, 4), possible=possible, by=accounted)
+CASES = thinned([*STRATEGIES, "fixed"], list(TERMS), (1, 2, 4), possible=possible, by=accounted, strength=1)
 OUTCOMES = (+1, -1)
 
 

@@ -13,6 +13,7 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES, auto
 from tests.fake_curator import FakeCurator, problem_of
+from tests.thinned import thinned
 
 MINDFUL = ["auto", "aim", "aim_gdp", "one_shot", "privbayes"]
 """Strategies that look after the size of their tree."""
@@ -45,8 +46,7 @@ def with_earlier(problem, earlier):
     return replace(problem, start=problem.refit((), problem.start))
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("method", MINDFUL)
+@pytest.mark.parametrize(("method", "seed"), thinned(MINDFUL, range(8), strength=1))
 def test_the_tree_keeps_its_bound_with_what_was_there_before(method, seed):
     """Planted: a strategy that doesn't know of it, and the two together need several times as much."""
     rng = np.random.default_rng(seed)
