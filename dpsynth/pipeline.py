@@ -16,6 +16,9 @@
                                         |
     statistics -> public bundle                                        post-processing
 
+With audiences the steps from the single columns to the bundle come once for each, in rising order of epsilon:
+a tier each. The ledger closes the release, and the bundles appear, after the last.
+
 The same sequence runs plainly and as Prefect tasks: ``run`` takes the function that runs a step.
 
 Invariant: the table is read after ``dpsynth.lifecycle.release_run`` has reserved the whole budget, and
@@ -25,19 +28,23 @@ once, after the ledger has closed the release with the digest of its answers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
+from dpsynth.evidence.evidence import Answered
 from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
+from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.examining import examine
-from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
-from dpsynth.lifecycle.inputs import MemoryTable, inputs_of, with_public_table
+from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
+from dpsynth.lifecycle.inputs import Inputs, MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
+    Stage,
     Unbounded,
     compress,
     earlier_answers,
@@ -45,15 +52,17 @@ from dpsynth.lifecycle.measuring import (
     find_domains,
     measure_one_way,
     measure_sums,
+    next_tier,
     open_door,
     select,
 )
-from dpsynth.lifecycle.outputs import Synthesis, publish, write
+from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, write
 from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.rehearsal import rehearsal_of
-from dpsynth.lifecycle.release_run import composed, settle
+from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.sampling import sample_rows
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 
@@ -88,7 +97,6 @@ def run(
         planned if spec.public_table is None else step("read the public table", with_public_table, planned)
     )
     with step("reserve budget", begin, inputs, request, tell) as release_run:
-        rng = np.random.default_rng(release_run.seed)
         earlier = step("read earlier releases", earlier_answers, inputs, release_run, request.outputs)
         first = step("open the table", door, inputs, release_run)
         if isinstance(first, Unbounded):
@@ -96,34 +104,68 @@ def run(
         else:
             bounded = first
         stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
-        answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
-        warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
-        summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
-        expansion = step("merge rare values", compress, stage, summed)
-        measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
-        fit = step.counted("fit the model", fit_model, inputs, stage, measured)
-        fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
-        drawn = step("sample rows", sample_rows, inputs, fitted, rng)
-        exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
-        guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
-        statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
-        synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
-        if not release_run.published:
-            step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
-        step("settle the ledger", settle, release_run, stage.plan, guarantee)
+        tiers = [_tier(step, inputs, release_run, stage, earlier, tell)]
+        while (done := tiers[-1]).stage.plan.later:
+            stage = step("go on to the next audience", next_tier, inputs, done.stage, done.measured)
+            tiers.append(_tier(step, inputs, release_run, stage, (), tell))
+        step("settle the ledger", settle, release_run, done.stage.plan, done.synthesis.guarantee)
         step("publish the bundle", publish, release_run, tell)
-    titles = {t.title: t for t in statistics}
-    rows = row_source(inputs, fitted)
+    releases = [_result(inputs, release_run, tier) for tier in tiers]
+    audiences = {one.audience: one for one in releases if one.audience}
+    return replace(releases[-1], audiences=audiences)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tier:
+    """A tier of a release: all that is asked for one audience, and what is made of it."""
+
+    stage: Stage
+    measured: Measured
+    synthesis: Synthesis
+
+
+def _tier(
+    steps: Steps,
+    inputs: Inputs,
+    release_run: ReleaseRun,
+    stage: Stage,
+    earlier: tuple[Answered, ...],
+    tell: Tell,
+) -> _Tier:
+    """The steps from the single columns to the bundle, which are those of every audience."""
+    step, place = steps.of_audience(stage.plan.audience), stage.plan.place
+    rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
+    answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
+    warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
+    summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
+    expansion = step("merge rare values", compress, stage, summed)
+    measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
+    fit = step.counted("fit the model", fit_model, inputs, stage, measured)
+    fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
+    public = None if release_run.published else public_of(release_run, stage.plan)
+    drawn = step.by_rows("sample rows", sample_rows, inputs, fitted, public, rng)
+    exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
+    guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
+    statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
+    synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
+    if not release_run.published:
+        step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
+    return _Tier(stage, measured, synthesis)
+
+
+def _result(inputs: Inputs, release_run: ReleaseRun, tier: _Tier) -> Release:
+    """The result of a tier, for callers in Python."""
+    made, plan = tier.synthesis, tier.stage.plan
     return Release(
         release_run.release_id,
         release_run.final,
-        guarantee,
-        drawn,
-        titles,
-        stage.plan.steps,
-        rows,
-        exam,
-        warnings,
+        made.guarantee,
+        made.table,
+        {t.title: t for t in made.statistics},
+        plan.steps,
+        made.exam,
+        made.warnings,
+        audience=plan.audience,
     )
 
 
@@ -152,10 +194,10 @@ def aggregate(
     measured = step("hold answers", hold, collected)
     fit = step.counted("fit the model", fit_model, collected, collected, measured)
     fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
-    drawn = step("sample rows", sample_rows, collected, fitted, rng)
+    place = step("begin the bundle", begun, spec, outputs)
+    drawn = step.by_rows("sample rows", sample_rows, collected, fitted, place.partial / "public", rng)
     statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
-    place = step("begin the bundle", begun, spec, outputs)
     step("write the bundle", write_local, collected, place, synthesis)
     step("enter the release in the ledger", enter, collected, place)
     step("publish the bundle", show, place)
@@ -167,7 +209,6 @@ def aggregate(
         drawn,
         titles,
         (),
-        row_source(collected, fitted),
         collection=collected.collection,
     )
 

@@ -32,30 +32,36 @@ class OwnedBundle:
     """A bundle with both of its folders.
 
     Attributes:
-        folder: the folder with ``public`` and ``private`` inside.
+        public: the folder that is handed over: ``public``, or that of an audience.
+        private: the folder for what is the owner's alone; that of an audience, inside of the release's.
+        journal: the journal of the release.
         manifest: the manifest's JSON values.
         columns: the columns that were read from the private table.
     """
 
-    folder: Path
+    public: Path
+    private: Path
+    journal: Path
     manifest: Mapping[str, object]
     columns: tuple[Column, ...]
 
     @staticmethod
     def at(folder: Path) -> OwnedBundle:
-        """The bundle in a folder.
+        """The bundle in a folder: that of a release, or of one audience inside of it.
 
         Raises:
             ConfigError: the folder holds no finished bundle with its private half, or that of a rehearsal.
         """
+        whole = not (folder / MANIFEST).is_file()
+        public, owner = (folder / "public", folder) if whole else (folder, folder.parent)
         try:
-            text = (folder / "public" / MANIFEST).read_text(encoding="utf-8")
+            text = (public / MANIFEST).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise ConfigError(
                 f"{folder} is no bundle: it has no public/{MANIFEST}. Name the folder that dpsynth run "
-                "printed last, which holds public/ and private/."
+                "printed last, which holds public/ and private/, or the folder of an audience inside of it."
             ) from None
-        if not (folder / "private").is_dir():
+        if not (owner / "private").is_dir():
             raise ConfigError(
                 f"{folder} has no folder private/, so there is no place for an evaluation. Name the "
                 "owner's own bundle, where the release ran."
@@ -68,7 +74,7 @@ class OwnedBundle:
         except (ValueError, KeyError, TypeError):
             unfit = True
         if unfit:
-            raise ConfigError(f"{folder / 'public' / MANIFEST} is no manifest of a bundle: it is damaged.")
+            raise ConfigError(f"{public / MANIFEST} is no manifest of a bundle: it is damaged.")
         if manifest.get("rehearsal") is True:
             raise ConfigError(
                 f"{folder} is a rehearsal: its table was made up, and says nothing of a real one. Name the "
@@ -80,12 +86,10 @@ class OwnedBundle:
             raise ConfigError(
                 f"The manifest of {folder} {error}. Use the version of dpsynth that it names under software."
             ) from None
-        return OwnedBundle(folder, manifest, columns)
-
-    @property
-    def public(self) -> Path:
-        """The public folder."""
-        return self.folder / "public"
+        audience = manifest.get("audience")
+        kept = owner / "private"
+        private = kept if audience is None else kept / public.name
+        return OwnedBundle(public, private, kept / "journal.jsonl", manifest, columns)
 
     @property
     def part(self) -> Slice | None:
@@ -120,7 +124,7 @@ class OwnedBundle:
     def key(self) -> bytes:
         """The secret that decided which rows of a person were kept; a new one where the journal is gone."""
         try:
-            journal = Journal.open(self.folder / "private" / "journal.jsonl")
+            journal = Journal.open(self.journal)
         except (OSError, DpsynthError):
             return secrets.token_bytes(32)
         journal.close()

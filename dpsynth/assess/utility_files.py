@@ -32,7 +32,8 @@ def write_evaluation(evaluation: Evaluation) -> Path:
     Returns:
         The path of the page.
     """
-    private = evaluation.bundle.folder / "private"
+    private = evaluation.bundle.private
+    private.mkdir(mode=0o700, exist_ok=True)
     _write(
         private / FACTS, json.dumps(facts(evaluation), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )

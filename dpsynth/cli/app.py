@@ -11,14 +11,18 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
+from dpsynth.cli.attack_command import attack
+from dpsynth.cli.audit_command import audit
 from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
 from dpsynth.cli.explain_command import explain
@@ -40,6 +44,8 @@ app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.command()(check)
 app.command()(explain)
+app.command()(attack)
+app.command()(audit)
 app.command()(evaluate)
 app.command()(report)
 app.command()(manifest)
@@ -140,17 +146,29 @@ def run(  # noqa: PLR0913 (options of a command)
     _announce(run_flow(wanted) if prefect or (not plain and through_prefect()) else run_plainly(wanted))
 
 
+_MANIFESTS = "*/manifest.json"
+"""The manifest of each bundle, in the folder of a release."""
+
+
 def _announce(bundle: Path) -> None:
-    """Print a summary of the release from its manifest, with the bundle's folder on the last line."""
-    manifest = json.loads((bundle / "public" / "manifest.json").read_text(encoding="utf-8"))
-    promise = manifest["guarantee"]
-    rows, columns = manifest["synthetic_rows"], len(manifest["columns"])
-    tables = len(manifest["statistics"])
-    print(f"Released {rows:,} synthetic row{'s' * (rows != 1)} of {columns} columns and {tables} tables.")
-    print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")
-    print(
-        f"To hand over: {bundle / 'public'} (begin with report.html). To keep private: {bundle / 'private'}"
-    )
+    """Print a summary of the release from its manifests, with the folder of its bundles on the last line."""
+    manifests = [
+        (path.parent, json.loads(path.read_text(encoding="utf-8"))) for path in bundle.glob(_MANIFESTS)
+    ]
+    for folder, facts in sorted(manifests, key=lambda found: float(found[1]["guarantee"]["epsilon"])):
+        promise, audience = facts["guarantee"], facts.get("audience")
+        rows, columns = facts["synthetic_rows"], len(facts["columns"])
+        tables = len(facts["statistics"])
+        whom = "" if audience is None else f" for {audience['name']}"
+        print(
+            f"Released{whom} {rows:,} synthetic row{'s' * (rows != 1)} of {columns} columns and "
+            f"{tables} tables."
+        )
+        print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")
+        print(
+            f"To hand over{whom}: {folder} (begin with report.html).", end=" " if audience is None else "\n"
+        )
+    print(f"To keep private: {bundle / 'private'}")
     print(bundle)
 
 
@@ -247,13 +265,19 @@ def _with_debug_in_front(arguments: Sequence[str]) -> list[str]:
     return [*["--debug"] * (len(before) < end), *before, *arguments[end:]]
 
 
+@cache
+def _command() -> Callable[..., int | None]:
+    """The command with all that is under it, whose signatures are read once."""
+    return get_command(app)
+
+
 def main() -> None:
     """Entry point of the ``dpsynth`` command."""
     say_what_the_terminal_can()
     arguments = _with_debug_in_front(sys.argv[1:])
     debug = arguments[:1] == ["--debug"]
     try:
-        code = app(arguments, prog_name="dpsynth", standalone_mode=False) or 0
+        code = _command()(arguments, prog_name="dpsynth", standalone_mode=False) or 0
         if code == _TYPERS_INTERRUPT:
             raise KeyboardInterrupt
     except DpsynthError as error:

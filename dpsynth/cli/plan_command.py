@@ -102,28 +102,56 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
 
 
 def _in_words(facts: Facts) -> Iterator[str]:
+    yield f"{facts['release']}: {facts['columns']} columns of dataset {facts['dataset']}"
+    yield _protected(facts)
+    if facts["audiences"]:
+        yield from _audiences(facts["audiences"])
+    else:
+        yield from _questions(facts)
+        yield from _errors(facts)
+    if facts["constraints"]:
+        yield "Every synthetic row obeys:"
+        yield from (f"  {way['rule']}: {way['kept']}." for way in facts["constraints"])
+    yield from _ledger(facts["ledger"])
+    rough = facts["rough_forecast"]
+    tiers = max(len(facts["audiences"]), 1)
+    yield (
+        f"Time and memory: roughly {tiers * rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB, and "
+        f"for each million rows {tiers * rough['seconds_per_million_rows']:,.0f} s and "
+        f"{rough['megabytes_per_million_rows']:,.0f} MB more."
+    )
+
+
+def _audiences(tiers: Sequence[Facts]) -> Iterator[str]:
+    """The bundles, in the order in which they are asked for: each adds to the answers of those before."""
+    for place, tier in enumerate(tiers):
+        delta = f", δ = {tier['delta']:g}" if tier["delta"] else ""
+        before = "" if not place else f"; it has all answers for {tiers[place - 1]['audience']} as well"
+        yield (
+            f"For {tier['audience']}: whoever reads that bundle{' and those before' if place else ''} "
+            f"guesses right at most {_guess(tier)} % of the time: ε = {tier['epsilon']:g}{delta}{before}."
+        )
+        yield from (f"  {line}" for line in (*_questions(tier), *_errors(tier)))
+
+
+def _guess(facts: Facts) -> str:
     from dpsynth.presentation.figures import guess_percent
 
-    yield f"{facts['release']}: {facts['columns']} columns of dataset {facts['dataset']}"
+    return guess_percent(facts["epsilon"], facts["delta"])
+
+
+def _protected(facts: Facts) -> str:
+    """The unit, and the guarantee of the whole release."""
     unit, exchanged = facts["unit"], facts["neighbours"] == "replace_one"
     short = unit.split(":")[0]
     question = (
         f"which of two versions of {short} the table holds" if exchanged else f"if {short} is in the table"
     )
     delta = f", δ = {facts['delta']:g}" if facts["delta"] else ""
-    yield (
+    return (
         f"Protected: {unit}. Whoever guesses {question} is right half of the time by tossing a coin, and at "
-        f"most {guess_percent(facts['epsilon'], facts['delta'])} % of the time after reading all of the "
+        f"most {_guess(facts)} % of the time after reading all of the "
         f"release: that is ε = {facts['epsilon']:g}{delta} ({facts['neighbours']})."
-    )
-    yield from _questions(facts)
-    yield from _errors(facts)
-    yield from _ledger(facts["ledger"])
-    rough = facts["rough_forecast"]
-    yield (
-        f"Time and memory: roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB, and for each "
-        f"million rows {rough['seconds_per_million_rows']:,.0f} s and "
-        f"{rough['megabytes_per_million_rows']:,.0f} MB more."
     )
 
 
@@ -153,12 +181,9 @@ def _questions(facts: Facts) -> Iterator[str]:
     yield f"Asked: {_listed(asked)}. The number of rows is {rows}."
     if facts["wanted_pairs"]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
-        why = "constraints and the statistics" if facts["constraints"] else "statistics"
+        why = "constraints and the statistics" if facts.get("constraints") else "statistics"
         yield f"Measured for the {why} asked for: {pairs}."
     yield from map(_mean, facts["means"])
-    if facts["constraints"]:
-        yield "Every synthetic row obeys:"
-        yield from (f"  {way['rule']}: {way['kept']}." for way in facts["constraints"])
 
 
 def _mean(mean: Facts) -> str:
@@ -277,11 +302,11 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _ledger(ledger: Facts) -> Iterator[str]:
-    from dpsynth.accounting.measures import measure_of_accountant
+    from dpsynth.accounting.known_measures import measure_named
 
     before, after = ledger["before"], ledger["after"]
     cap = ledger["cap"]
-    at = f" at δ = {cap['delta']}" if measure_of_accountant(ledger["filter"]).needs_delta else ""
+    at = f" at δ = {cap['delta']}" if measure_named(ledger["filter"]).needs_delta else ""
     yield (
         f"Ledger: the cap is ε = {cap['epsilon']}, δ = {cap['delta']}. Releases come to "
         f"ε = {before['epsilon']}{at} before this one, {before['share']:.0%} of the cap, and to "

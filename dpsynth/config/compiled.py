@@ -115,6 +115,7 @@ class CompiledSpec:
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
             **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
+            **({"audiences": _audiences(spec)} if spec.audiences else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
             **(
@@ -147,10 +148,16 @@ def _privacy(spec: Spec) -> dict[str, object]:
     return found | {"split": split.model_dump(exclude=unused)}
 
 
+def _audiences(spec: Spec) -> list[list[str | None]]:
+    """The promises in order; the name of an audience decides no question, but its folder."""
+    return [[p.audience, str(p.epsilon), None if p.delta is None else str(p.delta)] for p in spec.promises]
+
+
 def _published(publish: Publish) -> dict[str, object]:
     """The keys of a publication; a key that is newer than digests counts only where it is given."""
     found = publish.model_dump(exclude={"sign"})
-    return {k: v for k, v in found.items() if k != "minimum_set_size" or v is not None}
+    newer = {"minimum_set_size", "maximum_set_overlap", "rounding", "rows_a_file"}
+    return {k: v for k, v in found.items() if k not in newer or v is not None}
 
 
 def _digest(facts: dict[str, object]) -> str:

@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.config.audiences import Audience, Promise, check_audiences, promises_of, with_largest_epsilon
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.layout_checks import check_layout
@@ -32,6 +33,7 @@ from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import InMemory, Source
 from dpsynth.config.structure import Structure
+from dpsynth.config.views import check_views
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
@@ -85,6 +87,11 @@ class Spec(Section):
     )
     source: Source = Field(description="The private table. Left out with trust: local.")
     privacy: Privacy = Field(description="The guarantee asked for.")
+    audiences: Mapping[str, Audience] = Field(
+        default={},
+        description="Bundles of one release for several audiences, each with the epsilon of all that it "
+        "sees. All together cost the largest. Left out: one bundle.",
+    )
     ledger: Ledger = Field(default=Ledger(), description="Record of spending, and its cap.")
     columns: Mapping[str, ColumnSpec] = Field(
         description="The columns to use, by name; all else is ignored. Domains come from public knowledge."
@@ -156,6 +163,7 @@ class Spec(Section):
             if key in values and values[key] is None:
                 # A key without a value was meant to say something: neither the whole table nor no schedule.
                 raise refused(EMPTY, key)
+        values = with_largest_epsilon(values)
         if values.get("trust") == "local":
             refuse_central_keys({k: v for k, v in values.items() if not isinstance(v, InMemory)})
             return {**values, "source": InMemory()}
@@ -182,6 +190,7 @@ class Spec(Section):
         if self.trust == "local":
             searched = [name for name, column in columns.items() if column.search is not None]
             check_local(self.local, self.privacy.epsilon, self.structure.method, searched)
+        check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()
@@ -233,6 +242,10 @@ class Spec(Section):
                 raise refused(f"has {groups:,} groups; at most {MAX_GROUPS:,} are allowed", *path, "by")
             if statistic.condition is not None:
                 _check_condition(statistic.condition, layout, *path, "where")
+        view = self.publish.k_anonymity
+        for name, place in () if view is None else view.named:
+            self._modelled(name, columns, "publish", "k_anonymity", *place)
+        check_views(self.publish, columns)
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
         if name in self.columns and name not in columns:
@@ -256,13 +269,6 @@ class Spec(Section):
 
     def _privacy_suits_the_method(self, columns: Mapping[str, Column]) -> None:
         privacy, method = self.privacy, METHODS[self.structure.method]
-        if privacy.noise not in method.noise:
-            raise refused(
-                f"{method.name} needs Gaussian noise, whose exact accounting is what it is for: give "
-                "privacy.delta, such as 1e-9, and leave out noise: laplace; or use method: aim",
-                "structure",
-                "method",
-            )
         if privacy.split is None:
             return
         if privacy.exam and len(columns) == 1:
@@ -301,6 +307,13 @@ class Spec(Section):
                     "delta",
                 )
         for key in ("same_period", "earlier_periods"):
+            if self.audiences and getattr(self.reuse, key):
+                raise refused(
+                    "must be false with audiences: which of them an earlier release was for is not known, so "
+                    "a bundle could tell an audience more than its epsilon allows",
+                    "reuse",
+                    key,
+                )
             if searched and getattr(self.reuse, key):
                 raise refused(
                     f"must be false while something is to be found of a column ({searched[0].name}): "
@@ -367,6 +380,11 @@ class Spec(Section):
                 f"covers every column, so structure.method {method.name} has nothing to ask",
                 "public_marginals",
             )
+
+    @property
+    def promises(self) -> tuple[Promise, ...]:
+        """The guarantee of each audience, in rising order of epsilon; one for a release of one bundle."""
+        return promises_of(self.audiences, self.privacy.epsilon, self.privacy.delta)
 
     def warnings(self) -> tuple[str, ...]:
         """Advice about settings that are allowed but risky: one or two sentences each, public facts only."""

@@ -83,6 +83,7 @@ class Local(Section):
 
 _NO_TABLE = "there is no private table, and respondents randomise their own records"
 _USELESS: Mapping[str, str] = {
+    "audiences": "have no use with trust: local: a report is safe to be read by everyone",
     "period": "has no use with trust: local: who is asked, and when, is up to the collection",
     "schedule": "has no use with trust: local: reports are aggregated when they have come in",
     "reuse": "has no use with trust: local: give each collection a release of its own",

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log10
 from typing import Any
+
+from jinja2 import Environment
 
 from dpsynth.accounting.loss_pairs import LossPair
 from dpsynth.explain import words
@@ -55,6 +58,14 @@ class Picture:
     levels: tuple[tuple[float, str], ...]
 
 
+@cache
+def _environment() -> Environment:
+    pages = environment()
+    pages.filters["figure"] = words.figure
+    pages.filters["percent"] = words.percent
+    return pages
+
+
 def page(subject: Subject, facts: words.Facts) -> str:
     """The page as HTML.
 
@@ -62,17 +73,16 @@ def page(subject: Subject, facts: words.Facts) -> str:
         subject: what is explained.
         facts: of ``explain.facts``, about it.
     """
-    pages = environment()
-    pages.filters["figure"] = words.figure
-    pages.filters["percent"] = words.percent
     extra: dict[str, Any] = {
         "harm": list(words.harm_in_words(facts["harm"])) if facts["harm"] else [],
         "groups": list(words.groups_in_words(facts)) if facts["groups"] else [],
         "cap": words.cap_in_words(facts["cap"]) if facts["cap"] else "",
         "within": words.within_in_words(facts["each_within"]) if facts["each_within"] else "",
     }
-    return pages.get_template("explain.html.j2").render(
-        facts=facts, accountants=words.ACCOUNTANTS, pictures=_pictures(subject.pair), **extra
+    return (
+        _environment()
+        .get_template("explain.html.j2")
+        .render(facts=facts, accountants=words.ACCOUNTANTS, pictures=_pictures(subject.pair), **extra)
     )
 
 

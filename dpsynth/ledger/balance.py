@@ -38,6 +38,9 @@ __all__ = ["Balance", "CapChange", "Filter", "ReleaseEntry", "Reservation", "Sta
 State = Literal["reserved", "closed", "abandoned"]
 """A reserved release counts in full; a closed or abandoned one counts for its charge."""
 
+Audiences = tuple[tuple[str, Fraction], ...]
+"""Names of audiences, each with the epsilon of all that it sees."""
+
 MOST_APPROXIMATE = Fraction(1, 2)
 """Largest share of its delta that an account keeps for approximate deltas by default."""
 
@@ -67,6 +70,7 @@ class Reservation:
         source: the table's resolved path or address; "" for a table in memory.
         other_people: the reason why the source may have another account; "" where none is given.
         cap_declared: true if the config states its cap, which then holds for the release where it is lower.
+        audiences: the name and the epsilon of each audience, in rising order; () for a release of one bundle.
 
     Raises:
         ValueError: parallel without a part, or under another relation than add_remove; or the cap's
@@ -90,6 +94,7 @@ class Reservation:
     source: str = ""
     other_people: str = ""
     cap_declared: bool = True
+    audiences: Audiences = ()
 
     def __post_init__(self) -> None:
         """Reject a request that no account could hold."""
@@ -131,6 +136,7 @@ class ReleaseEntry:
             format 4.
         source: the table's resolved path or address; "" for a table in memory, None before format 5.
         other_people: the declared reason why the source may have another account; empty where none was given.
+        audiences: as reserved.
     """
 
     release_id: str
@@ -151,6 +157,7 @@ class ReleaseEntry:
     digest: str = ""
     source: str | None = None
     other_people: str = ""
+    audiences: Audiences = ()
 
     @property
     def counted(self) -> Counted:
@@ -363,4 +370,5 @@ def first_entry(entry: Reservation, on: date) -> ReleaseEntry:
         holder=entry.holder,
         source=entry.source,
         other_people=entry.other_people,
+        audiences=entry.audiences,
     )

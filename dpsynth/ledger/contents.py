@@ -61,6 +61,12 @@ def of_reservation(entry: Reservation) -> dict[str, object]:
         "holder": entry.holder,
         "source": entry.source,
         "other_people": entry.other_people,
+        # Only where there are some: an account without them stays readable by earlier versions.
+        **(
+            {"audiences": {name: str(epsilon) for name, epsilon in entry.audiences}}
+            if entry.audiences
+            else {}
+        ),
     }
 
 
@@ -97,6 +103,7 @@ def facts(row: Row) -> Mapping[str, object]:
 def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseEntry:
     """The release of a reservation's row."""
     cost, part, occasion = _cost(content["cost"]), content["part"], content["occasion"]
+    audiences = read(content, "audiences", dict) if "audiences" in content else {}
     entry = ReleaseEntry(
         release_id=str(row.release_id),
         dataset=row.dataset,
@@ -112,6 +119,9 @@ def reserved(row: Row, content: Mapping[str, object], created: date) -> ReleaseE
         holder=_word(content, "holder"),
         source=read(content, "source", str) if "source" in content else None,
         other_people=_word(content, "other_people"),
+        audiences=tuple(
+            sorted(((str(name), _rational(e)) for name, e in audiences.items()), key=lambda one: one[1])
+        ),
     )
     if entry.parallel and entry.part is None:
         raise MalformedContent("reserves for a part and names none")

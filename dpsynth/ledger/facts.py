@@ -81,4 +81,5 @@ def _release(line: Line) -> dict[str, object]:
         "reason": entry.reason,
         "source": entry.source,
         "other_people": entry.other_people,
+        "audiences": {name: float_up(epsilon) for name, epsilon in entry.audiences},
     }

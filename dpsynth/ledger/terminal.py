@@ -78,8 +78,8 @@ def print_account(out: Console, view: AccountView) -> None:
     out.print()
     narrow = out.width < _WIDE
     _print_table(out, _releases(view, narrow=narrow), "lwlrrrl" if narrow else "lwwlrrrrll")
-    for sentence in views.runway_in_words(view):
-        out.print(sentence)
+    for sentence in (*views.audiences_in_words(account), *views.runway_in_words(view)):
+        out.print(printable(sentence))
     for entry in view.unfinished:
         out.print(
             f"Release {entry.release_id} has not ended and counts in full. Unless it is running, finish it "

@@ -150,6 +150,17 @@ def sources_in_words(account: Balance) -> Iterator[str]:
         yield f"Declared to be about other people than another dataset of the same table: {reason}"
 
 
+def audiences_in_words(account: Balance) -> Iterator[str]:
+    """The audiences of each release that has some, as sentences."""
+    for entry in account.releases:
+        if entry.audiences:
+            each = ", ".join(f"{name} (ε = {figure(epsilon)})" for name, epsilon in entry.audiences)
+            yield (
+                f"Release {entry.release_id} has bundles for {each}: each ε is of all that the audience "
+                "sees, and together they cost the largest."
+            )
+
+
 def filter_in_words(account: Balance) -> str:
     """The privacy filter of an account, in words."""
     cap = account.cap

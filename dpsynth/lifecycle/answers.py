@@ -16,7 +16,39 @@ from dpsynth.evidence.evidence import Evidence
 from dpsynth.evidence.public_table import PublicTable, PublicUse
 from dpsynth.evidence.reused import Reused
 from dpsynth.model import Denoised, Expansion, estimate, estimated_total, posteriors
+from dpsynth.publish.audiences import TierAnswers
 from dpsynth.structure.strategy import Selection
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """The answers of earlier tiers, which are answers of this release like its later ones.
+
+    Attributes:
+        singles: the noisy total and the one-way marginals.
+        joint: the joint marginals of each tier that measured some, over its own groups.
+    """
+
+    singles: tuple[Measurement, ...] = ()
+    joint: tuple[TierAnswers, ...] = ()
+
+    def after(self, audience: str, measured: Measured) -> Told:
+        """These answers and those of one more tier."""
+        own = measured.answers
+        noisy = [m for m in (*own.first, *own.again) if isinstance(m, Measurement)]
+        singles = (*self.singles, *noisy)
+        if not measured.joint:
+            return Told(singles, self.joint)
+        joint = TierAnswers(audience, tuple(measured.joint), measured.expansion.compression)
+        return Told(singles, (*self.joint, joint))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns that earlier tiers have measured together."""
+        return tuple(dict.fromkeys(m.clique for tier in self.joint for m in tier.answers))
+
+
+NOTHING_TOLD = Told()
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +64,7 @@ class Answers:
         again: one-way marginals that the strategy measured once more.
         sums: sums of the means that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
+        told: the answers of earlier tiers.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -42,21 +75,27 @@ class Answers:
     again: tuple[Measurement, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
     combined: tuple[CombinedCounts, ...] = ()
+    told: Told = NOTHING_TOLD
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
         """The total and the one-way marginals of the release itself."""
-        return (*self.first, *self.again)
+        return (*self.told.singles, *self.first, *self.again)
+
+    @property
+    def of_this_tier(self) -> tuple[Observation, ...]:
+        """The total and all one-way counts, without evidence and without the answers of earlier tiers."""
+        return (*self.first, *self.public_one_way, *self.combined, *self.again)
 
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.first, *self.public_one_way, *self.combined, *self.again)
+        return (*self.told.singles, *self.of_this_tier)
 
     @property
     def rows(self) -> float:
         """The number of rows by the first answers: exact where it is public, otherwise estimated."""
-        return estimated_total(self.first)
+        return estimated_total((*self.told.singles, *self.first))
 
     def use_of(self, table: PublicTable | None) -> PublicUse | None:
         """The use of a public table, for reports; None without one."""

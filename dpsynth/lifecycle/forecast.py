@@ -27,7 +27,7 @@ from dpsynth.plan.expected_errors import (
     pair_errors,
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
-from dpsynth.plan.plan import Plan, make_plan
+from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
@@ -53,7 +53,8 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
     from dpsynth.ledger.ledger import Ledger
 
     compiled_spec = compiled(spec)
-    plan = _plan_of(compiled_spec)
+    plans = _plans_of(compiled_spec)
+    plan = plans[-1]
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     account = ledger.dataset_of(table_of(spec))
     return {
@@ -62,6 +63,11 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "columns": len(spec.columns),
         **plan.to_json(),
         "expected_errors": _errors(compiled_spec, plan, rows, share),
+        "audiences": [
+            {**tier.to_json(), "expected_errors": _errors(compiled_spec, tier, rows, share)}
+            for tier in plans
+            if tier.audience
+        ],
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, ledger.balance(account), account),
         "notes": [*spec.warnings(), *_hints(compiled_spec, plan, ledger, account)],
@@ -77,9 +83,16 @@ def _hints(compiled_spec: CompiledSpec, plan: Plan, ledger: Ledger, account: str
     return hints(wanted, account, ledger.balances(), Path())
 
 
-def _plan_of(compiled_spec: CompiledSpec) -> Plan:
+def _plans_of(compiled_spec: CompiledSpec) -> list[Plan]:
+    """The plan of each tier; of a release of one bundle its only one."""
     structure = compiled_spec.spec.structure
-    return make_plan(compiled_spec, strategy_of(structure.method, structure.cliques or ()))
+    strategy = strategy_of(structure.method, structure.cliques or ())
+    plans = [make_plan(compiled_spec, strategy)]
+    while plans[-1].later:
+        plans.append(
+            make_plan(compiled_spec, strategy, Found(plans[-1], compiled_spec.columns, next_tier=True))
+        )
+    return plans
 
 
 def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: float) -> dict[str, object]:
@@ -90,8 +103,9 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
     pairs = pair_errors(compiled_spec, plan, rows)
 
     def errors_of(spec: Spec) -> tuple[CountErrors, ...]:
-        again = compiled(spec)
-        return column_errors(_plan_of(again), dict(again.domain.sizes))
+        # The epsilon that a bundle needs does not depend on those of other audiences.
+        again = compiled(spec.model_copy(update={"audiences": {}}))
+        return column_errors(_plans_of(again)[0], dict(again.domain.sizes))
 
     found = enough_epsilon(compiled_spec.spec, rows, share, errors_of)
     epsilon = None if found is None else float(found)

@@ -20,6 +20,7 @@ from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
@@ -28,8 +29,8 @@ from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import Answered, within
-from dpsynth.lifecycle.answers import Answers, Measured
-from dpsynth.lifecycle.inputs import Inputs, batches_of
+from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
+from dpsynth.lifecycle.inputs import Inputs, cells_of
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
@@ -37,7 +38,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups, rare_when_ordered
+from dpsynth.structure.compression import rare_groups
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
@@ -57,16 +58,18 @@ class Stage:
         curator: the door to the private table.
         plan: the plan of the remaining steps, with measure and budget of the first plan.
         layout: the table's columns, with the domains found so far.
+        told: the answers of earlier tiers.
     """
 
     curator: Curator
     plan: Plan
     layout: Layout
+    told: Told = NOTHING_TOLD
 
     @classmethod
-    def of(cls, curator: Curator, plan: Plan, layout: Layout) -> Stage:
-        """The stage whose curator keeps what the plan has for the exam."""
-        return cls(curator.keeping(plan.kept), plan, layout)
+    def of(cls, curator: Curator, plan: Plan, layout: Layout, told: Told = NOTHING_TOLD) -> Stage:
+        """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
+        return cls(curator.keeping(plan.later + plan.kept), plan, layout, told)
 
     @property
     def domain(self) -> Domain:
@@ -118,13 +121,14 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, batches_of(inputs, run.occasion)
+    plan, batches = inputs.plan, cells_of(inputs, run.occasion)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())
     summed = frozenset(mean.column for mean in plan.summed)
     rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part, summed)
-    terms = Terms(plan.neighbours, plan.measure, plan.budget, plan.noise, plan.selection_delta)
+    budget, delta = plan.whole.budget, plan.selection_delta
+    terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
     if plan.bound_price:
         return Unbounded(unbounded(rows, terms, run.journal, run.key))
     door = curator(rows.bounded(plan.neighbours.max_rows, run.key), terms, run.journal)
@@ -158,15 +162,27 @@ def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
     return make_plan(inputs.compiled, inputs.strategy, Found(plan, layout.columns))
 
 
+def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
+    """The stage of the next tier, which has the answers of this one and all that is kept for it.
+
+    What this tier has left over, by rounding, is left to the next.
+    """
+    told, layout = stage.told.after(stage.plan.audience, measured), stage.layout
+    plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
+    return Stage.of(stage.curator, plan, layout, told)
+
+
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
     """The total and the marginal of every column, with public counts and evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
-    first = _one_way(inputs, stage)
-    one_way, joint = public_counts(public, estimated_total(first))
+    first, told = _one_way(inputs, stage), stage.told
+    own = (*told.singles, *first)
+    one_way, joint = public_counts(public, estimated_total(own))
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
-    evidence, reused = weighted_evidence(run.reused, earlier, columns, (*first, *one_way), counts)
-    return Answers(first, one_way, joint, evidence, reused)
+    evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
+    evidence = replace(evidence, same=(*evidence.same, *(tier.answered for tier in told.joint)))
+    return Answers(first, one_way, joint, evidence, reused, told=told)
 
 
 def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
@@ -233,7 +249,10 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     ordered = dict.fromkeys(numbers, rare_when_ordered(plan.merged_below, answers.rows))
-    found = rare_groups(stage.domain, answers.one_way, plan.merged_below, paired, earlier, values, ordered)
+    beside = (*answers.told.singles, *earlier)
+    found = rare_groups(
+        stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
+    )
     whole = Expansion(stage.domain, found, (*answers.one_way, *earlier), numbers, values)
     return whole.within(plan.max_cells // 2)
 

@@ -26,14 +26,16 @@ def heed_warnings(
     """The warnings, each told.
 
     Raises:
-        Paused: one of them is serious, and the release's owner has not decided yet.
+        Paused: one of them is serious, and the release's owner has not decided yet. Only the first
+            tier pauses.
     """
     part = run.occasion.part
-    found = {search.column for search in stage.plan.searches}
+    found = {search.column for search in stage.plan.first.searches}
     warnings = warnings_of(stage.layout.columns, answers.first, found, None if part is None else part.column)
     for warning in warnings:
         tell(warning.paragraph)
-    if any(w.serious for w in warnings) and inputs.spec.privacy.on_empty == "stop" and _undecided(run):
+    pauses = stage.plan.before is None and any(w.serious for w in warnings)
+    if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run):
         # Told before it is on record: an owner who resumes has been shown the warnings.
         if not run.journal.paused:
             run.journal.pause()

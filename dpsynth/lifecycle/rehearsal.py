@@ -67,7 +67,8 @@ class Rehearsal:
         target = self.shown / release.folder.name
         self.shown.mkdir(parents=True, exist_ok=True)
         release.folder.rename(target)
-        return replace(release, folder=target)
+        audiences = {name: replace(one, folder=target) for name, one in release.audiences.items()}
+        return replace(release, folder=target, audiences=audiences)
 
 
 @contextmanager

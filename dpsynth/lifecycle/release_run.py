@@ -24,7 +24,7 @@ same bundle in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,9 +36,9 @@ from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.measures import measure_named
+from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.rounding import float_up
-from dpsynth.curator.journal import Journal
+from dpsynth.curator.journal import Entry, Journal
 from dpsynth.errors import (
     ConfigError,
     DpsynthError,
@@ -153,9 +153,17 @@ class ReleaseRun:
             error.args = (f"{error} Release {self.release_id} is not finished. {rest}",)
 
 
+def charges(plan: Plan, journal: Journal) -> Sequence[Entry]:
+    """The charges up to the end of a tier, whose last question has just been asked.
+
+    A release that is resumed may have charges of later tiers on record. To the last tier all charges count.
+    """
+    return tuple(journal.asked()) if plan.later else journal.entries
+
+
 def composed(plan: Plan, journal: Journal) -> Guarantee:
     """The guarantee composed of the journal's events, checked against the plan."""
-    charged = [e.event for e in journal.entries]
+    charged = [e.event for e in charges(plan, journal)]
     guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.selection_delta)
     if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
         raise DpsynthError(
@@ -178,7 +186,7 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
     try:
         work.ledger.settle(
             work.release_id,
-            spent(recorded, amount),
+            spent(recorded, amount, plan.measure),
             [events.to_json(e) for e in recorded],
             work.holder,
             work.journal.digest,
@@ -228,4 +236,4 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     charged_so_far = amount_of(found, measure, delta or None)
     epsilon = min(charged_so_far.epsilon, Fraction(str(terms["epsilon"])))
     amount = Amount(epsilon, charged_so_far.delta) if found else Amount()
-    return spent(found, amount), [events.to_json(e) for e in found]
+    return spent(found, amount, measure), [events.to_json(e) for e in found]

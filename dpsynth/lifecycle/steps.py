@@ -37,28 +37,48 @@ class RunStep(Protocol):
 class Steps:
     """The named steps of a release, each guarded, and run by a given function."""
 
-    def __init__(self, run_step: RunStep) -> None:
-        """Steps that are run plainly, or as tasks of an orchestrator."""
-        self._run_step = run_step
+    def __init__(self, run_step: RunStep, ending: str = "") -> None:
+        """Steps that are run plainly, or as tasks of an orchestrator.
+
+        Args:
+            run_step: runs a step.
+            ending: a public text that all names of the steps end with.
+        """
+        self._run_step, self._ending = run_step, ending
+
+    def of_audience(self, audience: str) -> Steps:
+        """These steps, named after an audience; "" leaves the names as they are."""
+        return Steps(self._run_step, f" for {audience}" if audience else "")
 
     def __call__(self, name: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The outcome of an action, run as a step under a public name."""
-        return self._run_step(name, lambda: guarded(name, lambda _: action(*args, **kwargs)))
+        named = name + self._ending
+        return self._run_step(named, lambda: guarded(named, lambda _: action(*args, **kwargs)))
 
     def counted(
         self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports its progress to its first argument."""
-        return self._run_step(name, lambda: guarded(name, lambda advance: action(advance, *args, **kwargs)))
+        named = name + self._ending
+        return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
+
+    def by_rows(
+        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The outcome of an action that reports public numbers of rows to its first argument."""
+        named = name + self._ending
+        return self._run_step(
+            named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs), "rows")
+        )
 
 
-def guarded(name: str, action: Callable[[Advance], T]) -> T:
+def guarded(name: str, action: Callable[[Advance], T], unit: str = "") -> T:
     """Run a step; only errors of our own leave it, and none that may quote a cell.
 
     Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
     """
     try:
-        with showing(name) as advance:
+        with showing(name, unit) as advance:
             return action(advance)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None

@@ -11,13 +11,14 @@ Invariant: public. The number of rows is one that the caller states or assumes; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
-from math import sqrt
+from math import hypot, sqrt
 
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.examined import reach
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
@@ -57,10 +58,33 @@ class CountErrors:
 def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
     """The errors of every column that is measured alone, in the order of the table.
 
+    What earlier tiers have measured is averaged in: precisions add up.
+
     Args:
         plan: the plan.
         sizes: number of cells of each column.
     """
+    own = _column_errors(plan, sizes)
+    if plan.before is None:
+        return own
+    before = {errors.columns: errors for errors in column_errors(plan.before, sizes)}
+    return tuple(
+        replace(
+            errors,
+            error=_averaged(errors.error, before[errors.columns].error),
+            smallest=_averaged(errors.smallest, before[errors.columns].smallest),
+        )
+        for errors in own
+    )
+
+
+def _averaged(one: float, other: float) -> float:
+    """The error of an average of two answers by precision."""
+    return 0.0 if not one or not other else 1 / hypot(1 / one, 1 / other)
+
+
+def _column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
+    """The errors of the answers of one tier."""
     step = next((s for s in plan.steps if s.step == "one_way"), None)
     scales = {} if step is None else step.scale_of
     return tuple(_errors((c,), cells, plan, scales[c]) for c, cells in sizes.items() if c in scales)
@@ -69,14 +93,19 @@ def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
 def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:
     """The errors of every pair of columns, were it measured at an average share; empty if none is.
 
-    Values that have too few rows are merged before, so a column has at most as many as can have enough.
+    Values that have too few rows are merged before, so a column has at most as many as can have enough;
+    numbers and dates, whose neighbours are alike, are merged the more.
     """
     last = plan.last_measured
     if last.step != "marginals":
         return ()
     whole = {column for pair in plan.wanted for column in pair}
+    numbers = {column.name for column in compiled.columns if column.codec.continuous}
+    ordered = rare_when_ordered(plan.merged_below, rows)
     sizes = {
-        name: size if name in whole else _groups(size, rows, plan.merged_below)
+        name: size
+        if name in whole
+        else _groups(size, rows, ordered if name in numbers else plan.merged_below)
         for name, size in compiled.domain.sizes.items()
     }
     return tuple(

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
-from dpsynth.accounting.measures import MEASURES, Measure, measure_of_accountant
+from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
+from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
-from dpsynth.config.methods import METHODS
 from dpsynth.config.privacy import Person
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
@@ -24,9 +24,11 @@ from dpsynth.domain.examined import Examined
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.plan.choice_of_accountant import Terms, least_noise, measures_of
 from dpsynth.plan.exam import exam_of
+from dpsynth.plan.model_size import CELL_BYTES, model_cells
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
-from dpsynth.plan.resources import Forecast, cells_within, forecast_of
+from dpsynth.plan.resources import Forecast, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import Asked, PlannedStep, Spending
 from dpsynth.plan.sums import (
@@ -37,8 +39,7 @@ from dpsynth.plan.sums import (
     planned_means,
     share_of_sums,
 )
-
-CELL_BYTES = 8
+from dpsynth.plan.tiers import Tier, part_of, tiers_of
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
 """Default share of the budget for domain discovery: with all columns to be found, and at least."""
@@ -50,26 +51,28 @@ EXAM_SHARE = Fraction(3, 100)
 
 @dataclass(frozen=True)
 class Found:
-    """The state of domain discovery, from which a new plan is made.
+    """The state of a release, from which a new plan is made.
 
     Attributes:
         plan: the plan made before, with the contribution bound that was found.
         columns: the columns of the table, with the domains found so far.
+        next_tier: True if the new plan is of the next tier; False if of the rest of the same one.
     """
 
     plan: Plan
     columns: Sequence[Column]
+    next_tier: bool = False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a release.
+    """The plan of a release, or of one tier of it.
 
     Attributes:
         neighbours: relation and unit.
         measure: the measure of losses.
         budget: the budget under the measure, rounded down.
-        epsilon: the epsilon asked for.
+        epsilon: the epsilon asked for, of all answers up to the end of the tier.
         delta: the delta asked for; None under pure epsilon-DP.
         noise: "gaussian" or "laplace".
         shares: the split in force.
@@ -86,6 +89,8 @@ class Plan:
         model_cells: largest number of cells that the strategy can reach, at most ``max_cells``.
         merged_below: rows; values of a column with fewer rows, by noisy counts, are merged.
         forecast: time and memory, roughly.
+        tiers: the tiers of the release; one where there are no audiences.
+        before: the plan of the tier before; None for the first tier.
     """
 
     neighbours: Neighbours
@@ -107,10 +112,37 @@ class Plan:
     model_cells: int
     merged_below: float
     forecast: Forecast
+    tiers: tuple[Tier, ...]
+    before: Plan | None = None
+
+    @property
+    def place(self) -> int:
+        """The place of its tier among ``tiers``."""
+        return 0 if self.before is None else self.before.place + 1
+
+    @property
+    def audience(self) -> str:
+        """The audience of its tier; "" where there are none."""
+        return self.tiers[self.place].audience
+
+    @property
+    def first(self) -> Plan:
+        """The plan of the first tier, which found all domains."""
+        return self if self.before is None else self.before.first
+
+    @property
+    def whole(self) -> Tier:
+        """The last tier, whose budget is that of the whole release."""
+        return self.tiers[-1]
+
+    @property
+    def later(self) -> Fraction:
+        """The part of the release's budget that is kept for later tiers."""
+        return self.whole.budget - self.tiers[self.place].budget
 
     @property
     def kept(self) -> Fraction:
-        """The part of the budget that is kept for the exam."""
+        """The part of the budget that is kept for the exam of this tier."""
         return self.budget * self.shares.exam
 
     @property
@@ -131,7 +163,7 @@ class Plan:
     @property
     def selection_delta(self) -> Fraction:
         """The part of delta for partition selection."""
-        return sum((search.delta for search in self.searches), Fraction(0))
+        return sum((search.delta for search in self.first.searches), Fraction(0))
 
     @property
     def _measure_delta(self) -> Fraction | None:
@@ -140,14 +172,18 @@ class Plan:
 
     @property
     def spent_delta(self) -> Fraction:
-        """The delta that the release takes from the ledger; under pure accounting only that of searches."""
-        if not self.measure.needs_delta:
-            return self.selection_delta
-        return Fraction(0) if self.delta is None else self.delta
+        """The delta of the tier's guarantee; under pure accounting only that of searches."""
+        return self.tiers[self.place].spent_delta(self.measure, self.selection_delta)
+
+    @property
+    def whole_delta(self) -> Fraction:
+        """The delta that the whole release takes from the ledger."""
+        return self.whole.spent_delta(self.measure, self.selection_delta)
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
         return {
+            "audience": self.audience or None,
             "epsilon": float(self.epsilon),
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
@@ -155,7 +191,9 @@ class Plan:
             "accounting": self.measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
-            "epsilon_of_budget": float(self.measure.epsilon(self.budget, self._measure_delta)),
+            "epsilon_of_budget": float(
+                self.measure.epsilon(self.tiers[self.place].budget, self._measure_delta)
+            ),
             "noise": noise_named(self.noise).mechanism,
             "rows_public": self.neighbours.rows_public,
             "structure": self.structure,
@@ -168,7 +206,7 @@ class Plan:
             "means": described(self.means),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
-            "steps": [asdict(s) for s in self.steps],
+            "steps": [step.to_json() for step in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
             "model_cells_allowed": self.max_cells,
             "model_cells_at_most": self.model_cells,
@@ -211,7 +249,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     Args:
         compiled: the config.
         outline: the structure strategy that the config names.
-        found: the state of domain discovery. Without it, a column whose domain is to be found has the most
+        found: the state of the release. Without it, a column whose domain is to be found has the most
             cells that its search allows, and a person the most rows.
 
     Raises:
@@ -223,35 +261,35 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     domain = domain_of(columns if found is None else found.columns)
     wanted = wanted_pairs(compiled) if found is None else found.plan.wanted
     exam = _exam(spec, domain)
-    epsilon = Fraction(spec.privacy.epsilon)
-    delta = None if spec.privacy.delta is None else Fraction(spec.privacy.delta)
+    before = None if found is None else found.plan if found.next_tier else found.plan.before
+    place, promises = 0 if before is None else before.place + 1, spec.promises
     means = None if found is None else found.plan.means
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
-        for selection in [_for_selection(columns, measure, delta)]
-        if (budget := measure.budget(epsilon, None if delta is None else delta - selection)) > 0
+        for selection in [_for_selection(columns, measure, promises[0].delta)]
+        if (budget := part_of(tiers_of(promises, measure, selection), place)) > 0
     ]
     asked = compiled, domain, wanted, exam
     planned = [
-        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam)
+        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam, place == 0)
         for each in terms
     ]
     if not planned:
         raise ConfigError(
-            f"privacy.epsilon {spec.privacy.epsilon} with privacy.delta {spec.privacy.delta} leaves nothing "
+            f"{_epsilon_of(promises[place])} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
+    way = least_noise(planned, lambda way: way.terms(-2 if exam else -1), checked=found is None)
     outlined, steps = way.outlined, way.steps
-    allowed, cells = _model(spec, outline, outlined, domain.sizes, wanted)
+    allowed, cells = model_cells(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
         neighbours=near,
         measure=way.spending.measure,
         budget=way.spending.budget,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=promises[place].epsilon,
+        delta=promises[place].delta,
         noise=noise,
         shares=way.shares,
         bound_price=way.asked.bound_price,
@@ -268,7 +306,14 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         forecast=forecast_of(
             len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
         ),
+        tiers=tiers_of(promises, way.spending.measure, way.selection),
+        before=before,
     )
+
+
+def _epsilon_of(promise: Promise) -> str:
+    key = f"audiences.{promise.audience}" if promise.audience else "privacy"
+    return f"{key}.epsilon {float(promise.epsilon):g}"
 
 
 @dataclass(frozen=True)
@@ -276,11 +321,16 @@ class _Way:
     """One way to spend the budget, under one measure."""
 
     spending: Spending
+    selection: Fraction
     outlined: StrategyOutline
     means: tuple[PlannedMean, ...]
     shares: Shares
     asked: Asked
     steps: tuple[PlannedStep, ...]
+
+    def terms(self, last: int) -> Terms:
+        """The terms by which ways are compared, of its last measuring step."""
+        return self.spending.measure, self.steps, self.steps[last].scale
 
 
 def _way(
@@ -289,19 +339,24 @@ def _way(
     terms: tuple[Spending, StrategyOutline, Fraction],
     means: tuple[PlannedMean, ...],
     exam: Sequence[Examined],
+    finds: bool,
 ) -> _Way:
-    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections."""
+    """The way to spend a budget on given terms: the spending, the outline, and the delta of selections.
+
+    Domains are found by the first tier alone; the others have no share for it.
+    """
     spending, outlined, selection = terms
-    summed = sum(mean.summed for mean in means)
+    summed, columns = sum(mean.summed for mean in means), compiled.columns if finds else ()
     shares = _shares(compiled, outlined, summed, exam)
+    shares = shares if finds else replace(shares, domain=Fraction(0))
     allowance = spending.budget * shares.domain
-    rows = price_of_bound(compiled.columns, allowance) * compiled.spec.privacy.max_rows_private
-    searches = planned_searches(compiled.columns, allowance - rows, selection)
+    rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
+    searches = planned_searches(columns, allowance - rows, selection)
     asked = Asked(searches, rows, summed, len(exam))
     steps = spending.steps(shares, outlined, domain, asked)
     price = spending.budget * shares.sums / max(summed, 1)
     priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
-    return _Way(spending, outlined, priced, shares, asked, steps)
+    return _Way(spending, selection, outlined, priced, shares, asked, steps)
 
 
 def _means(
@@ -372,49 +427,7 @@ def _measures(
 ) -> list[tuple[Measure, StrategyOutline]]:
     """The measures that suit the config, with the strategy's outline under each.
 
-    There are several only if the accountant is free: Gaussian accounting has less noise unless the noise is
-    so small that the rounding to whole numbers matters, at a sigma of about 3 rows.
+    There are several only if the accountant is free.
     """
-    privacy = spec.privacy
-    if privacy.accountant != "auto":
-        suited = [measure_of_accountant(privacy.accountant)]
-    elif privacy.delta is None:
-        suited = [measure for measure in MEASURES if not measure.needs_delta]
-    else:
-        suited = [m for m in MEASURES if m.needs_delta and privacy.noise in m.noises]
-    return [(measure, outline.outline(sizes, wanted, measure, privacy.noise)) for measure in suited]
-
-
-def _model(
-    spec: Spec,
-    outline: Outline,
-    outlined: StrategyOutline,
-    sizes: Mapping[str, int],
-    wanted: tuple[Clique, ...],
-) -> tuple[int, int]:
-    """Number of cells that the model may have, and the number that it can reach."""
-    structure = spec.structure
-    allowed = outline.max_cells
-    if structure.max_model_mb is not None:
-        allowed = int(structure.max_model_mb * 1_000_000 / CELL_BYTES)
-    given = _least_cells(sizes, wanted if outlined.cliques else ())
-    # A method without choices can't leave out a clique.
-    needed = max(given, outlined.cells) if not METHODS[outline.name].chooses else given
-    if needed > allowed:
-        raise ConfigError(
-            f"The model needs {needed:,} cells ({needed * CELL_BYTES / 1e6:,.1f} MB) for the single columns "
-            f"and for the pairs of constraints, publish.statistics or structure.cliques; {allowed:,} are "
-            "allowed. "
-            "Give the largest of them fewer bins or values, ask for less, or raise structure.max_model_mb."
-        )
-    if structure.max_seconds is not None:
-        hinted = cells_within(float(structure.max_seconds), len(sizes), outlined.rounds + 1)
-        allowed = max(needed, min(allowed, hinted))
-    return allowed, max(needed, min(allowed, outlined.cells))
-
-
-def _least_cells(sizes: Mapping[str, int], wanted: tuple[Clique, ...]) -> int:
-    """Cells of a model of the wanted pairs, which make no cycle, and of the columns in none."""
-    paired = {c for pair in wanted for c in pair}
-    alone = sum(size for column, size in sizes.items() if column not in paired)
-    return alone + sum(sizes[a] * sizes[b] for a, b in wanted)
+    noise = spec.privacy.noise
+    return [(m, outline.outline(sizes, wanted, m, noise)) for m in measures_of(spec)]

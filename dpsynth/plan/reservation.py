@@ -10,7 +10,7 @@ from os.path import realpath
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
-from dpsynth.accounting.measures import measure_of_accountant
+from dpsynth.accounting.known_measures import measure_named
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.ledger.balance import Reservation
@@ -30,16 +30,16 @@ def table_of(spec: Spec) -> Table:
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:
     """The reservation of a release's whole budget."""
     spec, table = compiled.spec, table_of(compiled.spec)
-    amount = Amount(plan.epsilon, plan.spent_delta)
+    amount = Amount(plan.whole.epsilon, plan.whole_delta)
     return Reservation(
         release_id=release_id,
         dataset=table.dataset,
         unit=plan.neighbours.unit,
         neighbours=plan.neighbours.relation,
         cap=Amount(Fraction(spec.ledger.cap.epsilon), Fraction(spec.ledger.cap.delta)),
-        filter=None if spec.ledger.filter == "auto" else measure_of_accountant(spec.ledger.filter),
-        suits=plan.measure,
-        cost=planned(plan.measure, plan.noise, plan.budget, amount, plan.selection_delta),
+        filter=None if spec.ledger.filter == "auto" else measure_named(spec.ledger.filter),
+        suits=plan.measure.filter,
+        cost=planned(plan.measure, plan.noise, plan.whole.budget, amount, plan.selection_delta),
         release=spec.release,
         spec=compiled.whole_fingerprint,
         occasion=occasion.label,
@@ -48,4 +48,5 @@ def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, relea
         source=table.source,
         other_people=table.other_people,
         cap_declared="cap" in spec.ledger.model_fields_set,
+        audiences=tuple((t.audience, t.epsilon) for t in plan.tiers if t.audience),
     )

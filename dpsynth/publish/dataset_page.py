@@ -11,8 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import cast
+
+from jinja2 import Environment
 
 from dpsynth.errors import DpsynthError
 from dpsynth.presentation import figures
@@ -179,6 +182,14 @@ def _share(statistic: StatisticTable, row: int) -> Point | None:
     return None if value is None else Point(100.0 * value, None if error is None else 100.0 * Z95 * error)
 
 
+@cache
+def _environment() -> Environment:
+    pages = environment()
+    pages.filters["up"] = figures.rounded_up
+    pages.filters["count"] = figures.count
+    return pages
+
+
 def dataset_html(name: str, releases: Sequence[Listed]) -> str:
     """The page.
 
@@ -186,19 +197,20 @@ def dataset_html(name: str, releases: Sequence[Listed]) -> str:
         name: the name of the releases.
         releases: the oldest first.
     """
-    pages = environment()
-    pages.filters["up"] = figures.rounded_up
-    pages.filters["count"] = figures.count
     names = dict.fromkeys(key for one in releases for key in one.numbers)
     rows = [one.rows for one in releases]
-    return pages.get_template("dataset.html.j2").render(
-        name=name,
-        releases=releases,
-        newest=releases[-1] if releases else None,
-        trends=[
-            _trend("Synthetic rows", rows),
-            *(_trend(key, [o.numbers.get(key) for o in releases]) for key in names),
-        ],
+    return (
+        _environment()
+        .get_template("dataset.html.j2")
+        .render(
+            name=name,
+            releases=releases,
+            newest=releases[-1] if releases else None,
+            trends=[
+                _trend("Synthetic rows", rows),
+                *(_trend(key, [o.numbers.get(key) for o in releases]) for key in names),
+            ],
+        )
     )
 
 

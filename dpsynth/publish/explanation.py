@@ -15,6 +15,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with, guarantee_with
 from dpsynth.presentation.figures import guess_percent, odds_factor, rounded_up
+from dpsynth.publish.audiences import audiences_in_words
 from dpsynth.publish.local_explanation import (
     local_cautions,
     local_guarantee_in_words,
@@ -26,6 +27,7 @@ from dpsynth.publish.public_estimates import cautions_with_public_marginals
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
+from dpsynth.publish.views import ADDS_NOTHING
 
 
 def _short_unit(guarantee: Guarantee) -> str:
@@ -78,7 +80,8 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
 def guarantee_words(publication: Publication) -> tuple[str, ...]:
     """The guarantee of a publication as sentences, by a curator or of every respondent by herself."""
     if publication.collection is None:
-        return guarantee_in_words(publication.guarantee)
+        others = () if publication.audience is None else audiences_in_words(publication.audience)
+        return (*guarantee_in_words(publication.guarantee), *others)
     return local_guarantee_in_words(publication.guarantee, publication.collection)
 
 
@@ -363,4 +366,5 @@ def shared_by_pages(publication: Publication) -> dict[str, object]:
         "constraints_in_words": constraints_in_words(publication),
         "merged_in_words": merged_in_words(publication),
         "rehearsal": REHEARSAL,
+        "adds_nothing": ADDS_NOTHING,
     }

@@ -42,7 +42,7 @@ def file_facts(folder: Path, names: Sequence[str]) -> dict[str, dict[str, object
 def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     """The manifest as JSON values, keys in the order in which they are written."""
     guarantee = publication.guarantee
-    here = [m.clique for m in publication.answers]
+    here = publication.measured_together
     earlier = [c for use in (publication.reused, publication.public_table) if use for c in use.cliques]
     return {
         "format": FORMAT,
@@ -52,6 +52,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "date": publication.date,
         "period": None if publication.part is None else publication.part.to_json(),
         "trust": _trust(publication),
+        "audience": None if publication.audience is None else publication.audience.to_json(),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -73,7 +74,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "method": publication.structure,
             "cliques": [list(clique) for clique in publication.cliques],
             "lost": [list(clique) for clique in publication.lost],
-            "measured_together": [list(c) for c in largest(m.clique for m in publication.answers)],
+            "measured_together": [list(c) for c in largest(here)],
             "known_from_elsewhere": [list(c) for c in largest(earlier)],
             "model": tree_facts(publication.model.tree, [c.name for c in publication.columns]),
             "merged_values": {
@@ -103,7 +104,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": list(constraints_in_words(publication)),
         },
         "local": None if publication.collection is None else publication.collection.to_json(),
-        "synthetic_rows": publication.synthetic.num_rows,
+        "synthetic_rows": publication.synthetic.rows,
         "exam": None if publication.exam is None else publication.exam.to_json(),
         "statistics": [
             {
@@ -118,7 +119,9 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             }
             for statistic in publication.statistics
         ],
+        "views": None if publication.views is None else publication.views.to_json(),
         "minimum_set_size": publication.minimum_set_size,
+        "maximum_set_overlap": publication.maximum_set_overlap,
         "signed_by": publication.signed_by,
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,10 +26,12 @@ from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_meas
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
+from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
 from dpsynth.publish.summed_means import sums_in
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from dpsynth.recipient.more_rows import Given
     from dpsynth.recipient.query import Answer
+    from dpsynth.recipient.set_overlap import Asked
     from dpsynth.recipient.verification import Verification
 
 MANIFEST = "manifest.json"
@@ -67,12 +70,21 @@ def open_bundle(path: str | Path) -> Bundle:
     given = Path(path)
     folder = next((f for f in (given / "public", given) if (f / MANIFEST).is_file()), None)
     if folder is None:
-        raise BundleRefused(
-            f"{path} is no bundle: it has no {MANIFEST}. Give the folder of a release, or its folder public."
-        )
+        raise no_bundle(given)
     manifest = read_manifest(folder)
     check_format(manifest, folder)
     return Bundle(folder, manifest)
+
+
+def no_bundle(path: Path) -> BundleRefused:
+    """The refusal of a folder without a bundle; of a release for several audiences it names their folders."""
+    names = sorted(found.parent.name for found in path.glob(f"*/{MANIFEST}"))
+    advice = (
+        f"It holds bundles of several audiences: give the folder of one of them, {' or '.join(names)}."
+        if names
+        else "Give the folder of a release, or its folder public."
+    )
+    return BundleRefused(f"{path} is no bundle: it has no {MANIFEST}. {advice}")
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:
@@ -188,6 +200,18 @@ class Bundle:
         return self._read(path.name, lambda: read_measurements(path, self.layout.columns))
 
     @cached_property
+    def earlier_answers(self) -> tuple[tuple[str, Answered], ...]:
+        """Joint answers of audiences of smaller epsilons, each with the name of its file."""
+        listed = self._read(
+            MANIFEST, lambda: dict((self.manifest.get("audience") or {}).get("answers_of", {}))
+        )
+
+        def read(name: str) -> Answered:
+            return read_measurements(self.folder / file_of(name), self.layout.columns)
+
+        return tuple((file_of(name), self._read(file_of(name), partial(read, name))) for name in listed)
+
+    @cached_property
     def measured(self) -> LeastSquares | LocalAnswers:
         """The measured counts, reconciled: unbiased estimates with exact variances."""
         if not self.central:
@@ -196,7 +220,8 @@ class Bundle:
                 MANIFEST,
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals)
+        earlier = [answered for _, answered in self.earlier_answers]
+        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
@@ -235,9 +260,10 @@ class Bundle:
         import pyarrow.parquet as pq
 
         path = self.folder / "synthetic.parquet"
-        if path.is_file():
+        if path.exists():
             return self._read(path.name, lambda: frame_of(pq.read_table(path)))
-        return self._read("synthetic.csv", lambda: _read_csv(self.folder / "synthetic.csv", ()))
+        texts = [*table_names(sorted(p.name for p in self.folder.iterdir())), "synthetic.csv"]
+        return self._read(texts[0], lambda: _read_csv(self.folder / texts[0], ()))
 
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
@@ -272,15 +298,27 @@ class Bundle:
 
         return frame_of(pa.concat_tables(more_rows(self, n, given, seed)))
 
-    def query(self, question: str) -> Answer:
+    def query(self, question: str, asked: Asked | None = None) -> Answer:
         """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
+
+        Args:
+            question: the question.
+            asked: what was asked before, for the owner's rule on overlapping questions; left out: what was
+                asked of this object.
 
         Raises:
             DpsynthError: the question can't be read, or a file of the bundle can't be used.
         """
         from dpsynth.recipient.query import answered
 
-        return answered(self, question)
+        return (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The questions that were asked of this object."""
+        from dpsynth.recipient.set_overlap import Asked
+
+        return Asked()
 
     def verify(self, key: str | None = None) -> Verification:
         """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.

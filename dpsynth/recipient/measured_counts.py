@@ -12,17 +12,20 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Observation
 from dpsynth.domain.public_marginals import PublicMarginals
-from dpsynth.evidence.evidence import Answered
+from dpsynth.evidence.evidence import Answered, Evidence
 from dpsynth.model import Expansion, LeastSquares, public_counts
 
 
-def measured_counts(answers: Answered, layout: Layout, public: PublicMarginals) -> LeastSquares:
+def measured_counts(
+    answers: Answered, layout: Layout, public: PublicMarginals, earlier: Sequence[Answered] = ()
+) -> LeastSquares:
     """The estimates of every marginal within a measured one, over values rather than groups.
 
     Args:
         answers: the bundle's answers.
         layout: its columns.
         public: its public marginals. Where these are shares, the number of rows is measured.
+        earlier: joint answers of earlier tiers, each over groups of its own.
     """
     domain = domain_of(layout.columns)
     singles: Sequence[Observation] = answers.singles
@@ -31,4 +34,5 @@ def measured_counts(answers: Answered, layout: Layout, public: PublicMarginals) 
         one_way, joint = public_counts(public, public.rows)
         singles = (*singles, *one_way)
     expansion = Expansion(domain, answers.compression, tuple(singles))
-    return LeastSquares(domain, (*expansion.direct(answers.answers), *joint))
+    told = Evidence(domain, tuple(earlier)).direct()
+    return LeastSquares(domain, (*expansion.direct(answers.answers), *joint, *told))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np

@@ -312,17 +312,12 @@ def test_an_answer_by_the_model_has_the_limits_that_the_exam_allows(bundle, monk
     monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
     highest = bundle.distances[frozenset(("age", "sex"))].highest
-    for text in (
-        "count by sex where age >= 60",
-        "share(age >= 60) by sex",
-        "mean(age) by sex",
-        "median(age) by sex",
-    ):
-        answer = bundle.query(text)
+    for measure in ("count", "share(age < 60)", "mean(age)", "median(age)"):
+        answer = bundle.query(f"{measure} by sex" + (" where age >= 60" if measure == "count" else ""))
         assert answer.interval.startswith("95 %: the measured distance")
         for row in answer.rows:
             assert row.basis == "model" and row.estimate.low < row.estimate.value < row.estimate.high
-            if text.startswith("count"):
+            if measure == "count":
                 # Half of the distance bounds every number of rows; the number of all rows has noise as well.
                 slack = 1.96 * np.sqrt(bundle.measured.cell_variance(()))
                 assert row.estimate.high - row.estimate.value <= (highest + slack) / 2 + 1e-6

@@ -30,6 +30,8 @@ NUMBERS: Mapping[str, str] = {
     "undeclared number": "271828182845904",
 }
 CANARIES: Mapping[str, str] = {**TEXTS, **NUMBERS}
+PLANTED: Mapping[str, str] = {"no guard": "canary-unguarded-zq2093", "a kept result": "canary-kept-zq7158"}
+"""What is let out on purpose beside runs that must keep their cells; no table holds them."""
 
 
 def table() -> list[Row]:

@@ -7,6 +7,7 @@ operations, journal lines, draws and ledger entries; each has a name and is coun
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy.engine.default import DefaultDialect
 
@@ -36,6 +38,7 @@ from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -51,6 +54,40 @@ def _believed(settle: Callable[..., None]) -> Callable[..., None]:
     return believed
 
 
+def _journalled() -> None:
+    """A cell in each line of the journal."""
+    append = Journal._append
+
+    def also(journal: Journal, record: Any) -> None:
+        append(journal, {**record, "note": CANARIES["a whole record"]})
+
+    Journal._append = also  # type: ignore[method-assign]
+
+
+def _published() -> None:
+    """A cell in the synthetic table."""
+    sampled = dpsynth.pipeline.sample_rows
+
+    def leaky(*arguments: Any) -> pa.Table:
+        table = sampled(*arguments)
+        place = table.column_names.index("city")
+        cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
+        return table.set_column(place, "city", pa.array(cells, pa.string()))
+
+    dpsynth.pipeline.sample_rows = leaky
+
+
+def _said() -> None:
+    """A cell on the terminal."""
+    announce = dpsynth.cli.app._announce
+
+    def told(bundle: Any) -> None:
+        print(CANARIES["formula"])
+        announce(bundle)
+
+    dpsynth.cli.app._announce = told
+
+
 FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
@@ -58,6 +95,9 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),
+    "a cell in the journal": _journalled,
+    "a cell in the table": _published,
+    "a cell on the terminal": _said,
 }
 """What may be planted, besides "charged late"."""
 
@@ -247,6 +287,9 @@ def serve() -> None:
     """Run jobs until stdin ends."""
     replies = os.fdopen(os.dup(1), "w")
     _warm_up()
+    # A child that collects garbage would write to every page that it shares with this process.
+    gc.collect()
+    gc.freeze()
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         job: Job = json.loads(line)

@@ -1,0 +1,365 @@
+"""The audit of a config: whole releases of made-up tables, replayed on neighbours and attacked.
+
+Invariant: the private table isn't opened, and no ledger is charged. Every table is made up from the config,
+and every ledger is a file of the audit. So all figures are public.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
+from dpsynth.audit.lower_bounds import LowerBound, lower_bound
+from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
+from dpsynth.audit.membership import features, scores
+from dpsynth.audit.observed_door import Transcript
+from dpsynth.audit.replay import declared, faults, observe, replay, sensitivity
+from dpsynth.config import Spec
+from dpsynth.config.source import Source
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.lifecycle.progress import Advance, silent
+from dpsynth.plan.occasion import occasion_of
+from dpsynth.plan.plan import Plan
+
+ROWS = 300
+"""Default number of made-up rows."""
+NEIGHBOURS = 100
+"""Default number of neighbours that releases are replayed on."""
+RELEASES = 100
+"""Default number of releases of each of the two tables that the attackers tell apart."""
+LEAST_RELEASES = 12
+"""Least number of such releases, other than none: a third of them is for learning."""
+_ROUNDING = 1e-9
+_FEW = 10
+"""One neighbour in so many is of an empty table, and one of a table of one row."""
+
+
+_Count = Callable[[int], None]
+_Replay = tuple[Neighbour, Transcript, Transcript | str]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far neighbours moved the answers to one kind of question.
+
+    Attributes:
+        ask: the kind of question.
+        questions: number of questions of the kind, over all replays.
+        largest: the largest measured sensitivity over the declared one, of any of them.
+    """
+
+    ask: str
+    questions: int
+    largest: float
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The outcome of the replays.
+
+    Attributes:
+        neighbours: number of neighbours.
+        changes: number of neighbours by kind of change.
+        questions: number of questions that were compared.
+        reached: how far answers moved, by kind of question.
+        dearest: the largest exact cost of a transcript over the budget, of all neighbours; at most 1.
+        faults: what was found, each with its change; none if the release is sound.
+    """
+
+    neighbours: int
+    changes: tuple[tuple[str, int], ...]
+    questions: int
+    reached: tuple[Reached, ...]
+    dearest: float
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """The outcome of the attacks on two tables that differ in one unit.
+
+    Attributes:
+        releases: number of releases of each of the two tables.
+        transcript: what the best attacker achieves, who sees every answer.
+        table: what an attacker achieves who sees the synthetic table alone.
+        noise: the noise that was drawn, beside the stated one.
+    """
+
+    releases: int
+    transcript: LowerBound
+    table: LowerBound
+    noise: DrawnNoise
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The guarantee that the config claims.
+
+    Attributes:
+        epsilon, delta: the guarantee.
+        mu: mu of Gaussian DP if losses are counted so; None otherwise.
+        unit: the protected unit, in words.
+        relation: the neighbour relation.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None
+    unit: str
+    relation: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The outcome of an audit.
+
+    Attributes:
+        release: the config's name.
+        method: the structure strategy.
+        claim: the guarantee.
+        rows: number of rows of the made-up tables.
+        replayed: the outcome of the replays.
+        attacked: the outcome of the attacks; None if no releases were made for them.
+        seconds: how long the audit took.
+    """
+
+    release: str
+    method: str
+    claim: Claim
+    rows: int
+    replayed: Replayed
+    attacked: Attacked | None
+    seconds: float
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that contradicts the claim; none if nothing was found."""
+        found = list(self.replayed.faults)
+        if self.replayed.dearest > 1 + _ROUNDING:
+            found.append(f"a transcript cost {self.replayed.dearest:.4f} of the budget")
+        if self.attacked is not None:
+            bounds = {"the answers": self.attacked.transcript, "the synthetic table": self.attacked.table}
+            for words, bound in bounds.items():
+                if bound.epsilon > self.claim.epsilon:
+                    found.append(f"an attacker on {words} shows epsilon {bound.epsilon:.3g} at the least")
+                if self.claim.mu is not None and bound.mu > self.claim.mu:
+                    found.append(f"an attacker on {words} shows mu {bound.mu:.3g} at the least")
+            if not self.attacked.noise.as_stated:
+                found.append(f"noise is {self.attacked.noise.ratio:.3f} times as large as stated")
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is tried.
+
+    Attributes:
+        rows: number of rows of the made-up tables.
+        neighbours: number of neighbours to replay on.
+        releases: releases of each of two tables to attack; 0: none.
+        seed: decides tables and neighbours; the noise has no seed.
+    """
+
+    rows: int = ROWS
+    neighbours: int = NEIGHBOURS
+    releases: int = RELEASES
+    seed: int = 1
+
+
+DEFAULT_EXTENT = Extent()
+
+
+def audit(
+    spec: Spec, extent: Extent = DEFAULT_EXTENT, period: str | None = None, advance: Advance = silent
+) -> Audit:
+    """The audit of a config.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        extent: how much is tried.
+        period: label of the slice, if the config has periods.
+        advance: takes the number of releases made so far, and of all.
+
+    Raises:
+        ConfigError: a release of the config would not begin either, or too few releases are asked for.
+    """
+    if 0 < extent.releases < LEAST_RELEASES:
+        raise ConfigError(f"An attack needs {LEAST_RELEASES} releases at least; 0 leaves the attacks out.")
+    began = monotonic()
+    whole = extent.neighbours + 4 * extent.releases
+    with _workshop(spec, period) as shop:
+        inputs = inputs_of(shop.spec)
+        occasion = occasion_of(shop.spec, datetime.now(UTC), period)
+        base = made_up(inputs, occasion, extent.rows, extent.seed)
+        replayed = _compared(_replays(shop, base, extent), inputs.plan, lambda done: advance(done, whole))
+        attacked = None
+        if extent.releases:
+            attacked = _attacked(
+                shop, base, extent.releases, lambda done: advance(extent.neighbours + done, whole)
+            )
+    plan = inputs.plan
+    claim = Claim(
+        float(plan.whole.epsilon),
+        float(plan.whole.delta or 0),
+        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure.mu(Fraction(1)) is not None else None,
+        plan.neighbours.unit,
+        plan.neighbours.relation,
+    )
+    return Audit(
+        spec.release, spec.structure.method, claim, len(base.rows), replayed, attacked, monotonic() - began
+    )
+
+
+@dataclass(frozen=True)
+class _Workshop:
+    """A private folder in which releases are made."""
+
+    spec: Spec
+    folder: Path
+    period: str | None
+
+    def of(self, table: MadeUpTable) -> Spec:
+        """The config with a made-up table as its source, and a new ledger."""
+        name = secrets.token_hex(8)
+        path = table.write(self.folder / f"{name}.csv")
+        ledger = self.spec.ledger.model_copy(update={"url": f"sqlite:///{self.folder}/{name}.db"})
+        source = Source.model_validate({"path": str(path)})
+        return self.spec.model_copy(update={"source": source, "ledger": ledger})
+
+    @contextmanager
+    def release(self, table: MadeUpTable) -> Iterator[_Recorded]:
+        """A recorded release of a table; its files are removed at the end."""
+        outputs = self.folder / secrets.token_hex(8)
+        outputs.mkdir()
+        try:
+            yield _Recorded(self, observe(self.of(table), outputs, period=self.period), outputs)
+        finally:
+            for path in self.folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A recorded release, to be replayed on neighbours."""
+
+    shop: _Workshop
+    record: Transcript
+    outputs: Path
+
+    def on(self, neighbour: MadeUpTable) -> Transcript:
+        """The transcript of a neighbour with the recorded answers forced.
+
+        Raises:
+            DpsynthError: a question differs from the record.
+        """
+        folder = self.shop.folder / "again"
+        return replay(self.shop.of(neighbour), self.record, self.outputs, folder, self.shop.period)
+
+
+@contextmanager
+def _workshop(spec: Spec, period: str | None) -> Iterator[_Workshop]:
+    # Nobody need decide about a made-up table, and it gets as many synthetic rows as it has rows.
+    privacy = spec.privacy.model_copy(update={"on_empty": "go"})
+    sample = spec.sample.model_copy(update={"rows": "same"})
+    ledger = spec.ledger.model_copy(update={"head": None})
+    source = Source.model_validate({"path": "made-up.csv"})
+    alike = spec.model_copy(update={"privacy": privacy, "sample": sample, "ledger": ledger, "source": source})
+    with tempfile.TemporaryDirectory(prefix="dpsynth-audit-") as folder:
+        yield _Workshop(alike, Path(folder), period)
+
+
+def _replays(shop: _Workshop, base: MadeUpTable, extent: Extent) -> Iterator[_Replay]:
+    """Every neighbour, with the transcript of its table, and its own or the words of a refusal."""
+    rng = np.random.default_rng(extent.seed)
+    few = extent.neighbours // _FEW
+    tables = [
+        (base, extent.neighbours - 2 * few),
+        (base.holding(base.rows[:1]), few),
+        (base.holding([]), few),
+    ]
+    for table, number in tables:
+        if not number:
+            continue
+        with shop.release(table) as recorded:
+            for neighbour in islice(neighbours(table, rng), number):
+                try:
+                    yield neighbour, recorded.record, recorded.on(neighbour.table)
+                except DpsynthError as error:
+                    # Its words name files of the audit.
+                    yield neighbour, recorded.record, f"the replay ended in {type(error).__name__}"
+
+
+def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replayed:
+    dearest = 0.0
+    found: list[str] = []
+    changes: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
+    largest: dict[str, float] = {}
+    for done, (neighbour, before, after) in enumerate(replays, 1):
+        advance(done)
+        changes[neighbour.change] += 1
+        if isinstance(after, str):
+            found.append(f"{neighbour.change}: {after}")
+            continue
+        contradictions = list(faults(before, after))
+        found.extend(f"{neighbour.change}: {fault}" for fault in contradictions)
+        if not contradictions:
+            dearest = max(dearest, exact_cost(before, after).share_of(plan.measure, plan.whole.budget))
+        for one, two in zip(before.asked, after.asked, strict=False):
+            ask = str(one.question["ask"])
+            questions[ask] += 1
+            largest[ask] = max(largest.get(ask, 0.0), sensitivity(one, two) / declared(one.event))
+    return Replayed(
+        sum(changes.values()),
+        tuple(changes.items()),
+        sum(questions.values()),
+        tuple(Reached(ask, number, largest[ask]) for ask, number in questions.items()),
+        dearest,
+        tuple(dict.fromkeys(found)),
+    )
+
+
+def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, advance: _Count) -> Attacked:
+    present, absent, row = extreme_pair(base)
+    target = {name: pa.array([text], pa.string()) for name, text in zip(base.names, row, strict=True)}
+    losses: dict[bool, list[float]] = {True: [], False: []}
+    seen: dict[bool, list[NDArray[np.float64]]] = {True: [], False: []}
+    noise: list[DrawnNoise] = []
+    for done in range(releases):
+        for here, there, inside in ((present, absent, True), (absent, present, False)):
+            with shop.release(here) as recorded:
+                after = recorded.on(there)
+                loss = transcript_loss(recorded.record, after)
+                losses[inside].append(loss if inside else -loss)
+                seen[inside].append(features(recorded.record, target))
+                noise.append(drawn_noise([recorded.record]))
+        advance(4 * (done + 1))
+    delta = float(inputs_of(shop.spec).plan.whole.delta or 0)
+    by_table = scores(np.array(seen[True]), np.array(seen[False]))
+    return Attacked(
+        releases,
+        lower_bound(np.array(losses[True]), np.array(losses[False]), delta, threshold=0.0),
+        lower_bound(*by_table, delta),
+        _together(noise),
+    )
+
+
+def _together(noise: Sequence[DrawnNoise]) -> DrawnNoise:
+    draws = sum(n.draws for n in noise)
+    square = sum(n.draws * n.ratio**2 for n in noise)
+    return DrawnNoise(draws, float(np.sqrt(square / draws)) if draws else 1.0)
