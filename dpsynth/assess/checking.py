@@ -25,11 +25,12 @@ from dpsynth.assess.findings import Finding
 from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
 from dpsynth.config import Spec
+from dpsynth.curator import as_texts
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.loading import in_slice
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import DpsynthError, StepFailed
-from dpsynth.lifecycle.inputs import Inputs, batches_of, file_of, inputs_of
+from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of
 from dpsynth.plan.occasion import Occasion, occasion_of
 
 _ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
@@ -110,7 +111,7 @@ def check(spec: Spec, period: str | None = None) -> Check:
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     path, form = file_of(inputs)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
-    for batch in batches_of(inputs, occasion, broken):
+    for batch in as_texts(cells_of(inputs, occasion, broken)):
         tallying.add(batch)
     about_file = list(
         source_findings(

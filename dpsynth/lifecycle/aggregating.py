@@ -45,6 +45,7 @@ from dpsynth.local.reports import Tally, read_folder
 from dpsynth.model import Expansion, estimate
 from dpsynth.model.smoothing import outside, smoothed
 from dpsynth.publish import Publication, commit, write_public
+from dpsynth.publish.views import views_of
 from dpsynth.randomisers import log_above
 from dpsynth.rules import enforcement_of
 from dpsynth.structure.answered import HELD_CELLS, held_answers
@@ -284,6 +285,9 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         versions=software(),
         constraints=enforcement_of(collected.compiled.rules, fitted.layout),
         collection=collected.collection,
+        minimum_set_size=spec.publish.minimum_set_size,
+        maximum_set_overlap=spec.publish.maximum_set_overlap,
+        views=views_of(spec.publish, fitted.layout, synthesis.table, place.release_id),
     )
 
 

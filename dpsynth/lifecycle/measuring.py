@@ -29,7 +29,7 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import Answered, within
 from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
-from dpsynth.lifecycle.inputs import Inputs, batches_of
+from dpsynth.lifecycle.inputs import Inputs, cells_of
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
@@ -120,7 +120,7 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, batches_of(inputs, run.occasion)
+    plan, batches = inputs.plan, cells_of(inputs, run.occasion)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())

@@ -27,6 +27,7 @@ from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.views import views_of
 from dpsynth.rules import enforcement_of
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
@@ -91,6 +92,8 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         exam=synthesis.exam,
         sums=answers.sums,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
+        maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
+        views=views_of(inputs.spec.publish, fitted.layout, synthesis.table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         audience=_audience(plan, answers.told) if plan.audience else None,
     )

@@ -28,6 +28,7 @@ from dpsynth.publish.report_source import MANIFEST, REPORT, report_source
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.summed_means import sums_file
+from dpsynth.publish.views import FOLDER
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
@@ -103,6 +104,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     if publication.exam is not None and publication.exam.distances is not None:
         _write_table(folder / exam.FILE, publication.exam.table)
         yield exam.FILE
+    yield from _write_views(folder, publication)
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
@@ -112,6 +114,16 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
             name = f"statistics/{statistic.name}.json"
             _write_json(folder / name, statistic.document)
             yield name
+
+
+def _write_views(folder: Path, publication: Publication) -> Iterator[str]:
+    if publication.views is None:
+        return
+    (folder / FOLDER).mkdir()
+    for name, texts in publication.views.files():
+        columns = [pa.array(own, pa.string()) for own in texts.values()]
+        write_csv(folder / name, list(texts), columns)
+        yield name
 
 
 def _write_json(path: Path, content: object) -> None:

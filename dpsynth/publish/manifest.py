@@ -119,7 +119,9 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             }
             for statistic in publication.statistics
         ],
+        "views": None if publication.views is None else publication.views.to_json(),
         "minimum_set_size": publication.minimum_set_size,
+        "maximum_set_overlap": publication.maximum_set_overlap,
         "signed_by": publication.signed_by,
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},

@@ -111,6 +111,7 @@ def report_html(source: ReportSource) -> str:
         assumptions={Path(s["file"]).stem: s["assumption"] for s in listed_statistics},
         statistics=source.statistics,
         files=source.files,
+        views=manifest.get("views"),
     )
 
 

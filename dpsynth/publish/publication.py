@@ -26,6 +26,7 @@ from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.views import Views
 from dpsynth.rules import Enforcement
 
 
@@ -72,6 +73,9 @@ class Publication:
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
+        maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
+            ``dpsynth query`` withholds an answer; None without such a rule.
+        views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
         audience: the audience of the bundle; None for a release of one bundle.
@@ -109,6 +113,8 @@ class Publication:
     sums: tuple[MeasuredSums, ...] = ()
     collection: Collection | None = None
     minimum_set_size: int | None = None
+    maximum_set_overlap: int | None = None
+    views: Views | None = None
     signed_by: str | None = None
     audience: BundleAudience | None = None
 

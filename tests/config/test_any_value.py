@@ -188,5 +188,4 @@ def test_the_whole_grammar_is_known_and_each_part_not_built_is_named():
     named = {".".join(str(part) for part in e["loc"] if not str(part).startswith("@")) for e in found}
     assert named == {
         "source.url", "source.query",
-        "publish.suppress_below", "publish.k_anonymity",
     }  # fmt: skip

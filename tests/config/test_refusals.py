@@ -507,8 +507,6 @@ LATER = [
     ("source", "source: {path: a.csv, query: select 1}", "source.query"),
     ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
-    ("", "publish: {suppress_below: 10}", "publish.suppress_below"),
-    ("", "publish: {k_anonymity: {k: 5, quasi_identifiers: [age, sex]}}", "publish.k_anonymity"),
 ]
 
 
@@ -548,12 +546,6 @@ def test_what_is_not_built_yet_is_refused_and_never_ignored(load_text, section, 
     message = message_of(load_text, "\n".join(whole.values()) + "\n")
     assert f"not yet supported: {key}" in message
     assert "hunter2" not in message
-
-
-def test_parts_not_built_yet_are_still_validated(load_with):
-    assert "publish.k_anonymity.k must be a whole number of at least 2" in message_of(
-        load_with, "publish: {k_anonymity: {k: 1, quasi_identifiers: [age]}}"
-    )
 
 
 MONTHLY = "period: {column: visited, every: month}\n"

@@ -30,10 +30,17 @@ class _Measured(DpsynthError):
     """Raised to leave a release once all questions are asked."""
 
 
-def _until_measured(name: str, action: Callable[[], T]) -> T:
-    if name.startswith(Step.COMPOSE):
-        raise _Measured
-    return action()
+def _until_measured(spec: Spec) -> Callable[..., T]:
+    """Runs the steps up to the last one that asks: that of the last audience, if there are some."""
+    audience = spec.promises[-1].audience
+    last = f"{Step.COMPOSE} for {audience}" if audience else Step.COMPOSE
+
+    def run(name: str, action: Callable[[], T]) -> T:
+        if name == last:
+            raise _Measured
+        return action()
+
+    return run
 
 
 def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
@@ -42,7 +49,7 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     ObservedCurator.transcript = transcript
     door = partial(open_door, curator=ObservedCurator, unbounded=ObservedUnbounded)
     with suppress(_Measured):
-        pipeline.run(spec, Request(outputs, resume), run_step=_until_measured, door=door)
+        pipeline.run(spec, Request(outputs, resume), run_step=_until_measured(spec), door=door)
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript

@@ -85,8 +85,8 @@ def test_a_forgotten_person_factor_is_caught(tmp_path, monkeypatch, noise: str) 
 def test_texts_of_rows_that_were_left_out_are_caught(tmp_path, monkeypatch) -> None:
     sound = Texts.of_rows
 
-    def unbounded(self, kept):
-        return sound(self, np.ones(len(self.index), dtype=bool))
+    def unbounded(self, kept, room):
+        return sound(self, np.ones(len(self.index), dtype=bool), room)
 
     monkeypatch.setattr(Texts, "of_rows", unbounded)
     monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)

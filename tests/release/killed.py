@@ -85,9 +85,8 @@ class Watch:
     def look(self) -> None:
         """At any moment: every draw was charged before, the ledger covers it, nothing is rewritten."""
         assert not self.draws - self.charges, "drawn more often than charged"
-        ledger = self.place.ledger
-        balance = ledger.balance("people")
-        assert balance is None or ledger.verify().problems == ()
+        balance = self.place.balance
+        assert balance is None or self._sound()
         counted = {r.release_id: r for r in balance.releases} if balance else {}
         reserved = {name for name, entry in counted.items() if entry.state == "reserved"}
         assert reserved <= set(self._journals()), "reserved without a journal"
@@ -102,6 +101,9 @@ class Watch:
                 amount = counted[name].cost.amount
                 assert amount.epsilon >= spent, "the ledger counts for less than was asked"
                 assert amount.delta == Fraction(DELTA)
+
+    def _sound(self) -> bool:
+        return self.place.ledger.verify().problems == ()
 
     def ended(self, folder: Path, deaths: int) -> None:
         """When a release is done: whole, published as journalled, closed, and nothing left lying about."""

@@ -61,7 +61,7 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
     "min above max": ({"columns": {"age": {"min": 90, "bins": None}}}, ("columns.age.min", "above max")),
     "statistic of no column": ({"publish": {"statistics": [{"mean": "incom"}]}}, ("incom", "income")),
     "wrong kind of mean": ({"publish": {"statistics": [{"mean": "sex"}]}}, ("sex", "not numbers")),
-    "not built yet": ({"publish": {"suppress_below": 10}}, ("not yet supported", "publish.suppress_below")),
+    "a view of no table": ({"publish": {"suppress_below": 1}}, ("publish.suppress_below", "at least 2")),
     "a constraint of no column": ({"constraints": ["agee < 15"]}, (r"constraints\[0\]", "mean 'age'")),
     "constraints of no row": (
         {"constraints": ["age < 15", "age > 20"]},
