@@ -591,10 +591,10 @@ FAULTS: tuple[Fault, ...] = (
         "a bundle shown before settlement",
         "A release is public that the ledger may refuse to close.",
         "pipeline.py",
-        '        step("settle the ledger", settle, release_run, stage.plan, guarantee)\n'
-        '        step("publish the bundle", publish, release_run, tell)\n',
-        '        step("publish the bundle", publish, release_run, tell)\n'
-        '        step("settle the ledger", settle, release_run, stage.plan, guarantee)\n',
+        "        step(Step.SETTLE, settle, release_run, stage.plan, guarantee)\n"
+        "        step(Step.PUBLISH, publish, release_run, tell)\n",
+        "        step(Step.PUBLISH, publish, release_run, tell)\n"
+        "        step(Step.SETTLE, settle, release_run, stage.plan, guarantee)\n",
         _SHOWN_ONCE_SETTLED,
     ),
     _fault(

@@ -20,6 +20,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.lifecycle import beginning
+from dpsynth.lifecycle.steps import Step
 from tests.fuzz import csvs, parquets, tables, yamls
 from tests.release.keeper import Keeper
 from tests.release.place import HEADER, Ended, Place, environment, people
@@ -119,7 +120,7 @@ def test_killed_while_a_table_that_breaks_is_read_a_release_gives_all_back_when_
     keeper: Keeper, place: Place, broken_halfway: bytes
 ) -> None:
     (place.folder / "other.parquet").write_bytes(broken_halfway)
-    assert keeper.run(place, "--source", "other.parquet", stop=("begin open the table", 1)).code < 0
+    assert keeper.run(place, "--source", "other.parquet", stop=(f"begin {Step.OPEN}", 1)).code < 0
     begun = place.balance
     assert begun is not None and begun.releases[-1].state == "reserved"
     assert_refused(keeper.run(place, "--source", "other.parquet", "--resume", begun.releases[-1].release_id))
@@ -130,7 +131,7 @@ def test_killed_while_a_table_that_breaks_is_read_a_release_gives_all_back_when_
 def test_a_table_that_is_gone_when_a_release_with_answers_is_resumed_gives_nothing_back(
     keeper: Keeper, place: Place
 ) -> None:
-    assert keeper.run(place, stop=("begin merge rare values", 1)).code < 0
+    assert keeper.run(place, stop=(f"begin {Step.MERGE}", 1)).code < 0
     begun = place.balance
     assert begun is not None
     (reserved,) = begun.releases

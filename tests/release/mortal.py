@@ -38,6 +38,7 @@ from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.steps import Step
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
@@ -123,7 +124,7 @@ class Places:
         self._seen[name] += 1
         here = (name, self._seen[name])
         self.trace.append(here)
-        if name == "begin plan":
+        if name == f"begin {Step.PLAN}":
             os.write(self._begun, b".")
         if here in self._pauses:
             self._stopped.touch()
