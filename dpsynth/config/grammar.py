@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.config.audiences import Audience, Promise, check_audiences, promises_of, with_largest_epsilon
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
+from dpsynth.config.engine import Engine
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
@@ -120,6 +121,7 @@ class Spec(Section):
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
     )
+    engine: Engine = Field(default=Engine(), description="What counts the private table, and its memory.")
     local: Local = Field(default=Local(), description="With trust: local: what respondents report.")
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
