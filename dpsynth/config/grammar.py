@@ -170,7 +170,16 @@ class Spec(Section):
             return {**values, "source": InMemory()}
         refuse_local_keys(values)
         ledger = values.get("ledger", {})
-        if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
+        source = values.get("source")
+        queried = isinstance(source, dict) and source.get("query") is not None
+        if queried and isinstance(ledger, dict) and not ledger.get("dataset"):
+            raise refused(
+                "is missing: the ledger knows the rows of a query by a name alone. Give them one, the same "
+                "for every query about the same people",
+                "ledger",
+                "dataset",
+            )
+        if isinstance(ledger, dict) and isinstance(source, InMemory):
             if "dataset" not in ledger:
                 raise refused(
                     f"is missing: {NAMELESS}, such as dataset='visits'",
