@@ -32,6 +32,6 @@ def unlock(source: Source) -> None:
     if not isinstance(found, str) or not found:
         raise ConfigError(
             f"source.url_from names the Secret block {block}, and Prefect has none of this name with a text "
-            "in it. Make it in Prefect, under Blocks, with the database's URL as its value. Nothing was charged."
+            "in it. Make it in Prefect, under Blocks, with the URL as its value. Nothing was charged."
         )
     hold(name, found)

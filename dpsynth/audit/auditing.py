@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.measures import GDP
 from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
 from dpsynth.audit.lower_bounds import LowerBound, lower_bound
 from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
@@ -215,9 +214,9 @@ def audit(
             )
     plan = inputs.plan
     claim = Claim(
-        float(spec.privacy.epsilon),
-        float(plan.delta or 0),
-        float(np.sqrt(2 * float(plan.budget))) if plan.measure == GDP else None,
+        float(plan.whole.epsilon),
+        float(plan.whole.delta or 0),
+        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure.mu(Fraction(1)) is not None else None,
         plan.neighbours.unit,
         plan.neighbours.relation,
     )
@@ -320,7 +319,7 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
         contradictions = list(faults(before, after))
         found.extend(f"{neighbour.change}: {fault}" for fault in contradictions)
         if not contradictions:
-            dearest = max(dearest, exact_cost(before, after).share_of(plan.measure, plan.budget))
+            dearest = max(dearest, exact_cost(before, after).share_of(plan.measure, plan.whole.budget))
         for one, two in zip(before.asked, after.asked, strict=False):
             ask = str(one.question["ask"])
             questions[ask] += 1
@@ -350,7 +349,7 @@ def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, advance: _Count
                 seen[inside].append(features(recorded.record, target))
                 noise.append(drawn_noise([recorded.record]))
         advance(4 * (done + 1))
-    delta = float(inputs_of(shop.spec).plan.delta or 0)
+    delta = float(inputs_of(shop.spec).plan.whole.delta or 0)
     by_table = scores(np.array(seen[True]), np.array(seen[False]))
     return Attacked(
         releases,

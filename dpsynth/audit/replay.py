@@ -48,17 +48,21 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
     """
     transcript = Transcript()
     curator, unbounded = observers(transcript)
-    examined = bool(inputs_of(spec).plan.exam)
+    plan = inputs_of(spec).plan
+    last, audiences = Exam if plan.exam else pa.Table, len(plan.tiers)
 
     def until_all_is_asked(name: str, action: Callable[[], T]) -> T:
+        nonlocal audiences
         del name
         outcome = action()
         if isinstance(outcome, FittedModel):
             transcript.layout = outcome.layout
         if isinstance(outcome, pa.Table):
             transcript.synthetic = outcome
-        if isinstance(outcome, Exam if examined else pa.Table):
-            raise _AllAsked
+        if isinstance(outcome, last):
+            audiences -= 1
+            if not audiences:
+                raise _AllAsked
         return outcome
 
     door = partial(open_door, curator=curator, unbounded=unbounded)

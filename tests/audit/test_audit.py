@@ -65,6 +65,14 @@ def test_a_sound_config_is_not_contradicted_and_most_of_its_budget_is_seen(terms
     assert {r.ask for r in found.replayed.reached} >= {"marginal", "exam"}
 
 
+def test_a_release_for_several_audiences_is_audited_to_its_end() -> None:
+    audiences = {"public": {"epsilon": 0.5}, "partners": {"epsilon": 2}}
+    found = audit(from_mapping(config_of(GAUSSIAN, privacy=GAUSSIAN, audiences=audiences)), FEW)
+    assert found.faults == ()
+    assert found.claim.epsilon == 2
+    assert found.replayed.dearest > 0.5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("terms", range(len(TERMS)))
 def test_attackers_stay_below_the_claim(terms: int) -> None:

@@ -29,10 +29,17 @@ class _Measured(DpsynthError):
     """Raised to leave a release once all questions are asked."""
 
 
-def _until_measured(name: str, action: Callable[[], T]) -> T:
-    if name == "compose the guarantee":
-        raise _Measured
-    return action()
+def _until_measured(spec: Spec) -> Callable[..., T]:
+    """Runs the steps up to the last one that asks: that of the last audience, if there are some."""
+    audience = spec.promises[-1].audience
+    last = f"compose the guarantee for {audience}" if audience else "compose the guarantee"
+
+    def run(name: str, action: Callable[[], T]) -> T:
+        if name == last:
+            raise _Measured
+        return action()
+
+    return run
 
 
 def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
@@ -41,7 +48,7 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None) -> Transcript:
     ObservedCurator.transcript = transcript
     door = partial(open_door, curator=ObservedCurator, unbounded=ObservedUnbounded)
     with suppress(_Measured):
-        pipeline.run(spec, Request(outputs, resume), run_step=_until_measured, door=door)
+        pipeline.run(spec, Request(outputs, resume), run_step=_until_measured(spec), door=door)
     (found,) = (outputs / spec.release).glob(".*.partial")
     transcript.release_id = found.name.removeprefix(".").removesuffix(".partial")
     return transcript
