@@ -36,7 +36,7 @@ WEIGHT_POWER = 1 / 3
 independent of those of another one; then a few precise targets would decide all."""
 SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
-BELOW = 3.0
+BELOW = 8.0
 """Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2
