@@ -141,7 +141,7 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
         _refuse_local(bundle)
         layout = bundle.rows.layout
         drawn = pa.concat_tables(more_rows(bundle, choice.rows, None, int(rng.integers(2**31))))
-        coded = FinishedTable.of(layout, drawn, max(drawn.num_rows, 1)).codes
+        coded = FinishedTable.of(layout, drawn, max(drawn.num_rows, 1)).coded.whole()
         codes = {name: np.asarray(own, np.int64) for name, own in coded.items()}
         return _world(f"release {bundle.manifest['release']}", bundle, codes, choice, made_up=False)
     spec = load(on)
