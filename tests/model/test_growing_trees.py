@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def grown(columns: int, pairs: int, wide: int, monkeypatch) -> tuple[Triangulati
     monkeypatch.setattr(triangulation, "best_tree", counted)
     names = [f"c{i}" for i in range(columns)]
     rng = np.random.default_rng(0)
-    found = Triangulation.of(Domain(dict.fromkeys(names, 2)), zip(names, names[1:], strict=False))
+    found = Triangulation.of(Domain(dict.fromkeys(names, 2)), itertools.pairwise(names))
     for a in rng.integers(0, columns - 9, pairs).tolist():
         clique = (names[a], names[a + int(rng.integers(2, 9))])
         most = found.cells_with(clique)
