@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.config import load
-from dpsynth.disclosure import Demand, Hierarchy, Level, generalised
-from dpsynth.disclosure.hierarchy import by_default
+from dpsynth.disclosure.hierarchy import Hierarchy, Level, by_default
+from dpsynth.disclosure.k_anonymity import Demand, generalised
 from dpsynth.domain.column import Column, codes_of, each_once
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.finished_table import FinishedTable

@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.config.views import MOST_CELLS, Rounding
-from dpsynth.disclosure import LinkedTables, number_of_cells, small, too_narrow
+from dpsynth.disclosure.linked_tables import LinkedTables, number_of_cells
+from dpsynth.disclosure.suppression import small, too_narrow
 from dpsynth.publish.views import (
     ROWS,
     Codes,

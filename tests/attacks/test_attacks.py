@@ -21,6 +21,7 @@ from dpsynth.attacks.success import limits, presence_bound, right_at_most, value
 from dpsynth.attacks.words import in_words
 from dpsynth.errors import DpsynthError
 from tests.attacks.worlds import guarantee, pure, world
+from tests.chromium import faults, needs_chromium
 
 GAMES = 1200
 
@@ -138,7 +139,7 @@ def test_every_attack_is_told_in_words_as_values_and_on_a_page(played):
     facts = json.loads(json.dumps(facts_of(whole, every, GAMES)))
     assert [one["attack"] for one in facts["attacks"]] == list(ATTACKS)
     for one in every:
-        assert one.attack.title in text and f"<h2>{one.attack.title}</h2>" in html
+        assert one.attack.title in text and f">{one.attack.title}</h2>" in html
         for success in one.successes:
             assert success.seen in text and f"{100 * success.rate:.1f} %" in html
     assert "nothing was charged" in text
@@ -151,3 +152,9 @@ def test_a_table_of_few_rows_is_refused():
 
 def test_every_attack_is_registered():
     assert {attack.game for attack in ATTACKS.values()} == {getattr(games_module, name) for name in ATTACKS}
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_page_is_sound_in_chromium(played, tmp_path):
+    assert faults([page(world(), tuple(played.values()))], tmp_path) == []
