@@ -30,6 +30,7 @@ from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
 from dpsynth.publish.summed_means import sums_in
@@ -258,9 +259,10 @@ class Bundle:
         import pyarrow.parquet as pq
 
         path = self.folder / "synthetic.parquet"
-        if path.is_file():
+        if path.exists():
             return self._read(path.name, lambda: frame_of(pq.read_table(path)))
-        return self._read("synthetic.csv", lambda: _read_csv(self.folder / "synthetic.csv", ()))
+        texts = [*table_names(sorted(p.name for p in self.folder.iterdir())), "synthetic.csv"]
+        return self._read(texts[0], lambda: _read_csv(self.folder / texts[0], ()))
 
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
