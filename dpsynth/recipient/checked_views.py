@@ -114,9 +114,8 @@ def _counts(bundle: Bundle, views: Facts, codes: Codes) -> tuple[list[str], list
     if below is None:
         return [f"{len(listed)} views of counts are those of the synthetic table."], []
     return [
-        f"{int(hidden.sum())} counts are left out of the views of counts, all from 1 to below {below} among "
-        "them, and linear programming computes none of them from the others. It adds nothing to the "
-        "guarantee."
+        f"{int(hidden.sum())} counts are left out of the views of counts: all from 1 to below {below}, and "
+        "others, so that linear programming computes none of them. It adds nothing to the guarantee."
     ], []
 
 
