@@ -252,7 +252,7 @@ FAULTS: tuple[Fault, ...] = (
         "kept = rows_kept(everyone, max_rows, key)",
         "kept = np.ones(len(everyone), dtype=np.bool_)",
         "guarantee/test_replay_on_neighbours.py::test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity"
-        "[add_remove-person-gaussian]",
+        "[add_remove-person-laplace]",
     ),
     _fault(
         "one row too many of each person",
