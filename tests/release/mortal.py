@@ -217,7 +217,7 @@ def _prepare(job: Job, places: Places) -> None:
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(noise, name, logged)
     places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
-    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, action: name)
+    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, *_: name)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
