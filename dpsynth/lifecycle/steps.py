@@ -71,7 +71,7 @@ class RunStep(Protocol):
 
 
 class Steps:
-    """The named steps of a release, each guarded, and run by a given function."""
+    """Named steps, each guarded, and run by a given function; a release has those of ``Step``."""
 
     def __init__(self, run_step: RunStep, ending: str = "") -> None:
         """Steps that are run plainly, or as tasks of an orchestrator.
@@ -86,23 +86,23 @@ class Steps:
         """These steps, named after an audience; "" leaves the names as they are."""
         return Steps(self._run_step, f" for {audience}" if audience else "")
 
-    def __call__(self, step: Step, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, name: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The outcome of an action, run as a step under a public name."""
-        named = step + self._ending
+        named = name + self._ending
         return self._run_step(named, lambda: guarded(named, lambda _: action(*args, **kwargs)))
 
     def counted(
-        self, step: Step, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports its progress to its first argument."""
-        named = step + self._ending
+        named = name + self._ending
         return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
 
     def by_rows(
-        self, step: Step, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports public numbers of rows to its first argument."""
-        named = step + self._ending
+        named = name + self._ending
         return self._run_step(
             named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs), "rows")
         )
