@@ -71,7 +71,7 @@ class RunStep(Protocol):
 
 
 class Steps:
-    """The named steps of a release, each guarded, and run by a given function."""
+    """Named steps, each guarded, and run by a given function; a release has those of ``Step``."""
 
     def __init__(self, run_step: RunStep, ending: str = "") -> None:
         """Steps that are run plainly, or as tasks of an orchestrator.
