@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.measures import GDP
 from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
 from dpsynth.audit.lower_bounds import LowerBound, lower_bound
 from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
@@ -217,7 +216,7 @@ def audit(
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure == GDP else None,
+        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure.mu(Fraction(1)) is not None else None,
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

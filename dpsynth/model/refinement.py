@@ -94,13 +94,17 @@ class Effort:
     scores: float = 1.2e10
 
 
+USUAL = Effort()
+"""The work of a refinement that nobody limits further."""
+
+
 def refined(
     domain: Domain,
     codes: Mapping[str, Codes],
     wanted: Sequence[TableTarget],
     rng: np.random.Generator,
     *,
-    effort: Effort = Effort(),
+    effort: Effort = USUAL,
     fixed: Collection[str] = (),
     zeros: Zeros | None = None,
 ) -> dict[str, Codes]:

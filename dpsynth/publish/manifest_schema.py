@@ -52,7 +52,11 @@ def manifest_schema() -> Schema:
         "unit": {**_TEXT, "description": "The privacy unit in words."},
         "rows_without_id": {"enum": ["left_out", "together", None]},
         "neighbours": {"enum": ["add_remove", "replace_one"]},
-        "accountant": {"enum": ["sequential", "zcdp", "gdp", "local"]},
+        "accountant": {
+            "type": "string",
+            "pattern": "^(sequential|advanced|zcdp|gdp|pld|local|(optimal|rdp)@[0-9.]+)$",
+            "description": "With optimal and rdp the multiplier, or the order, that was fixed beforehand.",
+        },
         "in_words": _TEXTS,
     }
     mechanism: dict[str, Schema] = {

@@ -67,7 +67,7 @@ CONFIGS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
         {"constraints": ["age < 15", "age > 20"]},
         (r"constraints\[1\] and constraints\[0\], 'age < 15', leave no row",),
     ),
-    "accountant of another kind": ({"privacy": {"accountant": "pld"}}, ("privacy.accountant", "zcdp")),
+    "accountant of another kind": ({"privacy": {"accountant": "moments"}}, ("privacy.accountant", "zcdp")),
     "no columns": ({"columns": None}, ("columns is missing", "declare each column")),
     "source of another kind": ({"source": {"path": "people.doc"}}, ("source.path", ".parquet, .xlsx")),
     "no ledger there": ({"ledger": {"url": "mysql://host/name"}}, ("ledger.url", "sqlite")),
