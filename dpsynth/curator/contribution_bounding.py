@@ -42,7 +42,8 @@ _UNSEEN = frozenset(map(chr, (0x34F, 0x115F, 0x1160, *range(0xFE00, 0xFE10))))
 _NUMBERS = Context(prec=100, traps=[])
 
 
-def _digest(key: bytes, person: bytes) -> int:
+def keyed_digest(key: bytes, person: bytes) -> int:
+    """64 pseudo-random bits that follow from a key and some bytes."""
     return int.from_bytes(blake2b(person, digest_size=8, key=key).digest(), "big")
 
 
@@ -54,7 +55,9 @@ def person_codes(ids: pa.Array, key: bytes) -> Person:
     """
 
     def read(texts: pa.StringArray) -> Person:
-        return np.array([_digest(key, canonical_id(t).encode()) for t in texts.to_pylist()], dtype=np.uint64)
+        return np.array(
+            [keyed_digest(key, canonical_id(t).encode()) for t in texts.to_pylist()], dtype=np.uint64
+        )
 
     return distinct_cells(ids).each(read)
 
@@ -66,7 +69,7 @@ def rows_of_persons(persons: Person) -> NDArray[np.int64]:
 
 def nobody(key: bytes) -> np.uint64:
     """The code of rows without an id."""
-    return np.uint64(_digest(key, NOBODY.encode()))
+    return np.uint64(keyed_digest(key, NOBODY.encode()))
 
 
 def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
@@ -92,7 +95,7 @@ def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
     over, rows_over = ranked[crowded], order[crowded]
     salts = rank[crowded]
     priority = np.fromiter(
-        (_digest(key, b"%d:%d" % pair) for pair in zip(over.tolist(), salts.tolist(), strict=True)),
+        (keyed_digest(key, b"%d:%d" % pair) for pair in zip(over.tolist(), salts.tolist(), strict=True)),
         dtype=np.uint64,
         count=len(over),
     )
