@@ -4,8 +4,8 @@
     DPSYNTH_DATA=FOLDER python benchmarks/accountants.py --errors [--releases 5] [--methods mst aim]
 
 The first form prints, for the shipped configuration of Adult, the noise scale of the marginals by strategy
-and accountant. The second form makes releases of Adult with accountants gdp and pld, which draw the same noise
-for counts and differ in how sharp choices are, and prints the mean error of three-way marginals.
+and accountant. The second form makes releases of Adult with accountants gdp and pld, which draw the same
+noise for counts and differ in how sharp choices are, and prints the mean error of three-way marginals.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ class Neighbours:
 
 _WORDS = re.compile(
     r"one (?P<kind>person|household)(?: in one (?P<every>day|week|month|quarter|year))?: "
-    r"all rows with the same (?P<column>.+?)(?: and the same (?P=every) of (?P<dates>.+))?, at most (?P<most>[0-9]+)",
+    r"all rows with the same (?P<column>.+?)(?: and the same (?P=every) of (?P<dates>.+))?, at most "
+    r"(?P<most>[0-9]+)",
     re.DOTALL,
 )
 
@@ -155,7 +156,7 @@ def left_unprotected(unit: str) -> str:
     """A sentence on what a unit in words doesn't protect.
 
     >>> left_unprotected(ROW)
-    'People with several rows, as a whole: one row is protected, and all rows of somebody together less.'
+    'People with several rows, as a whole: one row is protected, all rows of one person less.'
     """
     near = neighbours_in_words("add_remove", unit)
     if near.person is None:
@@ -164,7 +165,7 @@ def left_unprotected(unit: str) -> str:
                 "Whoever has several events, as a whole: whether a single event took place is protected, and "
                 "that somebody is in the table at all is protected less."
             )
-        return "People with several rows, as a whole: one row is protected, and all rows of somebody together less."
+        return "People with several rows, as a whole: one row is protected, all rows of one person less."
     if near.per is not None:
         return (
             f"A {near.kind or 'person'} over several periods: what happened in one {near.per.every} is "

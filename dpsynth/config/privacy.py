@@ -94,7 +94,7 @@ class Person(Section):
     )
     per: Per | None = Field(
         default=None,
-        description="Protects what a person does in one period, not the person. Left out: all rows are a unit.",
+        description="Protects what a person does in one period, not the person. Left out: all rows are one.",
     )
     missing: Annotated[Nameless, Choice(("left_out", "together"))] = Field(
         default="left_out",

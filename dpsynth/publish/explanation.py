@@ -86,8 +86,8 @@ def guarantee_words(publication: Publication) -> tuple[str, ...]:
     return local_guarantee_in_words(publication.guarantee, publication.collection)
 
 
-GROUPS = (2, 5, 20)
-"""Sizes of groups whose guarantee is given."""
+_IN_WORDS = (2, 5, 20)
+"""Sizes of groups whose guarantee stands in a sentence."""
 
 
 def _group_in_words(guarantee: Guarantee, units: int) -> str:
@@ -104,7 +104,7 @@ def _group_in_words(guarantee: Guarantee, units: int) -> str:
 def _groups_in_words(guarantee: Guarantee, of: str) -> str:
     """The guarantees of groups of several sizes: ``with 2 rows it is ε = 2.12, with 5 rows ε = 5.93``."""
     same = " at the same δ" if guarantee.delta and not guarantee.approximate_delta else ""
-    return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in GROUPS)}{same}"
+    return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in _IN_WORDS)}{same}"
 
 
 def rows_in_words(publication: Publication) -> str:

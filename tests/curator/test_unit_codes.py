@@ -120,5 +120,5 @@ def test_units_are_worded_apart_so_that_a_ledger_adds_up_no_two_of_them() -> Non
     "fields", [{"kind": "person"}, {"person": "who", "kind": "row"}, {"per": PerPeriod("seen", "day")}]
 )
 def test_a_unit_that_can_not_be_is_refused(fields) -> None:
-    with pytest.raises(ValueError, match="column|rows of a person"):
+    with pytest.raises(ValueError, match=r"column|rows of a person"):
         Neighbours("add_remove", **fields)
