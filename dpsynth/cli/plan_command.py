@@ -60,9 +60,7 @@ def plan(
         raise ConfigError("--error must lie between 0 and 100: a share of the rows in per cent.")
     spec = load(config, source=source)
     if side_by_side and spec.trust == "local":
-        raise ConfigError(
-            "--accountants has no use with trust: local: a respondent's epsilon counts."
-        )
+        raise ConfigError("--accountants has no use with trust: local: a respondent's epsilon counts.")
     if spec.trust == "local":
         _plan_local(spec, rows, error, detail=detail, as_json=as_json)
         return
@@ -116,12 +114,12 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
 def _in_words(facts: Facts) -> Iterator[str]:
     yield f"{facts['release']}: {facts['columns']} columns of dataset {facts['dataset']}"
     yield _protected(facts)
+    yield f"Not protected by this unit: {facts['unit_leaves_unprotected']}"
+    yield _groups(facts)
     if facts["audiences"]:
         yield from _audiences(facts["audiences"])
     else:
-        yield f"Not protected by this unit: {facts['unit_leaves_unprotected']}"
-    yield _groups(facts)
-    yield from _questions(facts)
+        yield from _questions(facts)
         yield from _errors(facts)
     if facts["constraints"]:
         yield "Every synthetic row obeys:"
