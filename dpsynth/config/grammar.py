@@ -269,13 +269,6 @@ class Spec(Section):
 
     def _privacy_suits_the_method(self, columns: Mapping[str, Column]) -> None:
         privacy, method = self.privacy, METHODS[self.structure.method]
-        if privacy.noise not in method.noise:
-            raise refused(
-                f"{method.name} needs Gaussian noise, whose exact accounting is what it is for: give "
-                "privacy.delta, such as 1e-9, and leave out noise: laplace; or use method: aim",
-                "structure",
-                "method",
-            )
         if privacy.split is None:
             return
         if privacy.exam and len(columns) == 1:

@@ -14,15 +14,23 @@ from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.config.statistic_kinds import Statistic
 from dpsynth.config.views import KAnonymity, Rounding
 
-Format = Literal["csv", "parquet"]
-_FORMATS: tuple[Format, ...] = ("csv", "parquet")
+Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
+_FORMATS: tuple[Format, ...] = ("csv", "csv.gz", "csv.zst", "parquet")
+_USUAL: tuple[Format, ...] = ("csv", "parquet")
 
 
 class Publish(Section):
     """Contents of the bundle."""
 
     formats: tuple[Annotated[Format, Choice(_FORMATS)], ...] = Field(
-        default=_FORMATS, description="Formats of the synthetic table.", min_length=1
+        default=_USUAL,
+        description="Formats of the synthetic table; csv.gz is compressed with gzip, csv.zst with Zstandard.",
+        min_length=1,
+    )
+    rows_a_file: Annotated[int, Whole(at_least="1", at_most="1000000000")] | None = Field(
+        default=None,
+        description="Rows of each Parquet file; synthetic.parquet is then a folder of such files, which "
+        "programs read as one table. Left out: one file.",
     )
     statistics: tuple[Statistic, ...] = Field(
         default=(), description="Tables of statistics with standard errors."

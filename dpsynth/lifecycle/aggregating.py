@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -205,11 +204,8 @@ def begun(spec: Spec, outputs: Path) -> Place:
 
 
 def write_local(collected: Aggregated, place: Place, synthesis: Synthesis) -> None:
-    """Write the bundle to the partial folder."""
-    public = place.partial / "public"
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
-    write_public(public, _publication(collected, place, synthesis))
+    """Write the bundle to the partial folder, where the synthetic table is already."""
+    write_public(place.partial / "public", _publication(collected, place, synthesis))
 
 
 def enter(collected: Aggregated, place: Place) -> None:
@@ -259,7 +255,7 @@ def show(place: Place) -> None:
 
 
 def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> Publication:
-    spec, fitted = collected.spec, synthesis.fitted
+    spec, fitted, table = collected.spec, synthesis.fitted, synthesis.table
     selection = fitted.measured.selection
     asked = [answer.measurement for answer in collected.answers.answers]
     return Publication(
@@ -268,7 +264,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         date=place.date,
         part=None,
         layout=fitted.layout,
-        synthetic=synthesis.table,
+        synthetic=table.files,
         singles=(collected.answers.total, *(m for m in asked if len(m.clique) == 1)),
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),
@@ -287,7 +283,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         collection=collected.collection,
         minimum_set_size=spec.publish.minimum_set_size,
         maximum_set_overlap=spec.publish.maximum_set_overlap,
-        views=views_of(spec.publish, fitted.layout, synthesis.table, place.release_id),
+        views=views_of(spec.publish, fitted.layout, table.coded, lambda: table.table, place.release_id),
     )
 
 

@@ -10,7 +10,6 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.domain.domain import Clique
@@ -168,12 +167,6 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
         bounds,
         fitted.densities,
     )
-
-
-def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: as many rows as the private one has, or as many as the config asks for."""
-    asked = inputs.spec.sample.rows
-    return row_source(inputs, fitted).rows(fitted.rows if asked == "same" else asked, rng)
 
 
 def tabulate(

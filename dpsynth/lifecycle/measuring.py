@@ -20,6 +20,7 @@ from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
@@ -37,7 +38,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups, rare_when_ordered
+from dpsynth.structure.compression import rare_groups
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 

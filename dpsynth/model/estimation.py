@@ -45,7 +45,7 @@ _SINGLE = 1e-4
 _FIRST = 2.0
 """The t at which the path starts: the centre counts as much as half of the rows."""
 _AGAIN = 32.0
-"""The largest t at which the path of a fit with a starting point starts."""
+"""The largest t at which the path starts if a clique is new since the starting point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,8 @@ def estimate(
     end = rows / prior_rows if prior_rows > 0 else inf
     first = min(_FIRST, end)
     if start is not None:
-        first = max(first, min(_AGAIN, start.path, end))
+        new = any(t.query is None and t.clique not in start.multipliers for t in found)
+        first = max(first, min(start.path, end, _AGAIN if new else inf))
     # The many small products here would wait for a second thread on a busy machine.
     with _linear_algebra().limit(limits=1, user_api="blas"):
         likelihood = Likelihood(coarsened(tree, _ALLOWANCE), found, centre, rows, options.dtype(tree.cells))

@@ -107,7 +107,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": list(constraints_in_words(publication)),
         },
         "local": None if publication.collection is None else publication.collection.to_json(),
-        "synthetic_rows": publication.synthetic.num_rows,
+        "synthetic_rows": publication.synthetic.rows,
         "exam": None if publication.exam is None else publication.exam.to_json(),
         "statistics": [
             {

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Nameless
 from dpsynth.diagnostics import DataWarning
@@ -24,6 +22,7 @@ from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.row_files import TableFiles
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.views import Views
@@ -40,7 +39,8 @@ class Publication:
         date: ISO date of the run, without a time of day.
         part: the slice of the table that it is about; None if it is about the whole table.
         layout: the layout of the synthetic table.
-        synthetic: typed values under the original names, in the original order; null is missing.
+        synthetic: the files of the synthetic table, which are written first: typed values under the original
+            names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
         answers: all joint noisy marginals, over the compressed domain.
         sums: noisy sums by group, of means that are asked for.
@@ -57,7 +57,7 @@ class Publication:
         structure: the strategy that chose the cliques.
         cliques: the chosen cliques in order; a clique may be repeated.
         budget: the budget in the config.
-        formats: "csv", "parquet" or both.
+        formats: some of "csv", "csv.gz", "csv.zst" and "parquet".
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
         reused: the earlier releases that were used; None where the config asks for none.
@@ -86,7 +86,7 @@ class Publication:
     date: str
     part: Slice | None
     layout: Layout
-    synthetic: pa.Table
+    synthetic: TableFiles
     singles: tuple[OwnAnswer, ...]
     answers: tuple[Measurement, ...]
     compression: Compression

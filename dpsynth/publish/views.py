@@ -9,7 +9,7 @@ Invariant: post-processing. A view adds nothing to the guarantee, and takes noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -25,7 +25,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.expression import references
-from dpsynth.domain.finished_table import FinishedTable
+from dpsynth.domain.finished_table import CodedRows
 from dpsynth.domain.layout import Layout, companion
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.statistics import names_beside_figures
@@ -147,23 +147,26 @@ class Views:
             yield K_ANONYMOUS, self.k_anonymous.texts
 
 
-def views_of(publish: Publish, layout: Layout, table: pa.Table, release_id: str) -> Views | None:
+def views_of(
+    publish: Publish, layout: Layout, coded: CodedRows, table: Callable[[], pa.Table], release_id: str
+) -> Views | None:
     """The views that a configuration asks for; None if it asks for none.
 
     Args:
         publish: the section of the configuration.
         layout: the layout of the synthetic table.
-        table: the synthetic table.
+        coded: the codes of the synthetic table.
+        table: gives the synthetic table, in memory.
         release_id: the release's id; roundings without bias follow from it.
     """
     asked = publish.k_anonymity
     counted = publish.suppress_below is not None or publish.rounding is not None
     if asked is None and not counted:
         return None
-    codes = FinishedTable.of(layout, table, max(table.num_rows, 1)).codes
+    codes = coded.whole()
     cliques = cliques_of(publish.statistics) if counted else ()
     counts = _counts_views(cliques, layout.columns, codes, publish, release_id) if counted else ()
-    anonymous = None if asked is None else _k_anonymous(asked, layout, table, codes)
+    anonymous = None if asked is None else _k_anonymous(asked, layout, table(), codes)
     return Views(tuple(counts), publish.suppress_below, publish.rounding, anonymous)
 
 

@@ -34,6 +34,8 @@ from dpsynth.recipient.rows_as_text import csv_texts, synthetic_codes, synthetic
 Fault = tuple[str, str]
 """A file and a sentence on what is wrong with it."""
 Facts = Mapping[str, Any]
+Places = NDArray[np.int64]
+Cells = NDArray[np.bool_]
 
 
 def checked_views(bundle: Bundle) -> tuple[list[str], list[Fault]]:
@@ -76,47 +78,56 @@ def _counts(bundle: Bundle, views: Facts, codes: Codes) -> tuple[list[str], list
     shown = shown_counts(tables, columns, rounding, bundle.manifest["release_id"])
     hidden = np.zeros(len(tables.counts), np.bool_)
     seen = np.zeros(len(tables.counts), np.bool_)
+    of_file: dict[str, Places] = {}
     faults: list[Fault] = []
     for facts, clique in zip(listed, cliques, strict=True):
-        texts = csv_texts(bundle.folder / facts["file"])
+        file = str(facts["file"])
+        texts = csv_texts(bundle.folder / file)
         places = np.concatenate([cells_shown(part, clique, tables) for part in margins_shown(clique, tables)])
         labels = labels_shown(margins_shown(clique, tables), clique, columns)
         if {name: text.to_pylist() for name, text in texts.items() if name != ROWS} != labels:
-            faults.append((facts["file"], "has other labels than its columns have."))
+            faults.append((file, "has other labels than its columns have."))
             continue
         counts = texts[ROWS].to_pylist()
         empty = np.array([text == "" for text in counts], np.bool_)
         if [int(text) for text in counts if text] != shown[places[~empty]].tolist():
-            faults.append((facts["file"], "has other counts than the synthetic table gives."))
+            faults.append((file, "has other counts than the synthetic table gives."))
         if facts["counts_left_out"] != int(empty.sum()):
-            faults.append((MANIFEST, f"counts the cells left out of {facts['file']} wrongly."))
+            faults.append((MANIFEST, f"counts the cells left out of {file} wrongly."))
         seen[places[~empty]] = True
         hidden[places[empty]] = True
-    file = listed[0]["file"]
-    if (hidden & seen).any():
-        faults.append((file, "leaves out counts that another view shows."))
+        of_file[file] = places
     below = views["suppress_below"]
+    if not faults:
+        faults = [
+            (file, words)
+            for file, places in of_file.items()
+            for words in _at(tables, places, hidden, seen, below)
+        ]
+    if not faults and below is not None:
+        narrow = too_narrow(tables, hidden, below)
+        files = [file for file, places in of_file.items() if np.isin(narrow, places).any()]
+        faults = [(file, "leaves out a count that can be computed from the margins.") for file in files]
     if faults:
         return [], faults
     if below is None:
-        if hidden.any():
-            return [], [(file, "leaves out counts, and the manifest names no limit.")]
         return [f"{len(listed)} views of counts are those of the synthetic table."], []
-    return _suppressed(tables, hidden, below, file)
-
-
-def _suppressed(
-    tables: LinkedTables, hidden: NDArray[np.bool_], below: int, file: str
-) -> tuple[list[str], list[Fault]]:
-    if (small(tables.counts, below) & ~hidden).any():
-        return [], [(file, f"shows a count from 1 to below {below}.")]
-    if too_narrow(tables, hidden, below).size:
-        return [], [(file, "leaves out a count that can be computed from the margins.")]
     return [
         f"{int(hidden.sum())} counts are left out of the views of counts, all from 1 to below {below} among "
         "them, and linear programming computes none of them from the others. It adds nothing to the "
         "guarantee."
     ], []
+
+
+def _at(tables: LinkedTables, places: Places, hidden: Cells, seen: Cells, below: int | None) -> Iterator[str]:
+    """Faults of what one view shows and leaves out, by the places of its cells."""
+    if (hidden & seen)[places].any():
+        yield "leaves out counts that another view shows, or shows what another leaves out."
+    if below is None:
+        if hidden[places].any():
+            yield "leaves out counts, and the manifest names no limit."
+    elif (small(tables.counts, below) & ~hidden)[places].any():
+        yield f"shows a count from 1 to below {below}."
 
 
 def _k_anonymous(bundle: Bundle, facts: Facts, codes: Codes) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ import pytest
 from dpsynth.disclosure import left_out, linked_tables, small, suppression, too_narrow
 from tests.disclosure.random_tables import interval, random_tables
 
-QUICK, ALL = 14, 1000
+QUICK, ALL = 7, 1000
 
 
 def narrow_cells(number: int, below: int) -> tuple[list[int], int]:

@@ -41,9 +41,8 @@ FEW = ("rows come and go, gdp", "rows come and go, pure")
 
 
 def possible(method: str, terms: str, columns: int) -> bool:
-    """Few columns with some terms alone; one strategy has only Gaussian noise."""
-    suits = (method, TERMS[terms]["noise"]) != ("aim_gdp", "laplace")
-    return suits and (columns == 4 or (terms in FEW and method != "fixed"))
+    """Few columns with some terms alone."""
+    return columns == 4 or (terms in FEW and method != "fixed")
 
 
 def accounted(method: str, terms: str, columns: int) -> tuple[object, ...]:
