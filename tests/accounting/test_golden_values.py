@@ -17,6 +17,8 @@ from dpsynth.accounting.cost import spent
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.fixed_order import Advanced, Optimal, Renyi
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
+from dpsynth.accounting.group import group_amount
+from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.known_measures import measure_for
 from dpsynth.accounting.loss_pairs import AtomicPair, NormalPair
 from dpsynth.accounting.measures import GDP, ZCDP
@@ -286,3 +288,18 @@ def test_answers_within_a_budget_are_within_epsilon_by_an_exact_account(accounta
         truth = exact.exact_epsilon({event: times}, float(delta))
         assert truth <= float(epsilon) * (1 + 1e-9)
     assert truth > float(epsilon) * 0.6
+
+
+def group_too_low(units: int, grown: float) -> bool:
+    """Whether the epsilon of a group is below that of normal laws at ``grown`` times the distance."""
+    guarantee = Guarantee(1.0, 1e-6, 0.06, "one row", "add_remove", "pld", mu=0.2)
+    amount = group_amount(guarantee, units)
+    assert amount is not None and amount.delta == Fraction(1, 10**6)
+    return NormalPair(0.2 * grown).delta(float(amount.epsilon)) > 1e-6
+
+
+@pytest.mark.parametrize("units", [2, 5, 20])
+def test_a_group_that_grows_too_little_would_be_seen(units) -> None:
+    """A group under pld has k mu, and not a little more."""
+    assert not group_too_low(units, units)
+    assert group_too_low(units, 1.01 * units)
