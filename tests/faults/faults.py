@@ -828,8 +828,8 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an answer whose interval leaves out the noise",
         "Recipients would take a noisy number for an exact one.",
-        "recipient/sources.py",
-        "return self.direct.variance(self.clique, weights)",
+        "publish/counted_cells.py",
+        "return Z95 * sqrt(max(variance, 0.0))",
         "return 0.0",
         "recipient/test_query.py::test_intervals_hold_95_of_100",
     ),
