@@ -421,6 +421,32 @@ FAULTS: tuple[Fault, ...] = (
         "release/test_promises.py::test_the_published_guarantee_is_what_the_journal_adds_up_to"
         "[gaussian-add_remove-row-auto]",
     ),
+    _fault(
+        "choice beside noise that is not there",
+        "A choice counts by its loss distribution beside noise, with nothing left to pay for that noise.",
+        "accounting/beside_noise.py",
+        "return event.epsilon <= LARGEST and left >= NOISE_LEFT * event.epsilon**2",
+        "return True",
+        "curator/test_door.py::test_a_choice_beside_too_little_noise_is_refused_before_anything_is_charged",
+    ),
+    _fault(
+        "choice beside noise counted as rho",
+        "A choice beside Gaussian noise counts as an eighth of its squared epsilon.",
+        "accounting/beside_noise.py",
+        "CHOICE = Fraction(14, 100)",
+        "CHOICE = Fraction(125, 1000)",
+        "accounting/test_machine_checked_steps.py::"
+        "test_a_choice_beside_as_much_gaussian_noise_counts_as_stated",
+    ),
+    _fault(
+        "period left out of the unit",
+        "All rows of a person are bounded as one unit where those of a period are promised to be.",
+        "curator/unit_codes.py",
+        "people ^ periods)",
+        "people)",
+        "curator/test_unit_codes.py::"
+        "test_rows_of_one_person_in_one_month_are_one_unit_however_they_are_written",
+    ),
     # the ledger
     _fault(
         "cap not checked",
@@ -802,8 +828,8 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an answer whose interval leaves out the noise",
         "Recipients would take a noisy number for an exact one.",
-        "recipient/sources.py",
-        "return self.direct.variance(self.clique, weights)",
+        "publish/counted_cells.py",
+        "return Z95 * sqrt(max(variance, 0.0))",
         "return 0.0",
         "recipient/test_query.py::test_intervals_hold_95_of_100",
     ),
