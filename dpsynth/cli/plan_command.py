@@ -132,6 +132,28 @@ def _in_words(facts: Facts) -> Iterator[str]:
         f"for each million rows {tiers * rough['seconds_per_million_rows']:,.0f} s and "
         f"{rough['megabytes_per_million_rows']:,.0f} MB more."
     )
+    yield from _engine(facts["engine"])
+
+
+def _engine(engine: Facts) -> Iterator[str]:
+    """The coded rows, where they lie, and time and memory of so many rows."""
+    from dpsynth.presentation.figures import size_in_words
+
+    memory = size_in_words(engine["memory"])
+    if engine["rows"] is None:
+        yield (
+            f"Rows are coded to {engine['bytes_of_a_row']:,} bytes each; up to {memory} of them are held in "
+            "memory (engine.memory), more in a private file without a name."
+        )
+        return
+    coded = size_in_words(engine["coded_bytes"])
+    place = "in memory"
+    if engine["cache_bytes"]:
+        place = f"in a private file without a name, as engine.memory is {memory}"
+    yield (
+        f"{engine['rows']:,} rows are coded to {coded}, held {place}: roughly {engine['seconds']:,.0f} s and "
+        f"{engine['megabytes']:,.0f} MB in all."
+    )
 
 
 def _audiences(tiers: Sequence[Facts]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.cell_texts import Batch, distinct_cells
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
-from dpsynth.curator.contribution_bounding import Person, nobody, rows_kept, rows_of_persons
+from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
 from dpsynth.curator.counting import in_order
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
 from dpsynth.curator.unit_codes import dates_written, unit_codes
@@ -72,7 +72,7 @@ class LoadedRows:
             if rows_of_persons(persons).max(initial=0) > max_rows:
                 raise RuntimeError("contribution bounding failed")
             if texts:
-                unit = np.unique(persons, return_inverse=True)[1].astype(np.int32)
+                unit = numbered(persons)
         held = [*codes.values(), *(t.index for t in texts.values())]
         rows = len(held[0]) if held else 0
         return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed, room=self.room)
