@@ -68,7 +68,7 @@ def _failing(step: str, action: Callable[..., NoReturn]) -> Fault:
 
 @contextlib.contextmanager
 def _unguarded() -> Iterator[None]:
-    def as_it_is(name: str, action: Callable[..., Any]) -> Any:
+    def as_it_is(name: str, action: Callable[..., Any], unit: str = "") -> Any:
         return action(lambda done, total: None)
 
     fails = _failing("fit_model", lambda *_: _raise(ValueError(PLANTED["no guard"])))

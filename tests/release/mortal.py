@@ -18,8 +18,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ import dpsynth.lifecycle.steps
 import dpsynth.pipeline
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal, unfenced
+from dpsynth.domain.layout import DrawnRows
 from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.publish.row_source import RowSource
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
@@ -66,15 +69,15 @@ def _journalled() -> None:
 
 def _published() -> None:
     """A cell in the synthetic table."""
-    sampled = dpsynth.pipeline.sample_rows
+    drawn = RowSource.pieces
 
-    def leaky(*arguments: Any) -> pa.Table:
-        table = sampled(*arguments)
-        place = table.column_names.index("city")
-        cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
-        return table.set_column(place, "city", pa.array(cells, pa.string()))
+    def leaky(*arguments: Any) -> Iterator[DrawnRows]:
+        for rows in drawn(*arguments):
+            place = rows.table.column_names.index("city")
+            cells = [CANARIES["undeclared column"], *rows.table["city"].to_pylist()[1:]]
+            yield replace(rows, table=rows.table.set_column(place, "city", pa.array(cells, pa.string())))
 
-    dpsynth.pipeline.sample_rows = leaky
+    RowSource.pieces = leaky  # type: ignore[method-assign]
 
 
 def _said() -> None:
@@ -216,7 +219,7 @@ def _prepare(job: Job, places: Places) -> None:
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(noise, name, logged)
     places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
-    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, action: name)
+    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, *_: name)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
