@@ -163,7 +163,7 @@ class GroupedCounts:
         return Contents(*(part[number][held] for part in self._of_codes(name)[1:]))
 
     def _of_codes(self, name: str) -> tuple[Numbers, ...]:
-        """For each cell float64[groups, cells]: 1 if it has a value; its number, half-width and ends."""
+        """For each cell float64[groups, cells]: 1 if a column has a value; its number, half-width, ends."""
         if name not in self._known:
             column = next(c for c in self.columns if c.name == name)
             known = (np.arange(column.size) < len(column.codec.labels)).astype(np.float64)
