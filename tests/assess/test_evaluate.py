@@ -308,7 +308,7 @@ def test_csv_and_parquet_are_read_as_the_same_table(
         (tmp_path / name / "public").mkdir(parents=True)
         (tmp_path / name / "public" / name).write_bytes((bundle.public / name).read_bytes())
     one, other = (
-        synthetic_table(replace(bundle, folder=tmp_path / name))
+        synthetic_table(replace(bundle, public=tmp_path / name / "public"))
         for name in ("synthetic.csv", "synthetic.parquet")
     )
     assert all((one.codes[name] == other.codes[name]).all() for name in one.codes)
@@ -317,7 +317,7 @@ def test_csv_and_parquet_are_read_as_the_same_table(
 
 def test_hostile_names_and_labels_are_text_on_the_page(precise: tuple[OwnedBundle, Path]) -> None:
     bundle, path = precise
-    whole = evaluate(bundle.folder, path)
+    whole = evaluate(bundle.public.parent, path)
     real, made = table(300, 1), table(300, 2)
     hostile = replace(
         whole,
