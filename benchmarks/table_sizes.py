@@ -1,10 +1,12 @@
 """Time and memory of whole releases as a made-up table grows.
 
     python benchmarks/table_sizes.py [--rows 20000 200000 2000000] [--columns 10] [--format csv]
-        [--structure auto]
+        [--structure auto] [--made 10000] [--duckdb]
 
 Each release is a fresh process of `dpsynth run --plain`, timed and measured from outside.
-The floor is one pass of Arrow's reader over the same file, in a process of its own.
+The floor is one pass of Arrow's reader over the same file, in a process of its own; with --duckdb (needs
+`dpsynth[duckdb]`) it is DuckDB counting all pairs of columns of the same file in one query. --made is the
+number of synthetic rows; left out, as many as the table has.
 """
 
 from __future__ import annotations
@@ -26,8 +28,18 @@ FLOORS = {
     "parquet": "import sys; from pyarrow import parquet; print(parquet.read_table(sys.argv[1]).num_rows)",
 }
 
+PAIRS = """
+import itertools, sys, duckdb
+path = sys.argv[1]
+names = duckdb.sql(f"SELECT * FROM '{path}' LIMIT 0").columns
+sets = ", ".join(f"({a}, {b})" for a, b in itertools.combinations(names, 2))
+listed = ", ".join(names)
+cells = f"SELECT {listed}, count(*) AS n FROM '{path}' GROUP BY GROUPING SETS ({sets})"
+print(duckdb.sql(f"SELECT count(*), sum(n) FROM ({cells})").fetchall())
+"""
 
-def write_table(folder: Path, rows: int, columns: int, kind: str, structure: str) -> Path:
+
+def write_table(folder: Path, rows: int, columns: int, kind: str, structure: str, made: int | None) -> Path:
     """A table of related integer columns of PLACES places each."""
     rng = np.random.default_rng(rows + columns)
     shared = rng.integers(0, 5, rows)
@@ -42,7 +54,8 @@ def write_table(folder: Path, rows: int, columns: int, kind: str, structure: str
     (folder / "table.yaml").write_text(
         f"source: {{path: {path}}}\nprivacy: {{epsilon: 1, delta: 1.0e-9}}\n"
         f"ledger: {{url: 'sqlite:///{folder}/ledger.db'}}\nstructure: {structure}\n"
-        f"columns:\n{declared}"
+        + (f"sample: {{rows: {made}}}\n" if made else "")
+        + f"columns:\n{declared}"
     )
     return path
 
@@ -54,19 +67,25 @@ def main() -> None:
     parser.add_argument("--columns", nargs="+", type=int, default=[10])
     parser.add_argument("--format", choices=FLOORS, default="csv")
     parser.add_argument("--structure", default="auto")
+    parser.add_argument("--made", type=int)
+    parser.add_argument("--duckdb", action="store_true")
     arguments = parser.parse_args()
-    print("      rows   columns   seconds        MB     floor     ratio")
+    least_work = PAIRS if arguments.duckdb else FLOORS[arguments.format]
+    print("      rows   columns   seconds       CPU        MB     floor floor CPU     ratio")
     for rows in arguments.rows:
         for columns in arguments.columns:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                path = write_table(folder, rows, columns, arguments.format, arguments.structure)
-                _, least = measured([sys.executable, "-c", FLOORS[arguments.format], str(path)])
+                path = write_table(
+                    folder, rows, columns, arguments.format, arguments.structure, arguments.made
+                )
+                _, least = measured([sys.executable, "-c", least_work, str(path)])
                 run = [sys.executable, "-m", "dpsynth", "run", str(folder / "table.yaml"), "--plain"]
                 _, whole = measured([*run, "--out", str(folder / "out")])
             floor, seconds, peak = least["seconds"], whole["seconds"], whole["MB"]
             ratio = seconds / floor
-            print(f"{rows:10}{columns:10}{seconds:10.2f}{peak:10.0f}{floor:10.2f}{ratio:10.1f}", flush=True)
+            figures = (seconds, whole["cpu"], peak, floor, least["cpu"], ratio)
+            print(f"{rows:10}{columns:10}" + "".join(f"{figure:10.2f}" for figure in figures), flush=True)
 
 
 if __name__ == "__main__":

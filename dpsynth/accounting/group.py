@@ -66,7 +66,7 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
 
 def of_groups(guarantee: Guarantee) -> list[dict[str, float | None]]:
     """The guarantees of groups of several sizes, as JSON values; null where nothing is promised."""
-    return [{"units": units, **_shown(group_amount(guarantee, units))} for units in GROUPS]
+    return [{"units": units, **_shown(guarantee, units)} for units in GROUPS]
 
 
 def other_relation(guarantee: Guarantee) -> dict[str, object]:
@@ -76,14 +76,20 @@ def other_relation(guarantee: Guarantee) -> dict[str, object]:
     taken to be public there.
     """
     if guarantee.neighbours == "replace_one":
-        return {"neighbours": "add_remove", **_shown(None)}
-    return {"neighbours": "replace_one", **_shown(group_amount(guarantee, 2))}
+        return {"neighbours": "add_remove", "epsilon": None, "delta": None}
+    return {"neighbours": "replace_one", **_shown(guarantee, 2)}
 
 
-def _shown(amount: Amount | None) -> dict[str, float | None]:
+def _shown(guarantee: Guarantee, units: int) -> dict[str, float | None]:
+    amount = group_amount(guarantee, units)
     if amount is None:
         return {"epsilon": None, "delta": None}
-    return {"epsilon": float_up(amount.epsilon), "delta": float_up(amount.delta)}
+    # The same delta as that of one unit is written as the config has it.
+    same = amount.delta == Fraction(repr(guarantee.delta))
+    return {
+        "epsilon": float_up(amount.epsilon),
+        "delta": guarantee.delta if same else float_up(amount.delta),
+    }
 
 
 def _powers(epsilon: Fraction, units: int) -> Fraction:

@@ -33,7 +33,7 @@ Name = TypeVar("Name", bound=Hashable)
 IN_MEMORY = 2 << 30
 """Bytes of coded columns that are held in memory, unless the configuration says another number."""
 _ROWS_COPIED = 1 << 20
-_GROWTH = 1.25
+_GROWTH = 1.05
 
 
 @dataclass(frozen=True)

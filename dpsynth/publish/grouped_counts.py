@@ -153,24 +153,32 @@ class GroupedCounts:
 
     def _with_values(self, number: int, names: Clique) -> NDArray[np.bool_]:
         """The cells of a group that have a value in each of some columns."""
-        found = np.ones(self.shape, dtype=bool)
-        for column in self.columns:
-            if column.name in names:
-                known = np.arange(column.size) < len(column.codec.labels)
-                found = found & (self._on_axis(column.name, known.astype(np.float64)) > 0)
-        return np.asarray(found.reshape(self.groups, -1)[number])
+        found = np.ones(self._cells.shape[1], dtype=bool)
+        for name in names:
+            found &= self._of_codes(name)[0][number] > 0
+        return found
 
     def _contents(self, name: str, number: int, held: NDArray[np.bool_]) -> Contents:
         """The numbers of a column in some cells of a group."""
-        column = next(c for c in self.columns if c.name == name)
-        low, high = _ends(column)
-        parts = []
-        for values in (column.codec.centres, column.codec.half_widths, low, high):
-            assert values is not None
-            every = np.zeros(column.size)
-            every[: len(values)] = values
-            parts.append(self._on_axis(name, every).reshape(self.groups, -1)[number][held])
-        return Contents(*parts)
+        return Contents(*(part[number][held] for part in self._of_codes(name)[1:]))
+
+    def _of_codes(self, name: str) -> tuple[Numbers, ...]:
+        """For each cell float64[groups, cells]: 1 if a column has a value; its number, half-width, ends."""
+        if name not in self._known:
+            column = next(c for c in self.columns if c.name == name)
+            known = (np.arange(column.size) < len(column.codec.labels)).astype(np.float64)
+            parts = [known]
+            for values in (column.codec.centres, column.codec.half_widths, *_ends(column)):
+                assert values is not None
+                every = np.zeros(column.size)
+                every[: len(values)] = values
+                parts.append(every)
+            self._known[name] = tuple(self._on_axis(name, p).reshape(self.groups, -1) for p in parts)
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Numbers, ...]]:
+        return {}
 
     def _only(self, number: int, held: NDArray[np.bool_]) -> Group:
         """Some cells of a group; the weights of all others are 0."""

@@ -308,6 +308,11 @@ def test_a_count_of_nothing_has_an_interval_of_more_than_zero():
     assert all(row.estimate.low == 0 and row.estimate.high > 1 for row in rows)
 
 
+def test_a_condition_that_the_declared_values_exclude_is_answered_by_them():
+    (row,), _ = asked("count where x > 99", TRUTH, 6.0)
+    assert row.basis == "public" and row.estimate.value == row.estimate.high == 0
+
+
 def test_an_answer_by_the_model_has_the_limits_that_the_exam_allows(bundle, monkeypatch):
     monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
