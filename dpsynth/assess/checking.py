@@ -133,7 +133,7 @@ class _Tallying:
         self._ruled = [frozenset(rules.columns(i)) for i in range(len(rules.written))]
         self._relations = RelationTally(inputs.compiled.columns)
         key = secrets.token_bytes(32)
-        self._persons = None if near.person is None else PersonTally(near.person, key)
+        self._persons = None if near.person is None else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
 
     def add(self, read: Mapping[str, pa.StringArray]) -> None:
@@ -202,7 +202,7 @@ class _Tallying:
         spread = np.quantile(rows, (0.5, 0.9, 0.99, 1.0), method="higher") if len(rows) else np.zeros(4)
         median, ninety, ninety_nine, largest = (int(n) for n in spread)
         return Persons(
-            column=self._persons.column,
+            column=str(self._near.person),
             number=len(rows),
             most=most,
             searched=self._searched,

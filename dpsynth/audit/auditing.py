@@ -216,7 +216,7 @@ def audit(
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure.mu(Fraction(1)) is not None else None,
+        plan.measure.mu(plan.whole.budget),
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

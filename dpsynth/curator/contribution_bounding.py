@@ -55,7 +55,8 @@ _PLAIN_NUMBER = "^(0|[1-9][0-9]{0,17})$"
 _NUMBERS = Context(prec=100, traps=[])
 
 
-def _digest(key: bytes, person: bytes) -> int:
+def keyed_digest(key: bytes, person: bytes) -> int:
+    """64 pseudo-random bits that follow from a key and some bytes."""
     return int.from_bytes(blake2b(person, digest_size=8, key=key).digest(), "big")
 
 
@@ -92,7 +93,7 @@ def person_codes(ids: pa.Array, key: bytes) -> Person:
             person = canonical_id(text)
             whole = _whole_number(person)
             if whole is None:
-                codes[spot] = _digest(key, person.encode())
+                codes[spot] = keyed_digest(key, person.encode())
             else:
                 numbers[spot], spelt[spot] = whole, False
         pairs = np.stack([numbers[~spelt].view(np.uint64), np.zeros((~spelt).sum(), np.uint64)], axis=1)
@@ -128,7 +129,7 @@ def numbered(persons: Person) -> NDArray[np.int32]:
 
 def nobody(key: bytes) -> np.uint64:
     """The code of rows without an id."""
-    return np.uint64(_digest(key, NOBODY.encode()))
+    return np.uint64(keyed_digest(key, NOBODY.encode()))
 
 
 def _parts(persons: Person) -> Iterator[NDArray[np.intp]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import INVALID, Codec, Codes, recorded_name
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.search import Search
@@ -93,6 +94,12 @@ class Column:
     def centres(self) -> NDArray[np.float64] | None:
         """Expected value of each code that is not missing, or None if not numeric."""
         return self.codec.centres
+
+    @property
+    def drawn_inside(self) -> bool:
+        """True if cells are bins of ordered values, and some bin has several."""
+        cells = self.codec.cell_values
+        return self.codec.ordered and isinstance(cells, Intervals) and not cells.single
 
     def with_density(self, counts: NDArray[np.float64], stddev: float) -> Column:
         """The column with densities inside bins of numbers that follow the counts of neighbouring bins.

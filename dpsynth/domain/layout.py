@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import Codec, Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
@@ -87,7 +86,7 @@ class Layout:
             counts: estimated counts of the codes of pairs of columns, not negative. Pairs of columns of which
                 one has no order, or one value in each cell, don't count.
         """
-        bins = {c.name: len(c.codec.labels) for c in self.columns if _drawn_inside(c.codec)}
+        bins = {c.name: len(c.codec.labels) for c in self.columns if c.drawn_inside}
         found = [
             JointDensity(first, second, some[: bins[first], : bins[second]])
             for (first, second), some in counts.items()
@@ -232,11 +231,6 @@ def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
     if pa.types.is_dictionary(whole.type):
         whole = whole.dictionary_decode()
     return pc.dictionary_encode(whole, null_encoding="encode")
-
-
-def _drawn_inside(codec: Codec) -> bool:
-    """True if cells are bins of ordered values, and some bin has several."""
-    return codec.ordered and isinstance(codec.cell_values, Intervals) and not codec.cell_values.single
 
 
 def _dense(part: Part, counts: NDArray[np.float64], stddev: float) -> Part:

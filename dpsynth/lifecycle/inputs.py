@@ -216,9 +216,9 @@ def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     """Names of the columns that a release reads, with the columns of the person and the period."""
-    person, part = inputs.plan.neighbours.person, occasion.part
+    unit, part = inputs.plan.neighbours.columns, occasion.part
     names = [c.name for c in inputs.compiled.columns]
-    more = [*([person] if person else []), *([] if part is None else [part.column])]
+    more = [*unit, *([] if part is None else [part.column])]
     return list(dict.fromkeys([*names, *more]))
 
 

@@ -38,7 +38,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.compression import Ordered, rare_groups
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
@@ -250,7 +250,8 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    ordered = dict.fromkeys(numbers, rare_when_ordered(plan.merged_below, answers.rows))
+    rare = rare_when_ordered(plan.merged_below, answers.rows)
+    ordered = {c.name: Ordered(rare, c.drawn_inside) for c in columns if c.name in numbers}
     beside = (*answers.told.singles, *earlier)
     found = rare_groups(
         stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered

@@ -33,7 +33,7 @@ from dpsynth.rules import Checks, Drawing, Rules, Tied
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
-_ENOUGH = 0.02
+_ENOUGH = 0.05
 """The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of
 pieces are independent, so they count the less in the whole table the more pieces there are."""
 _PIECES_AT_ONCE = 2

@@ -11,6 +11,7 @@ Invariant: all of it is public arithmetic on noisy answers that were paid for be
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
@@ -23,8 +24,24 @@ from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
 from dpsynth.model.smoothing import outside, smoothed
 
+_NOTHING = 1.0
+"""Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail
+of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The grouping of a column of numbers or dates.
+
+    Attributes:
+        rare: rows below which a value is rare.
+        wide: True if a place holds several values: then rows of its ends may lie far from all others.
+    """
+
+    rare: float
+    wide: bool = False
 
 
 def rare_groups(
@@ -34,7 +51,7 @@ def rare_groups(
     keep: Collection[str] = (),
     evidence: Sequence[Observation] = (),
     values: Mapping[str, int] | None = None,
-    ordered: Mapping[str, float] | None = None,
+    ordered: Mapping[str, Ordered] | None = None,
 ) -> Compression:
     """Groups of neighbouring rare values, for each column that has any.
 
@@ -42,8 +59,8 @@ def rare_groups(
     ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
     many. If a column would become one group, it becomes two groups of neighbours of about the same count.
     A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
-    that nobody uses makes no cell of a marginal. The ends of a column of numbers or dates, before the first
-    value and after the last one whose own count stands out of the noise, join the groups next to them.
+    that nobody uses makes no cell of a marginal. The ends of a column of wide bins, before the first
+    value and after the last one whose own count is above its noise, join the groups next to them.
 
     Args:
         domain: the columns.
@@ -55,8 +72,8 @@ def rare_groups(
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the places after them are of missing
             cells. Left out: all are values.
-        ordered: rows below which a value is rare, for columns of numbers and dates. A place of missing cells
-            is rare by ``least`` everywhere.
+        ordered: the grouping of columns of numbers and dates. A place of missing cells is rare by ``least``
+            everywhere.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -69,9 +86,10 @@ def rare_groups(
             number = (values or {}).get(column, counts.size)
             precise = sqrt(variance / m.variance)
             smooth = smoothed(counts[:number], variance)
-            of_values = _groups(smooth, (ordered or {}).get(column, least) * precise)
-            if column in (ordered or {}):
-                of_values = _without_ends(of_values, outside(smooth, variance))
+            how = (ordered or {}).get(column, Ordered(least))
+            of_values = _groups(smooth, how.rare * precise)
+            if how.wide:
+                of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
             groups = _with_missing(of_values, counts, least * precise)
             if groups.max() + 1 < groups.size:
                 found[column] = groups

@@ -482,7 +482,7 @@ MISTAKES = (
         "a unit misspelt",
         2,
         (
-            "config.yaml, line 2: privacy.unit must be row, or a mapping such as {column: patient_id, "
+            "config.yaml, line 2: privacy.unit must be row, event, or a mapping such as {column: patient_id, "
             "max_rows: 4}."
         ),
         changes=(("delta: 1.0e-6", "delta: 1.0e-6, unit: rows"),),

@@ -44,7 +44,7 @@ REPLACED = [
     ),
     (EPSILON, "epsilon: 1, neighbours: bounded", 2, "privacy.neighbours must be add_remove or replace_one"),
     (EPSILON, "epsilon: 1, neighbors: add_remove", 2, "did you mean 'neighbours'?)"),
-    (EPSILON, "epsilon: 1, unit: person", 2, "privacy.unit must be row, or a mapping"),
+    (EPSILON, "epsilon: 1, unit: person", 2, "privacy.unit must be row, event, or a mapping"),
     (EPSILON, "epsilon: 1, unit: {column: id}", 2, "privacy.unit.max_rows is missing"),
     (
         EPSILON,

@@ -6,7 +6,7 @@ import pytest
 from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.compression import rare_groups
+from dpsynth.structure.compression import Ordered, rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
@@ -149,22 +149,26 @@ def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_c
     domain = Domain({"a": 5, "b": 5})
     counts = np.array([90, 80, 500, 70, 40])
     singles = [Measurement((c,), counts, "gaussian", 1.0) for c in "ab"]
-    found = rare_groups(domain, singles, 30.0, values={"a": 4, "b": 4}, ordered={"a": 100.0}).groups
+    found = rare_groups(domain, singles, 30.0, values={"a": 4, "b": 4}, ordered={"a": Ordered(100.0)}).groups
     assert set(found) == {"a"} and found["a"].tolist() == [0, 0, 1, 2, 3]
 
 
 def test_ends_of_numbers_that_noise_alone_fills_join_the_next_group():
     """Planted: a group of their own, its rows drawn far outside of all real numbers."""
-    counts = np.array([20, -30, 5000, 400, 6000, 70, -20, 15])
+    counts = np.array([20, -30, 5000, 400, 6000, 30, -20, 15])
     single = Measurement(("a",), counts, "gaussian", 50.0)
     domain = Domain({"a": 8})
     apart = rare_groups(domain, [single], 150.0).groups["a"].tolist()
-    joined = rare_groups(domain, [single], 150.0, ordered={"a": 150.0}).groups["a"].tolist()
+    joined = (
+        rare_groups(domain, [single], 150.0, ordered={"a": Ordered(150.0, wide=True)}).groups["a"].tolist()
+    )
     assert apart == [0, 0, 1, 2, 3, 4, 4, 4]
     assert joined == [0, 0, 0, 1, 2, 2, 2, 2]
 
 
 def test_a_column_of_noise_alone_keeps_its_groups():
     single = Measurement(("a",), np.array([5, -8, 3, 6]), "gaussian", 50.0)
-    found = rare_groups(Domain({"a": 4}), [single], 150.0, ordered={"a": 150.0}).groups["a"]
+    found = rare_groups(Domain({"a": 4}), [single], 150.0, ordered={"a": Ordered(150.0, wide=True)}).groups[
+        "a"
+    ]
     assert found.max() == 1
