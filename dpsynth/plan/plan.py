@@ -7,7 +7,7 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -212,7 +212,7 @@ class Plan:
             "model_cells_allowed": self.max_cells,
             "model_cells_at_most": self.model_cells,
             "model_megabytes_at_most": round(self.model_cells * CELL_BYTES / 1e6, 3),
-            "rough_forecast": {key: round(value, 1) for key, value in asdict(self.forecast).items()},
+            "rough_forecast": self.forecast.facts,
         }
 
 
@@ -307,7 +307,11 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         model_cells=cells,
         merged_below=_merged_below(spec, outlined, steps[-2 if exam else -1]),
         forecast=forecast_of(
-            len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
+            len(domain.columns),
+            cells,
+            outlined.rounds + 1,
+            chooses=outlined.choices + outlined.errors > 0,
+            made=None if spec.sample.rows == "same" else int(spec.sample.rows),
         ),
         tiers=tiers_of(promises, way.spending.measure, way.selection),
         before=before,
