@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -217,7 +216,7 @@ def audit(
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure.mu(Fraction(1)) is not None else None,
+        plan.measure.mu(plan.whole.budget),
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

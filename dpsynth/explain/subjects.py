@@ -32,6 +32,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.config import compiled, load
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import make_plan
+from dpsynth.plan.promised import promised
 from dpsynth.structure import strategy_of
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*\(([^()]*)\)\s*")
@@ -326,22 +327,10 @@ def _plan(path: Path) -> Subject:
     spec = load(path)
     compiled_spec = compiled(spec)
     plan = make_plan(compiled_spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
-    measure, left = plan.measure, plan.spent_delta - plan.selection_delta
-    rho, half = measure.implied(plan.budget, mu_by_rho=False)
-    guarantee = Guarantee(
-        epsilon=float(measure.epsilon(plan.budget, left if measure.needs_delta else None)),
-        delta=float(plan.spent_delta),
-        rho=float(rho) if measure.needs_delta else None,
-        unit=plan.neighbours.unit,
-        neighbours=plan.neighbours.relation,
-        accountant=measure.accountant,
-        mu=measure.mu(plan.budget) if half is not None else None,
-        approximate_delta=float(plan.selection_delta),
-    )
     return _of_guarantee(
         f"plan of {spec.release}",
         "What a release of this configuration may spend; no data was read.",
-        guarantee,
+        promised(plan),
     )
 
 

@@ -28,6 +28,7 @@ from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
+from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_files import table_names
@@ -240,7 +241,7 @@ class Bundle:
         return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
 
     @cached_property
-    def distances(self) -> Mapping[frozenset[str], float]:
+    def distances(self) -> Mapping[frozenset[str], Distance]:
         """For the columns of each examined marginal the distance that intervals rest on, in rows."""
         return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
 

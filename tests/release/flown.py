@@ -20,6 +20,7 @@ import pyarrow as pa
 import dpsynth.cli.app
 import dpsynth.pipeline
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.steps import Step
 from tests.release.canaries import CANARIES, PLANTED
 
 Fault = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -85,7 +86,7 @@ def _persisted() -> Iterator[None]:
     inner = flows.release.as_task
 
     def as_task(name: str, action: Callable[[], Any]) -> Any:
-        if name == "fit the model":
+        if name == Step.FIT:
             task(name="look", persist_result=True)(lambda: PLANTED["a kept result"])()
         return inner(name, action)
 

@@ -18,9 +18,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +34,12 @@ import dpsynth.lifecycle.steps
 import dpsynth.pipeline
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal, unfenced
-from dpsynth.domain.layout import DrawnRows
 from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.publish.row_source import RowSource
+from dpsynth.lifecycle.steps import Step
+from dpsynth.publish.row_files import TableWriter
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
@@ -69,15 +68,14 @@ def _journalled() -> None:
 
 def _published() -> None:
     """A cell in the synthetic table."""
-    drawn = RowSource.pieces
+    write = TableWriter.write
 
-    def leaky(*arguments: Any) -> Iterator[DrawnRows]:
-        for rows in drawn(*arguments):
-            place = rows.table.column_names.index("city")
-            cells = [CANARIES["undeclared column"], *rows.table["city"].to_pylist()[1:]]
-            yield replace(rows, table=rows.table.set_column(place, "city", pa.array(cells, pa.string())))
+    def leaky(writer: TableWriter, table: pa.Table) -> None:
+        place = table.column_names.index("city")
+        cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
+        write(writer, table.set_column(place, "city", pa.array(cells, pa.string())))
 
-    RowSource.pieces = leaky  # type: ignore[method-assign]
+    TableWriter.write = leaky  # type: ignore[method-assign]
 
 
 def _said() -> None:
@@ -126,7 +124,7 @@ class Places:
         self._seen[name] += 1
         here = (name, self._seen[name])
         self.trace.append(here)
-        if name == "begin plan":
+        if name == f"begin {Step.PLAN}":
             os.write(self._begun, b".")
         if here in self._pauses:
             self._stopped.touch()
