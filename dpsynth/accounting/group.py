@@ -48,7 +48,11 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
     if units < 1:
         raise ValueError("a group has at least one unit")
     epsilon, delta = Fraction(guarantee.epsilon), Fraction(repr(guarantee.delta))
-    if guarantee.accountant == "sequential" or guarantee.approximate_delta:
+    if (
+        guarantee.accountant == "sequential"
+        or guarantee.approximate_delta
+        or guarantee.sample_rate is not None
+    ):
         grown = delta * _powers(epsilon, units)
         return Amount(units * epsilon, grown) if grown < 1 else None
     if guarantee.mu is not None:

@@ -6,6 +6,7 @@ from dpsynth.curator.loading import load_rows, load_table
 from dpsynth.curator.memory_table import MemoryTable
 from dpsynth.curator.source import check_source, names_of, read_batches
 from dpsynth.curator.terms import Terms
+from dpsynth.curator.unit_sample import UnitSample
 
 __all__ = [
     "Curator",
@@ -15,6 +16,7 @@ __all__ = [
     "MemoryTable",
     "Terms",
     "UnboundedCurator",
+    "UnitSample",
     "check_source",
     "load_rows",
     "load_table",

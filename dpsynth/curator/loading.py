@@ -11,7 +11,7 @@ quotes a cell; a cell that is no date, or no value, is in no slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.curator.unit_sample import UnitSample
 from dpsynth.domain.column import Column, codes_of, domain_of, each_once
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
@@ -85,6 +86,7 @@ def load_rows(
     key: bytes,
     part: Slice | None = None,
     summed: frozenset[str] = frozenset(),
+    sample: UnitSample | None = None,
 ) -> LoadedRows:
     """Coded rows of the slice, before contribution bounding.
 
@@ -98,13 +100,14 @@ def load_rows(
         key: secret bytes from which the code of each person follows.
         part: the slice that the release is about; None for all rows.
         summed: names of the columns whose numbers are kept to be summed.
+        sample: the sample of units, drawn before anything else; None for all units.
     """
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns if not c.kept_as_text}
     steps: dict[str, list[NDArray[np.int32]]] = {name: [] for name in parts if name in summed}
     texts: dict[str, list[pa.DictionaryArray]] = {c.name: [] for c in columns if c.kept_as_text}
     persons: list[Person] = []
-    for read in batches:
-        batch = dict(read) if part is None else rows_within(read, part)
+    for every in batches if sample is None else _sampled(batches, neighbours, key, sample):
+        batch = dict(every) if part is None else rows_within(every, part)
         if neighbours.person is not None:
             people = person_codes(batch[neighbours.person], key)
             if neighbours.nameless == "left_out":
@@ -127,6 +130,21 @@ def load_rows(
         {name: np.concatenate([np.zeros(0, np.int32), *s]) for name, s in steps.items()},
         summed,
     )
+
+
+def _sampled(
+    batches: Iterable[Mapping[str, pa.StringArray]], neighbours: Neighbours, key: bytes, sample: UnitSample
+) -> Iterator[Mapping[str, pa.StringArray]]:
+    """The rows of the units in the sample."""
+    start = 0
+    for batch in batches:
+        number = len(next(iter(batch.values())))
+        if neighbours.person is None:
+            chosen = sample.rows(start, number)
+        else:
+            chosen = sample.persons(person_codes(batch[neighbours.person], key))
+        start += number
+        yield {name: cells.filter(pa.array(chosen)) for name, cells in batch.items()}
 
 
 def load_table(

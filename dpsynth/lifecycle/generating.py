@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.config import CompiledSpec, Spec
+from dpsynth.config.privacy import Person
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
@@ -41,6 +42,7 @@ from dpsynth.publish.computations import BY_EXAM
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -104,7 +106,7 @@ class FittedModel:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the private table if it is public, otherwise the estimate."""
+        """The number of rows that were asked about: exact if it is public, otherwise the estimate."""
         exact = [int(m.values) for m in self.measured.answers.first if isinstance(m, ExactTotal)]
         return exact[0] if exact else round(self.model.total)
 
@@ -172,8 +174,9 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
 
 def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
     """The synthetic table: as many rows as the private one has, or as many as the config asks for."""
-    asked = inputs.spec.sample.rows
-    return row_source(inputs, fitted).rows(fitted.rows if asked == "same" else asked, rng)
+    asked, sampling = inputs.spec.sample.rows, inputs.spec.privacy.sampling
+    rows = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
+    return row_source(inputs, fitted).rows(rows if asked == "same" else asked, rng)
 
 
 def tabulate(
@@ -213,8 +216,18 @@ def tabulate(
             inputs.compiled.public_marginals,
             measured.answers.sums,
             distances,
+            sampled_units(inputs.spec),
         ),
     )
+
+
+def sampled_units(spec: Spec) -> SampledUnits | None:
+    """The sample that all answers are about; None if they are about all units."""
+    privacy = spec.privacy
+    if privacy.sampling is None:
+        return None
+    rows = privacy.unit.bound if isinstance(privacy.unit, Person) else 1
+    return SampledUnits(float(privacy.sampling.rate), rows)
 
 
 def _modelled(
@@ -238,4 +251,7 @@ def _direct(inputs: Described, measured: Measured) -> LeastSquares:
         one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
         joint = ()
     own = replace(measured.expansion, singles=one_way).direct(measured.joint)
-    return LeastSquares(measured.expansion.domain, (*own, *joint, *answers.evidence.direct()))
+    domain = measured.expansion.domain
+    return LeastSquares(
+        domain, (*own, *joint, *answers.evidence.direct(), *answers.told.evidence(domain).direct())
+    )

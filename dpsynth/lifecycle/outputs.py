@@ -18,7 +18,7 @@ from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
 from dpsynth.lifecycle.answers import Told
 from dpsynth.lifecycle.folders import alone_in
-from dpsynth.lifecycle.generating import FittedModel, row_source
+from dpsynth.lifecycle.generating import FittedModel, row_source, sampled_units
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun, charges
@@ -92,6 +92,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         sums=answers.sums,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
+        sampled=sampled_units(inputs.spec),
         audience=_audience(plan, answers.told) if plan.audience else None,
     )
 

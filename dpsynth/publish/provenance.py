@@ -12,6 +12,7 @@ from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.publish.estimates import Marginals, Numbers, Unbiased
 from dpsynth.publish.examined_estimates import Distances
+from dpsynth.publish.sampled_estimates import SampledUnits
 
 
 class Counted(Protocol):
@@ -31,12 +32,14 @@ class Provenance:
         public_marginals: the public marginals.
         sums: measured sums, for means and sums.
         distances: distances of the examined cliques, from which figures by the model get their errors.
+        sampled: the sample that the counts are about; None if they are about all units.
     """
 
     basis: str = "model"
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     sums: tuple[MeasuredSums, ...] = ()
     distances: Distances = field(default_factory=dict)
+    sampled: SampledUnits | None = None
 
 
 ANSWERS_ALONE = Provenance()

@@ -25,6 +25,7 @@ from dpsynth.model import MarkovRandomField
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import RowSource
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.rules import Enforcement
 
@@ -74,6 +75,7 @@ class Publication:
             such a rule.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        sampled: the sample that all answers are about; None if they are about all units.
         audience: the audience of the bundle; None for a release of one bundle.
     """
 
@@ -110,6 +112,7 @@ class Publication:
     collection: Collection | None = None
     minimum_set_size: int | None = None
     signed_by: str | None = None
+    sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
 
     @property

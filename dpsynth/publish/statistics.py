@@ -26,6 +26,7 @@ from dpsynth.publish.examined_estimates import ExaminedFigures
 from dpsynth.publish.file_names import file_name
 from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
 from dpsynth.publish.public_estimates import PublicFigures
+from dpsynth.publish.sampled_estimates import OfAllRows
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
 from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
@@ -135,11 +136,14 @@ def compute_statistics(
     named = {column.name: column for column in columns}
     examined = ExaminedFigures(model, provenance.distances)
     sources = Sources(named, direct, model, replicates, provenance)
+    sampled = provenance.sampled
+    measured: Source = MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct)
+    modelled: Source = Modelled(model, replicates)
     everything = _Tables(
         sources,
-        MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct),
+        measured if sampled is None else OfAllRows(measured, sampled),
         examined,
-        Modelled(model, replicates),
+        modelled if sampled is None else OfAllRows(modelled, sampled),
         PublicFigures(provenance.public_marginals, direct),
     )
     tables: dict[str, StatisticTable] = {}

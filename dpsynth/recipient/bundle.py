@@ -28,10 +28,12 @@ from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
+from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
+from dpsynth.publish.sampled_estimates import SampledUnits, UnbiasedOfAllRows
 from dpsynth.publish.summed_means import sums_in
 from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
@@ -219,6 +221,16 @@ class Bundle:
             )
         earlier = [answered for _, answered in self.earlier_answers]
         return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
+
+    @cached_property
+    def sampled(self) -> SampledUnits | None:
+        """The sample that all answers are about; None if they are about all units."""
+        return self._read(MANIFEST, lambda: SampledUnits.from_json(self.manifest.get("sampling")))
+
+    @cached_property
+    def of_all_rows(self) -> Unbiased:
+        """The measured counts of all rows: those of the sample over its rate, with the error of both."""
+        return self.measured if self.sampled is None else UnbiasedOfAllRows(self.measured, self.sampled)
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:

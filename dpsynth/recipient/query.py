@@ -141,9 +141,9 @@ def answered(bundle: Bundle, text: str) -> Answer:
     kept = _kept(question, where, part)
     clique = tuple(dict.fromkeys((*kept, *where.columns)))
     columns = {c.name: c for c in layout.columns}
-    counts: Counts | None = public_or_measured(source.public_marginals, bundle.measured, clique)
+    counts: Counts | None = public_or_measured(source.public_marginals, bundle.of_all_rows, clique)
     if counts is None:
-        clique, counts = kept, by_the_model(bundle.model, kept, where)
+        clique, counts = kept, by_the_model(bundle.model, kept, where, bundle.sampled)
     groups = prod(columns[c].size for c in question.by)
     if groups > MOST_GROUPS:
         raise QuestionRefused(

@@ -15,6 +15,7 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import PublicMarginals
 from dpsynth.model import MarkovRandomField, answers
 from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.recipient.condition import Condition, Weights
 from dpsynth.recipient.question import QuestionRefused
 
@@ -107,8 +108,12 @@ def public_or_measured(public: PublicMarginals, direct: Unbiased, clique: Clique
     return MeasuredCells(direct, clique) if direct.covers(clique) else None
 
 
-def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> ModelCells:
+def by_the_model(
+    model: MarkovRandomField, kept: Clique, where: Condition, sampled: SampledUnits | None = None
+) -> ModelCells:
     """The model's counts of the cells of some columns, among rows that the masks of a condition allow.
+
+    A model of a sample counts the sample's rows; the counts are then those over its rate.
 
     Raises:
         QuestionRefused: the columns have too many cells together.
@@ -123,5 +128,5 @@ def by_the_model(model: MarkovRandomField, kept: Clique, where: Condition) -> Mo
     log_share = answers.log_probability(model, masks)
     if log_share == -inf:
         return ModelCells(np.zeros(model.tree.domain.shape(kept)))
-    rows = model.total * exp(log_share)
+    rows = model.total * exp(log_share) / (1.0 if sampled is None else sampled.rate)
     return ModelCells(rows * np.asarray(answers.conditional(model, kept, masks, limit=MOST_CELLS)))
