@@ -17,7 +17,8 @@ unexport PYTHONPATH
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo audit test test-all test-faults check docs format wheel schema lock clean
+RELEASES ?= 1000
+.PHONY: help env demo audit soak test test-all test-faults check docs format wheel schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
@@ -25,6 +26,7 @@ help:
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
 	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
 	@echo "make audit     hold the guarantee of the demonstration against replays and attacks; writes audit.html"
+	@echo "make soak      RELEASES=1000 releases over one ledger, killed and cut off at random, each checked"
 	@echo "make check     ruff, mypy, import-linter, the quick tests and the documentation"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
@@ -61,6 +63,9 @@ test-all: $(READY)
 
 audit: $(READY)
 	$(BIN)/dpsynth audit configs/randhie.yaml --page audit.html
+
+soak: $(READY)
+	$(BIN)/python -m tests.release.soak --releases $(RELEASES)
 
 test-faults: $(READY)
 	$(BIN)/python -m tests.faults

@@ -29,6 +29,7 @@ from coded_tables import DELTA, config_text, markdown, options, scores, tables_o
 from numpy.typing import NDArray
 
 import dpsynth
+from dpsynth.domain import compression as domain_compression
 from dpsynth.model import denoising, smoothing
 from dpsynth.publish import row_source
 from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
@@ -108,7 +109,10 @@ IDEAS = {
     "first share": Idea("the least share for single columns", ((auto, "MANY_PLACES", Fraction(0)),)),
     "merging": Idea("rare values stay on their own", structure=", merge_rare: 0"),
     "smoothing": Idea("noisy counts as they come", ((smoothing.smoothed, "__defaults__", (0.0,)),)),
-    "coarse numbers": Idea("values of numbers are as rare as others", ((compression, "ORDERED", 1.0),)),
+    "coarse numbers": Idea(
+        "values of numbers are as rare as others", ((domain_compression, "ORDERED", 1.0),)
+    ),
+    "ends": Idea("ends of numbers stay groups", ((compression, "_without_ends", lambda groups, _: groups),)),
     "merged values": Idea("cliques tell of merged values", ((gain, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((compression, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),

@@ -10,9 +10,13 @@ with the package statsmodels. For each table `dpsynth init --look` writes a conf
 
 The synthetic table is compared with the real one on a grid that no configuration knows: the values of a
 column with few of them, otherwise 12 intervals of about as many rows each, and a place for blanks. Numbers:
-the mean, the median and the 90th percentile. "Top" is the share of the value that most rows have. "Invented"
-are the shares of cells that are blank where the column has no blank cell, of texts that no real cell holds,
-and of numbers that can't be: fractions in a column of whole numbers, 16:66 o'clock, the 13th month.
+the mean, the median and the 90th percentile; then the least, the 1st and 99th percentile and the largest.
+Tails are off where one of these percentiles is wrong by more than a twentieth of the real range between them;
+ends are far where a number lies beyond the real range by more than half of it. Correlations are of pairs of
+columns of numbers whose real correlation, or rank correlation, is .5 or more in size. "Top" is the share of
+the value that most rows have. "Invented" are the shares of cells that are blank where the column has no blank
+cell, of texts that no real cell holds, and of numbers that can't be: fractions in a column of whole numbers,
+16:66 o'clock, the 13th month.
 """
 
 from __future__ import annotations
@@ -93,6 +97,7 @@ class Compared:
         name: of the column.
         numbers: mean, median and 90th percentile, each of the real and of the synthetic column; empty for
             texts.
+        tails: least number, 1st and 99th percentile, largest, in the same form.
         distance: total variation on the grid.
         top: the value that most rows have, with its share of the real and of the synthetic cells.
         invented: shares of invented blanks, texts and impossible numbers, in per cent.
@@ -100,6 +105,7 @@ class Compared:
 
     name: str
     numbers: tuple[tuple[float, float], ...]
+    tails: tuple[tuple[float, float], ...]
     distance: float
     top: tuple[str, float, float]
     invented: Mapping[str, float]
@@ -112,6 +118,23 @@ class Compared:
         (_, _), (real, synthetic), (high, _) = self.numbers
         scale = abs(real) or abs(high) or 1.0
         return abs(synthetic - real) / scale
+
+    @property
+    def tails_off(self) -> bool:
+        """True if the 1st or 99th percentile is off by over a twentieth of the real range between them."""
+        if not self.tails:
+            return False
+        _, low, high, _ = self.tails
+        most = 0.05 * max(high[0] - low[0], 1e-9)
+        return any(abs(synthetic - real) > most for real, synthetic in (low, high))
+
+    @property
+    def ends_far(self) -> bool:
+        """True if a synthetic number lies beyond the real range by more than half of it."""
+        if not self.tails:
+            return False
+        (least, lowest), _, _, (largest, highest) = self.tails
+        return max(least - lowest, highest - largest) > (largest - least) / 2
 
 
 def _numbers(texts: pd.Series) -> pd.Series:
@@ -131,6 +154,7 @@ def compared(name: str, real: pd.Series, synthetic: pd.Series) -> Compared:
     """One column of texts, beside the synthetic one."""
     numeric = _is_numeric(real)
     numbers: tuple[tuple[float, float], ...] = ()
+    tails: tuple[tuple[float, float], ...] = ()
     if numeric:
         before, after = _numbers(real), _numbers(synthetic)
         if before.nunique() > _TWO_VALUES:
@@ -138,6 +162,7 @@ def compared(name: str, real: pd.Series, synthetic: pd.Series) -> Compared:
                 (float(of(before)), float(of(after)))
                 for of in (pd.Series.mean, pd.Series.median, lambda c: c.quantile(0.9))
             )
+            tails = tuple((float(before.quantile(q)), float(after.quantile(q))) for q in (0, 0.01, 0.99, 1))
         codes, cells = _number_codes(before, after)
     else:
         codes, cells = _text_codes(real, synthetic)
@@ -149,6 +174,7 @@ def compared(name: str, real: pd.Series, synthetic: pd.Series) -> Compared:
     return Compared(
         name,
         numbers,
+        tails,
         float(np.abs(shares[0] - shares[1]).sum() / 2),
         (top[0], top[1], top[2]),
         _invented(name, real, synthetic, numeric=numeric),
@@ -229,6 +255,39 @@ def _invented(name: str, real: pd.Series, synthetic: pd.Series, *, numeric: bool
     return {kind: 100 * share for kind, share in found.items() if share > 0}
 
 
+_STRONG = 0.5
+"""Correlation, or rank correlation, of a pair that is compared."""
+
+
+@dataclass(frozen=True)
+class Correlated:
+    """Two columns of numbers that depend strongly on each other.
+
+    Attributes:
+        columns: their names.
+        pearson, rank: correlation of the real and of the synthetic columns.
+    """
+
+    columns: tuple[str, str]
+    pearson: tuple[float, float]
+    rank: tuple[float, float]
+
+
+def correlations(real: pd.DataFrame, synthetic: pd.DataFrame) -> list[Correlated]:
+    """The strongly correlated pairs of columns of numbers, the strongest first; blanks are left out."""
+    names = [c for c in real if c in synthetic and _is_numeric(real[c])]
+    numbers = [table[names].apply(_numbers) for table in (real, synthetic)]
+    found = {
+        method: [table.corr(method).to_numpy() for table in numbers] for method in ("pearson", "spearman")
+    }
+    pairs = []
+    for i, j in zip(*np.triu_indices(len(names), 1), strict=True):
+        pearson, rank = ((float(a[i, j]), float(b[i, j])) for a, b in found.values())
+        if max(abs(pearson[0]), abs(rank[0])) >= _STRONG:
+            pairs.append(Correlated((names[i], names[j]), pearson, rank))
+    return sorted(pairs, key=lambda pair: -abs(pair.pearson[0]))
+
+
 def read_texts(path: Path) -> pd.DataFrame:
     """A CSV file as stripped texts."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -243,27 +302,46 @@ def report(columns: Sequence[Compared]) -> list[str]:
     """One line a column."""
     lines = []
     for column in columns:
-        said = " · ".join(f"{_shown(real)} → {_shown(synthetic)}" for real, synthetic in column.numbers)
+        said, tails = (
+            " · ".join(f"{_shown(real)} → {_shown(synthetic)}" for real, synthetic in some)
+            for some in (column.numbers, column.tails)
+        )
         value, before, after = column.top
         top = f"{value[:20]} {before:.1%} → {after:.1%}"
         made = ", ".join(f"{kind} {share:.1f} %" for kind, share in column.invented.items())
-        marks = "!" * ((column.distance > 0.1) + ((column.median_off or 0) > 0.1))
-        lines.append(f"{column.name} | {said} | {column.distance:.3f} | {top} | {made} | {marks}")
+        off = (column.distance > 0.1, (column.median_off or 0) > 0.1, column.tails_off, column.ends_far)
+        marks = "!" * sum(off)
+        lines.append(f"{column.name} | {said} | {tails} | {column.distance:.3f} | {top} | {made} | {marks}")
     return lines
 
 
-def summary(table: str, rows: int, left_out: Sequence[str], columns: Sequence[Compared]) -> str:
+def summary(table: str, first: First) -> str:
     """One line a table."""
+    rows, left_out, columns = first.rows, first.left_out, first.columns
     medians = [c.median_off for c in columns if c.median_off is not None]
     far = [c for c in columns if c.distance > 0.1]
     worst = max(columns, key=lambda c: c.distance)
     made = [c for c in columns if any(share >= 0.05 for share in c.invented.values())]
     return (
         f"{table}: {rows:,} rows; medians within 10 %: {sum(m <= 0.1 for m in medians)} of {len(medians)}; "
+        f"tails off: {sum(c.tails_off for c in columns)}, ends far: {sum(c.ends_far for c in columns)}; "
+        f"{_in_short(first.correlated)}; "
         f"TV above 0.1: {len(far)} of {len(columns)} (mean {np.mean([c.distance for c in columns]):.3f}, "
         f"worst {worst.name} {worst.distance:.3f}); columns with invented cells: {len(made)}; "
-        f"left out: {', '.join(left_out) or 'none'}"
+        f"left out: {', '.join(left_out) or 'none'}; {first.seconds:.0f} s, {first.cpu:.0f} CPU s"
     )
+
+
+def _in_short(pairs: Sequence[Correlated]) -> str:
+    """The strong pairs' mean correlations, each with the sign of the real one."""
+    if not pairs:
+        return "no strong pair"
+    means = []
+    for of in ("pearson", "rank"):
+        signed = np.array([getattr(pair, of) for pair in pairs])
+        real, synthetic = np.nanmean(signed * np.sign(signed[:, :1]), axis=0)
+        means.append(f"{synthetic:.3f} of {real:.3f}")
+    return f"{len(pairs)} strong pairs: correlation {means[0]}, by rank {means[1]}"
 
 
 @dataclass(frozen=True)
@@ -273,8 +351,10 @@ class First:
     rows: int
     left_out: tuple[str, ...]
     columns: tuple[Compared, ...]
+    correlated: tuple[Correlated, ...]
     config: Mapping[str, object]
     seconds: float
+    cpu: float
 
 
 Changed = Callable[[dict[str, object]], dict[str, object]]
@@ -302,7 +382,8 @@ def first_release(
     real = read_texts(table)
     columns = tuple(compared(name, real[name], synthetic[name]) for name in real if name in synthetic)
     left_out = tuple(name for name in real if name not in synthetic)
-    return First(len(real), left_out, columns, values, figures["seconds"])
+    strong = tuple(correlations(real, synthetic))
+    return First(len(real), left_out, columns, strong, values, figures["seconds"], figures["cpu"])
 
 
 def main() -> None:
@@ -318,11 +399,15 @@ def main() -> None:
     for name in chosen.tables:
         with tempfile.TemporaryDirectory() as work:
             first = first_release(brought(name, Path(work), chosen.rows), chosen.epsilon, chosen.unit)
-        lines.append(f"{summary(name, first.rows, first.left_out, first.columns)}; {first.seconds:.0f} s")
+        lines.append(summary(name, first))
         if not chosen.summary:
-            print(f"\n{name}\n\ncolumn | mean · median · 90 % | TV | top | invented | off")
-            print("---|---|--:|---|---|---")
-            print("\n".join(report(first.columns)), flush=True)
+            head = "column | mean · median · 90 % | least · 1 % · 99 % · largest | TV | top | invented | off"
+            print(f"\n{name}\n\n{head}\n---|---|---|--:|---|---|---")
+            print("\n".join(report(first.columns)))
+            print("\npair | correlation | by rank\n---|---|---")
+            for pair in first.correlated:
+                both = [f"{real:.3f} → {synthetic:.3f}" for real, synthetic in (pair.pearson, pair.rank)]
+                print(" | ".join([" and ".join(pair.columns), *both]), flush=True)
     print("\n" + "\n".join(lines))
 
 

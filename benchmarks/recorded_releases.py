@@ -113,7 +113,6 @@ STRUCTURES: Mapping[str, str] = {
     "mst": "structure: mst",
     "privbayes": "structure: privbayes",
     "aim": "structure: {method: aim, max_model_mb: 0.2}",
-    "aim_gdp": "structure: {method: aim_gdp, max_model_mb: 0.2}",
     "one_shot": "structure: one_shot",
     "fixed": "structure: {method: fixed, cliques: [[age, sex], [sex, income, city], [smoker, grade]]}",
 }
@@ -239,8 +238,6 @@ def cases() -> Iterator[Case]:
     """All releases."""
     for method, structure in STRUCTURES.items():
         for privacy, section in PRIVACY.items():
-            if method == "aim_gdp" and ("laplace" in privacy or "sequential" in privacy):
-                continue
             yield single(f"{method}-{privacy}", PEOPLE, section, structure, SAMPLE, STATISTICS)
     gaussian, laplace = PRIVACY["row-gdp"], PRIVACY["person-sequential"]
     person = PRIVACY["person"]

@@ -1,7 +1,7 @@
 """Relations that a release keeps: rank correlations of real tables, and tables made to be hard.
 
     DPSYNTH_DATA=FOLDER python benchmarks/relations.py [--tables nlswork loans hub exclusive-2 ...]
-        [--epsilon 3] [--runs 3] [--structure auto aim_gdp]
+        [--epsilon 3] [--runs 3] [--structure auto aim]
 
 nlswork and loans are raw tables, configured by `dpsynth init --look` with every guess accepted; nlswork with
 persons of at most 12 rows. Printed is the mean rank correlation, with the sign of the real one, of the pairs

@@ -40,7 +40,7 @@ from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show
 from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.examining import examine
-from dpsynth.lifecycle.generating import fit_model, row_source, sample_rows, spread_over_values, tabulate
+from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import Inputs, MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
     OpenDoor,
@@ -56,12 +56,13 @@ from dpsynth.lifecycle.measuring import (
     open_door,
     select,
 )
-from dpsynth.lifecycle.outputs import Synthesis, publish, write
+from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, write
 from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.sampling import sample_rows
 from dpsynth.lifecycle.steps import RunStep, Steps, plainly
 
 
@@ -141,7 +142,8 @@ def _tier(
     measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
     fit = step.counted("fit the model", fit_model, inputs, stage, measured)
     fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
-    drawn = step("sample rows", sample_rows, inputs, fitted, rng)
+    public = None if release_run.published else public_of(release_run, stage.plan)
+    drawn = step.by_rows("sample rows", sample_rows, inputs, fitted, public, rng)
     exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
     guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
     statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
@@ -161,7 +163,6 @@ def _result(inputs: Inputs, release_run: ReleaseRun, tier: _Tier) -> Release:
         made.table,
         {t.title: t for t in made.statistics},
         plan.steps,
-        row_source(inputs, made.fitted),
         made.exam,
         made.warnings,
         audience=plan.audience,
@@ -193,10 +194,10 @@ def aggregate(
     measured = step("hold answers", hold, collected)
     fit = step.counted("fit the model", fit_model, collected, collected, measured)
     fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
-    drawn = step("sample rows", sample_rows, collected, fitted, rng)
+    place = step("begin the bundle", begun, spec, outputs)
+    drawn = step.by_rows("sample rows", sample_rows, collected, fitted, place.partial / "public", rng)
     statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
-    place = step("begin the bundle", begun, spec, outputs)
     step("write the bundle", write_local, collected, place, synthesis)
     step("enter the release in the ledger", enter, collected, place)
     step("publish the bundle", show, place)
@@ -208,7 +209,6 @@ def aggregate(
         drawn,
         titles,
         (),
-        row_source(collected, fitted),
         collection=collected.collection,
     )
 

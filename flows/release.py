@@ -1,20 +1,22 @@
 """The release as a Prefect flow: one task for each step of ``dpsynth.pipeline``.
 
-Invariant: Prefect sees paths, ids and step names. Arguments and results of a step stay in this
-process, in closures. No result is persisted or cached, and no step is retried. Only public messages
+Invariant: Prefect sees paths, ids, step names and shares of long steps. Arguments and results of a step stay
+in this process, in closures. No result is persisted or cached, and no step is retried. Only public messages
 leave a step, as Prefect stores the text of every exception.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
+from uuid import UUID
 
 # Before prefect is imported: no telemetry, and time for a first start on a slow machine.
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
@@ -22,6 +24,7 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
 
 from prefect import State, flow, get_run_logger, task
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 from prefect.states import Failed
@@ -30,6 +33,7 @@ from dpsynth.config import load
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.progress import Watch, watched
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
 from dpsynth.plan.occasion import occasion_of
@@ -61,6 +65,24 @@ def _tell(sentence: str) -> None:
         heard(sentence)
 
 
+def _shown_by_artifact() -> Watch:
+    """A watcher of a step that shows its share as a progress artifact of the task under way.
+
+    A server that can't be reached, or is too old, costs the picture and nothing else.
+    """
+    shown: list[UUID] = []
+
+    def watch(step: str, share: float) -> None:
+        with suppress(Exception):
+            if shown:
+                update_progress_artifact(shown[0], progress=100 * share)
+            else:
+                key = re.sub("[^a-z0-9]+", "-", step.lower()).strip("-")
+                shown.append(cast(UUID, create_progress_artifact(100 * share, key=key, description=step)))
+
+    return watch
+
+
 def as_task(name: str, action: Callable[[], T]) -> T:
     """Run a step as a Prefect task that takes nothing, and returns nothing but a failed state."""
     outcome: list[T] = []
@@ -69,7 +91,8 @@ def as_task(name: str, action: Callable[[], T]) -> T:
     @task(name=name, cache_policy=NO_CACHE, persist_result=False, retries=0, log_prints=False)
     def step() -> State[None] | None:
         try:
-            outcome.append(action())
+            with watched(_shown_by_artifact()):
+                outcome.append(action())
         except DpsynthError as error:
             # An error raised here would be pickled to disk and logged with a traceback.
             refusals.append(error)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import settings
 
-PART, LEAST = 10, 12
+PART, LEAST = 16, 8
 
 
 def examples(count: int, **more: Any) -> settings:

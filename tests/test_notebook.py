@@ -12,6 +12,7 @@ pytest.importorskip("ipykernel", reason="the notebook runs in a kernel of Jupyte
 
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
 NAMES = ("first_release", "release_a_dataframe")
+SLOW = pytest.mark.slow
 
 
 def read(name: str):
@@ -40,7 +41,7 @@ def test_every_notebook_is_run() -> None:
     assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=SLOW) for name in NAMES[1:])])
 def test_every_cell_of_a_notebook_runs_and_prints_what_is_stored(name: str, tmp_path: Path) -> None:
     stored, run = read(name), read(name)
     nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()

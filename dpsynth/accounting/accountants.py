@@ -90,13 +90,13 @@ def compose(
             measure.accountant,
             approximate_delta=approximate_delta,
         )
-    # Each event's rho is at most its mu^2/2, so under either measure the total bounds rho.
+    # A total bounds rho, not the sum of the events' own rho, which would tell how many choices there were.
     total = sum((measure.cost(e) for e in found), Fraction(0))
     return Guarantee(
         epsilon=epsilon,
         # The float nearest to the config's decimal, which is how it is printed.
         delta=float(amount.delta),
-        rho=float_up(total),
+        rho=float_up(measure.rho(total)),
         unit=neighbours.unit,
         neighbours=neighbours.relation,
         accountant=measure.accountant,

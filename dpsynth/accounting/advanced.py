@@ -1,7 +1,7 @@
-"""Advanced composition: many small epsilons add up by about the root of the sum of their squares.
+"""Optimal and textbook composition: many small epsilons add up by about the root of the sum of their squares.
 
-Invariant: results are rounded up. It holds for answers whose questions depend on earlier
-answers, if every epsilon and delta was fixed before the first.
+Invariant: results are rounded up. They hold for answers whose questions depend on earlier answers, if every
+epsilon and delta was fixed before the first; ``fixed_order`` has what holds without that condition.
 """
 
 from __future__ import annotations
@@ -10,11 +10,72 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from math import comb, prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, log_expit
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.normal_tail import EXACT
 
 _SLACK = Decimal("1e-45")
+
+_MOST_LOSSES = 200_000
+"""Largest number of distinct losses that are added up one by one."""
+_MARGIN = 1e-9
+"""Margin of delta, relative: its terms are positive, and each has ten correct digits."""
+
+
+def optimal_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None:
+    """The least epsilon, rounded up, at which any parts of (epsilon_i, delta_i) are (epsilon, delta)-DP.
+
+    The worst such parts are randomised responses that reveal all with probability delta_i (Kairouz, Oh and
+    Viswanath 2015, theorems 3.2 and 3.3), so with d = 1 - (1 - delta)/product of (1 - delta_i) epsilon is the
+    least with E[(1 - e^(epsilon - L))_+] <= d, L the sum of their losses. The sum runs over the numbers of
+    responses of each epsilon that lie; where there are too many of these, the bound of theorem 3.5 is taken.
+
+    Returns:
+        None where the deltas of the parts leave no d above 0.
+    """
+    bound = advanced_epsilon(parts, delta)
+    if bound is None:
+        return None
+    whole = sum((part.epsilon for part in parts), Fraction(0))
+    each = Counter(part.epsilon for part in parts if part.epsilon)
+    if not each or prod(times + 1 for times in each.values()) > _MOST_LOSSES:
+        return bound
+    kept = prod((1 - part.delta for part in parts), start=Fraction(1))
+    allowed = float(1 - (1 - delta) / kept) * (1 - _MARGIN)
+    losses, weights = _sums_of_responses({float(epsilon): times for epsilon, times in each.items()})
+
+    def spent(epsilon: float) -> float:
+        over = losses > epsilon
+        return float((weights[over] * -np.expm1(epsilon - losses[over])).sum())
+
+    low, high = 0.0, float(bound)
+    if allowed <= 0 or spent(high) > allowed:
+        return bound
+    if spent(low) <= allowed:
+        return Fraction(0)
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(middle) > allowed else (low, middle)
+    return min(Fraction(high) * (1 + Fraction(_MARGIN) / 1000), bound, whole)
+
+
+def _sums_of_responses(each: dict[float, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The losses of so many randomised responses of each epsilon together, and their probabilities."""
+    losses, weights = np.zeros(1), np.zeros(1)
+    for epsilon, times in each.items():
+        lies = np.arange(times + 1, dtype=np.float64)
+        chosen = gammaln(times + 1.0) - gammaln(lies + 1) - gammaln(times - lies + 1)
+        if times < 60:
+            chosen = np.log([float(comb(times, int(n))) for n in lies])
+        logs = chosen + (times - lies) * log_expit(epsilon) + lies * log_expit(-epsilon)
+        losses = np.add.outer(losses, epsilon * (times - 2 * lies)).ravel()
+        weights = np.add.outer(weights, logs).ravel()
+    return losses, np.exp(weights)
 
 
 def advanced_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None:

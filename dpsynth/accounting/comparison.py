@@ -10,21 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
-from dpsynth.accounting.advanced import advanced_epsilon
+from dpsynth.accounting.advanced import optimal_epsilon
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.events import RecordedEvent
-from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP
+from dpsynth.accounting.fixed_order import Advanced
+from dpsynth.accounting.known_measures import AccountantName
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.numerical import Composition, pld_epsilon, rdp_epsilon
 from dpsynth.accounting.rounding import float_up
 
-Accountant = Literal["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
-
-NAMES: dict[Accountant, str] = {
-    **{measure.accountant: measure.composition for measure in MEASURES},
+NAMES: dict[AccountantName, str] = {
+    "sequential": PURE.composition,
     "advanced": "advanced composition",
+    "optimal": "optimal composition",
+    "zcdp": ZCDP.composition,
+    "gdp": GDP.composition,
     "rdp": "Rényi DP",
     "pld": "privacy loss distribution",
 }
@@ -57,7 +59,7 @@ class Statement:
         why: one sentence: the condition under which it holds, or the reason why there is no epsilon.
     """
 
-    accountant: Accountant
+    accountant: AccountantName
     epsilon: float | None
     delta: float
     adaptive: bool
@@ -73,10 +75,10 @@ def statements(releases: Sequence[Composed], delta: Fraction) -> tuple[Statement
     """
     own = sum((release.cost.amount for release in releases), Amount())
     approximate = sum((release.cost.approximate_delta for release in releases), Fraction(0))
-    found = [Statement(PURE.accountant, float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
+    found = [Statement("sequential", float_up(own.epsilon), float(own.delta), True, _SEQUENTIAL)]
     for accountant, (adaptive, holds, epsilon_at) in _ACCOUNTANTS.items():
         # Parts of (epsilon, delta) have the approximate deltas in them; everything else holds beside them.
-        left = delta if accountant == "advanced" else delta - approximate
+        left = delta if accountant in ("advanced", "optimal") else delta - approximate
         answer = epsilon_at(releases, left) if left > 0 else _left_nothing(approximate, delta)
         epsilon, why = (None, answer) if isinstance(answer, str) else (float_up(answer), holds)
         found.append(Statement(accountant, epsilon, float(delta), adaptive, why))
@@ -100,7 +102,7 @@ def least(found: Sequence[Statement]) -> Statement:
 
     A statement whose delta exceeds the delta asked for ("sequential" may) comes last.
     """
-    asked = min(statement.delta for statement in found if statement.accountant != PURE.accountant)
+    asked = min(statement.delta for statement in found if statement.accountant != "sequential")
     sound = [(s.delta > asked, s.epsilon, s) for s in found if s.adaptive and s.epsilon is not None]
     return min(sound, key=lambda entry: entry[:2])[2]
 
@@ -122,15 +124,31 @@ def _left_nothing(approximate_delta: Fraction, delta: Fraction) -> str:
     )
 
 
-def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+def _parts(releases: Sequence[Composed]) -> list[Amount]:
+    """The (epsilon, delta) of each answer, or of each release that isn't epsilon-DP answer by answer."""
     parts: list[Amount] = []
     for release in releases:
         answers = [Amount(e.epsilon, e.delta) for e in release.events if e.epsilon is not None]
         single = release.cost.pure and 0 < len(answers) == len(release.events)
         parts.extend(answers if single else [release.cost.amount])
-    found = advanced_epsilon(parts, delta)
-    if found is not None:
-        return found
+    return parts
+
+
+def _advanced(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    parts = _parts(releases)
+    left = delta - sum((part.delta for part in parts), Fraction(0))
+    if left <= 0:
+        return _nothing_left(parts, delta)
+    squares = sum((part.epsilon**2 for part in parts), Fraction(0))
+    return Advanced().epsilon(squares / 2, left)
+
+
+def _optimal(releases: Sequence[Composed], delta: Fraction) -> Fraction | str:
+    found = optimal_epsilon(parts := _parts(releases), delta)
+    return _nothing_left(parts, delta) if found is None else found
+
+
+def _nothing_left(parts: Sequence[Amount], delta: Fraction) -> str:
     own = digits(sum((part.delta for part in parts), Fraction(0)), up=True)
     return f"The releases' own δ add up to {own}, which leaves nothing of {digits(delta, up=False)}."
 
@@ -174,10 +192,13 @@ _SEQUENTIAL = "The ε, and the δ, of all releases added up; it holds also where
 _TOTAL = "it holds also where noise was set from answers, within a total fixed beforehand."
 _FIXED = "it holds only if all noise was fixed before the first release."
 
-_ACCOUNTANTS: dict[Accountant, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]] = {
-    "advanced": (False, f"From the squares of ε; {_FIXED}", _advanced),
-    ZCDP.accountant: (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),
-    GDP.accountant: (True, f"The mu² of all releases added up; {_TOTAL}", _gdp),
+_ACCOUNTANTS: dict[
+    AccountantName, tuple[bool, str, Callable[[Sequence[Composed], Fraction], Fraction | str]]
+] = {
+    "advanced": (True, f"The squares of ε added up; {_TOTAL}", _advanced),
+    "optimal": (False, f"The exact bound for answers of one ε, or nearly; {_FIXED}", _optimal),
+    "zcdp": (True, f"The rho of all releases added up; {_TOTAL}", _zcdp),
+    "gdp": (True, f"The mu² of all releases added up; {_TOTAL}", _gdp),
     "rdp": (False, f"Rényi divergences at the order that suits best; {_FIXED}", _rdp),
     "pld": (False, f"The distribution of the privacy loss; {_FIXED}", _pld),
 }

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.events import Event, approximate_delta_of
+from dpsynth.accounting.beside_noise import PLD, admitted
+from dpsynth.accounting.events import RecordedEvent, approximate_delta_of
 from dpsynth.accounting.measures import GDP, ZCDP, Measure
 from dpsynth.accounting.noises import noise_named
 
@@ -84,16 +85,19 @@ def planned(
     return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), approximate_delta)
 
 
-def spent(events: Iterable[Event], amount: Amount) -> Cost:
+def spent(events: Iterable[RecordedEvent], amount: Amount, measure: Measure = GDP) -> Cost:
     """The cost of a release whose journal holds these events.
 
     Args:
         events: every charge.
         amount: the (epsilon, delta) that they add up to.
+        measure: the measure of the release. Where choices were counted beside Gaussian noise, they count so
+            in a ledger too, if they have it in the journal; those of a release that ended early may not.
     """
     found = list(events)
+    counted = PLD if measure == PLD and admitted(found) else GDP
     rho = sum((ZCDP.cost(e) for e in found), Fraction(0))
     approximate_delta = approximate_delta_of(found)
     if any(e.half_mu_squared is None for e in found):
         return Cost(amount, rho, None, approximate_delta)
-    return Cost(amount, rho, sum((GDP.cost(e) for e in found), Fraction(0)), approximate_delta)
+    return Cost(amount, rho, sum((counted.cost(e) for e in found), Fraction(0)), approximate_delta)

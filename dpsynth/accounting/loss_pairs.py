@@ -11,7 +11,6 @@ neighbours is called P. Figures are doubles, to the nearest: they explain a guar
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, exp, expm1, inf, log, log1p, pi, sqrt
@@ -51,12 +50,15 @@ class LossPair(ABC):
         the deltas of both orders allow (Dong, Roth and Su 2022, proposition 2.12).
         """
         x = min(max(false_alarms, 0.0), 1.0)
-        bounds = (
-            min(delta + exp(epsilon) * x, 1 - exp(-epsilon) * (1 - delta - x))
-            for epsilon in _grid(min(self.largest_loss, 60.0))
-            for delta in (self.delta(epsilon),)
-        )
-        return min(1.0, max(x, min(bounds)))
+        epsilons, deltas = self._curve
+        bounds = np.minimum(deltas + np.exp(epsilons) * x, 1 - np.exp(-epsilons) * (1 - deltas - x))
+        return min(1.0, max(x, float(bounds.min())))
+
+    @cached_property
+    def _curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Some epsilons from 0 to beyond all that matters, and the delta at each."""
+        epsilons = min(self.largest_loss, 60.0) * (np.arange(401) / 400) ** 2
+        return epsilons, np.array([self.delta(float(epsilon)) for epsilon in epsilons])
 
     @property
     def best_guess(self) -> float:
@@ -73,11 +75,6 @@ class LossPair(ABC):
             if top > 1e6:
                 return inf
         return float(brentq(lambda e: self.delta(e) - delta, 0.0, top, xtol=1e-13, rtol=1e-13))
-
-
-def _grid(top: float) -> Iterator[float]:
-    yield 0.0
-    yield from (top * (k / 400) ** 2 for k in range(1, 401))
 
 
 @dataclass(frozen=True)

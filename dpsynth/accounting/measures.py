@@ -14,17 +14,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter, sqrt
-from typing import Literal, Protocol
+from typing import Protocol
 
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon, least_sigma
 from dpsynth.accounting.rounding import PI, float_up
 from dpsynth.accounting.zero_concentrated import zcdp_budget, zcdp_epsilon
-
-MeasureName = Literal["pure", "zcdp", "gdp"]
-"""Stored in journals."""
-
-AccountantName = Literal["sequential", "zcdp", "gdp"]
-"""Written in configs; stored in manifests and ledgers."""
 
 _ROUNDING = 1 + Fraction(1, 1 << 40)
 """Costs of events are rounded up to doubles one by one; their sum may pass a bound by this factor."""
@@ -54,8 +48,8 @@ class Measure(ABC):
 
     Attributes:
         name: as stored in journals.
-        accountant: the accountant, and the privacy filter, that add up this measure: as written in
-            configs, and stored in manifests and ledgers.
+        accountant: the accountant that adds up this measure, as stored in manifests; of a privacy filter of
+            ledgers, as stored there too.
         title: its name for people, with the figure that is added up.
         composition: the name of its composition, for people.
         symbol: the symbol of the figure.
@@ -66,8 +60,8 @@ class Measure(ABC):
         uncounted: the reason why some noise has no cost under it.
     """
 
-    name: MeasureName
-    accountant: AccountantName
+    name: str
+    accountant: str
     title: str
     composition: str
     symbol: str
@@ -98,6 +92,25 @@ class Measure(ABC):
     @abstractmethod
     def mu(self, total: Fraction) -> float | None:
         """The mu of Gaussian DP of a total, rounded up; None under other measures."""
+
+    def rho(self, total: Fraction) -> Fraction:
+        """A bound on the rho of answers whose costs come to a total; the total, if nothing else is said."""
+        return total
+
+    def admits(self, event: object, left: Fraction) -> bool:
+        """True if an answer has this cost with so much of the budget left after it; always, in most measures.
+
+        Args:
+            event: the answer's event.
+            left: the rest of the budget after it.
+        """
+        del event, left
+        return True
+
+    @property
+    def filter(self) -> Measure:
+        """The privacy filter of a ledger that counts releases under this measure best; itself for most."""
+        return self
 
     @abstractmethod
     def implied(self, budget: Fraction, mu_by_rho: bool) -> tuple[Fraction, Fraction | None]:
@@ -277,17 +290,7 @@ class GaussianDP(Measure):
 PURE, GDP, ZCDP = PureEpsilon(), GaussianDP(), ZeroConcentrated()
 
 MEASURES: tuple[Measure, ...] = (PURE, GDP, ZCDP)
-"""All measures; a plan that may choose prefers earlier ones where they do as well."""
-
-
-def measure_named(name: str) -> Measure:
-    """The measure of a journal; KeyError where there is none of the name."""
-    return {measure.name: measure for measure in MEASURES}[name]  # type: ignore[index]
-
-
-def measure_of_accountant(accountant: str) -> Measure:
-    """The measure that an accountant, or a privacy filter, adds up; KeyError on one that adds up none."""
-    return {measure.accountant: measure for measure in MEASURES}[accountant]  # type: ignore[index]
+"""The measures whose sums a privacy filter of a ledger bounds; ``known_measures`` has the others."""
 
 
 def needed(delta: Fraction | None) -> Fraction:

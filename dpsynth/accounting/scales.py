@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, inf, nextafter
 from typing import TypeVar
 
@@ -18,12 +19,14 @@ from dpsynth.accounting.rounding import float_down, float_up
 _Kind = TypeVar("_Kind", LaplaceEvent, GaussianEvent, ExponentialEvent, SelectionEvent)
 
 
+@lru_cache(maxsize=4096)
 def laplace_within(price: Fraction, measure: Measure, l1: int) -> LaplaceEvent:
     """The least discrete Laplace noise whose cost does not exceed a price."""
     guess = l1 / measure.laplace_epsilon(float(_positive(price)))
     return _within(price, measure, guess, lambda scale: LaplaceEvent(scale, l1))
 
 
+@lru_cache(maxsize=4096)
 def gaussian_within(price: Fraction, l2_squared: int, measure: Measure) -> GaussianEvent:
     """The least discrete Gaussian noise whose cost does not exceed a price; ValueError where none has one."""
     guess = measure.gaussian_sigma(l2_squared / (2 * float(_positive(price))))

@@ -22,7 +22,7 @@ def _decimal(value: Fraction) -> Decimal:
     return _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
-def _penalty(alpha: Decimal, delta: Fraction) -> Decimal:
+def penalty(alpha: Decimal, delta: Fraction) -> Decimal:
     """The part of epsilon(alpha) that does not depend on rho, not below its true value."""
     one = Decimal(1)
     above = _EXACT.subtract(alpha, one)
@@ -86,8 +86,14 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     log_delta, spend = log(delta), float(rho)
     near = Decimal(_best_alpha(lambda a: a * spend + _float_penalty(a, log_delta)))
     alpha = _polished(near, rho, delta)
-    epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), _penalty(alpha, delta))
+    epsilon = _EXACT.add(_EXACT.multiply(alpha, _decimal(rho)), penalty(alpha, delta))
     return max(Fraction(0), Fraction(_EXACT.add(epsilon, _SLACK)))
+
+
+def best_order(epsilon: Fraction, delta: Fraction) -> float:
+    """The order alpha at which (epsilon, delta) allows the largest rho, to the nearest."""
+    log_delta, target = log(delta), float(epsilon)
+    return _best_alpha(lambda a: (_float_penalty(a, log_delta) - target) / a)
 
 
 def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -96,9 +102,8 @@ def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     rho = sup over alpha > 1 of (epsilon - penalty(alpha))/alpha, the inverse of
     ``zcdp_epsilon``.
     """
-    log_delta, target = log(delta), float(epsilon)
-    alpha = Decimal(_best_alpha(lambda a: (_float_penalty(a, log_delta) - target) / a))
-    rho = _EXACT.divide(_EXACT.subtract(_decimal(epsilon), _penalty(alpha, delta)), alpha)
+    alpha = Decimal(best_order(epsilon, delta))
+    rho = _EXACT.divide(_EXACT.subtract(_decimal(epsilon), penalty(alpha, delta)), alpha)
     budget = Fraction(float_down(Fraction(_EXACT.subtract(rho, _SLACK))))
     while budget > 0 and zcdp_epsilon(budget, delta) > epsilon:
         budget = Fraction(nextafter(float(budget), 0.0))

@@ -22,14 +22,16 @@ import pyarrow.compute as pc
 
 from dpsynth.assess.column_findings import column_findings
 from dpsynth.assess.findings import Finding
+from dpsynth.assess.relations import RelationTally
 from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
 from dpsynth.config import Spec
+from dpsynth.curator import as_texts
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.loading import in_slice
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import DpsynthError, StepFailed
-from dpsynth.lifecycle.inputs import Inputs, batches_of, file_of, inputs_of
+from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of
 from dpsynth.plan.occasion import Occasion, occasion_of
 
 _ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
@@ -71,7 +73,7 @@ class Check:
         outside: rows of other slices.
         columns: the tally of each column.
         persons: rows of each person; None where rows are the units.
-        findings: the findings, those about the file first; then by column.
+        findings: the findings, those about the file first; then by column; then relations between columns.
     """
 
     path: Path
@@ -110,7 +112,7 @@ def check(spec: Spec, period: str | None = None) -> Check:
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     path, form = file_of(inputs)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
-    for batch in batches_of(inputs, occasion, broken):
+    for batch in as_texts(cells_of(inputs, occasion, broken)):
         tallying.add(batch)
     about_file = list(
         source_findings(
@@ -128,6 +130,9 @@ class _Tallying:
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
         self._columns = [ColumnTally(column) for column in inputs.compiled.columns]
+        rules = inputs.compiled.rules
+        self._ruled = [frozenset(rules.columns(i)) for i in range(len(rules.written))]
+        self._relations = RelationTally(inputs.compiled.columns)
         key = secrets.token_bytes(32)
         self._persons = None if near.person is None else PersonTally(near.person, key)
         self._rows = self._outside = self._undated = self.headers = 0
@@ -140,6 +145,7 @@ class _Tallying:
         self._rows += len(next(iter(batch.values())))
         for tally in self._columns:
             tally.add(batch[tally.column.name])
+        self._relations.add(batch)
         if self._persons is not None:
             self._persons.add(batch)
 
@@ -169,6 +175,7 @@ class _Tallying:
         findings = [*about_file, *self._about_period(), *_about_persons(persons)]
         for tally in self._columns:
             findings += column_findings(tally)
+        findings += self._relations.findings(self._ruled)
         label = None if self._part is None else self._part.label
         return Check(path, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
 

@@ -24,7 +24,9 @@ from dpsynth.domain.layout import companion
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.errors import ConfigError
 from dpsynth.files import FileForm
+from dpsynth.files.form import named_form
 from dpsynth.publish import restore
+from dpsynth.publish.row_files import table_names
 
 Cells = NDArray[np.unsignedinteger]
 Numbers = NDArray[np.float64]
@@ -115,21 +117,25 @@ def synthetic_table(bundle: OwnedBundle) -> CodedTable:
         ConfigError: the bundle has none.
     """
     columns, names = bundle.columns, [column.name for column in bundle.columns]
-    parquet, text = bundle.public / "synthetic.parquet", bundle.public / "synthetic.csv"
-    if parquet.is_file():
-        file = pq.ParquetFile(parquet)
-        wanted = [*names, *(companion(c.name) for c in columns if c.distinct)]
-        return _coded(columns, (_texts(columns, b) for b in file.iter_batches(columns=wanted)))
-    if not text.is_file():
+    found = table_names(sorted(path.name for path in bundle.public.iterdir()))
+    if not found:
         raise ConfigError(
             f"{bundle.public} has no synthetic table: neither synthetic.parquet nor synthetic.csv."
         )
+    # The Parquet file or folder is the last; it has types.
+    text = bundle.public / found[-1]
+    if text.suffix == ".parquet":
+        wanted = [*names, *(companion(c.name) for c in columns if c.distinct)]
+        files = sorted(text.glob("*.parquet")) if text.is_dir() else [text]
+        batches = (b for file in files for b in pq.ParquetFile(file).iter_batches(columns=wanted))
+        return _coded(columns, (_texts(columns, batch) for batch in batches))
     # Names, too, may have an apostrophe in front.
     header = pa.array(names, pa.string())
     from dpsynth.publish import neutralise
 
     written = dict(zip(neutralise(header).to_pylist(), names, strict=True))
-    read = read_batches(text, list(written), FileForm(), keep_broken=True)
+    form = FileForm(compression=named_form(text.name)[1])
+    read = read_batches(text, list(written), form, keep_broken=True)
     return _coded(columns, ({written[n]: restore(c) for n, c in batch.items()} for batch in read))
 
 

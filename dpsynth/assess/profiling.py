@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dpsynth.curator import MemoryTable
+from dpsynth.curator.cell_texts import as_texts
 from dpsynth.curator.profiling import Profile, profile
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
@@ -50,7 +51,7 @@ def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> Profile:
         SourceError: the table lacks a column.
         StepFailed: an unforeseen error, its details withheld.
     """
-    return _looked(lambda: table.batches(columns), columns)
+    return _looked(lambda: as_texts(table.batches(columns)), columns)
 
 
 def _looked(read: Callable[[], Iterable[Mapping[str, pa.StringArray]]], columns: Sequence[str]) -> Profile:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -22,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.accounting.measures import GDP
 from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
 from dpsynth.audit.lower_bounds import LowerBound, lower_bound
 from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
@@ -214,10 +214,12 @@ def audit(
                 shop, base, extent.releases, lambda done: advance(extent.neighbours + done, whole)
             )
     plan = inputs.plan
+    # No mu of the sample's own is one of the whole.
+    counted = plan.measure.mu(Fraction(1)) is not None and plan.sampling is None
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        float(np.sqrt(2 * float(plan.whole.budget))) if plan.measure == GDP else None,
+        float(np.sqrt(2 * float(plan.whole.budget))) if counted else None,
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

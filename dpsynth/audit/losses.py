@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
-from dpsynth.accounting.measures import GDP, PURE, Measure
+from dpsynth.accounting.measures import PURE, Measure
 from dpsynth.audit.observed_door import Asked, Transcript
 
 _LEAST_SCALE = 3.0
@@ -77,7 +77,7 @@ class ExactCost:
         if measure == PURE:
             return self.largest_loss / float(budget)
         share = self.mean_loss / float(budget)
-        return sqrt(share) if measure == GDP else share
+        return share if measure.mu(Fraction(1)) is None else sqrt(share)
 
 
 def exact_cost(one: Transcript, two: Transcript) -> ExactCost:

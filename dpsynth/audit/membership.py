@@ -43,8 +43,9 @@ def features(transcript: Transcript, target: Mapping[str, pa.StringArray]) -> Fe
     if layout is None or table is None:
         raise DpsynthError("The release that is audited has made no table.")
     finished = FinishedTable.of(layout, table, max(table.num_rows, 1))
+    codes = finished.coded.whole()
     agree = {
-        column.name: finished.codes[column.name]
+        column.name: codes[column.name]
         == each_once(partial(codes_of, column), target[column.name].slice(0, 1))[0]
         for column in layout.columns
     }

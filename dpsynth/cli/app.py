@@ -21,6 +21,7 @@ from typer.main import get_command
 
 from dpsynth import __version__
 from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
+from dpsynth.cli.attack_command import attack
 from dpsynth.cli.audit_command import audit
 from dpsynth.cli.check_command import check
 from dpsynth.cli.evaluate_command import evaluate
@@ -43,6 +44,7 @@ app.add_typer(ledger_commands.app, name="ledger")
 app.command()(plan)
 app.command()(check)
 app.command()(explain)
+app.command()(attack)
 app.command()(audit)
 app.command()(evaluate)
 app.command()(report)

@@ -93,7 +93,7 @@ def aggregate(
         print(f"{collection.broken_files:,} files could not be read to their end.")
     promise = release.guarantee
     tables = len(release.tables)
-    print(f"Released {release.table.num_rows:,} synthetic rows and {tables} table{'s' * (tables != 1)}.")
+    print(f"Released {release.drawn.rows:,} synthetic rows and {tables} table{'s' * (tables != 1)}.")
     print(f"Guarantee: ε = {promise.epsilon:.6g} for each respondent, who had to trust nobody.")
     if (shuffled := collection.shuffled) is not None:
         print(

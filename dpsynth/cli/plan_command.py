@@ -331,11 +331,11 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _ledger(ledger: Facts) -> Iterator[str]:
-    from dpsynth.accounting.measures import measure_of_accountant
+    from dpsynth.accounting.known_measures import measure_named
 
     before, after = ledger["before"], ledger["after"]
     cap = ledger["cap"]
-    at = f" at δ = {cap['delta']}" if measure_of_accountant(ledger["filter"]).needs_delta else ""
+    at = f" at δ = {cap['delta']}" if measure_named(ledger["filter"]).needs_delta else ""
     yield (
         f"Ledger: the cap is ε = {cap['epsilon']}, δ = {cap['delta']}. Releases come to "
         f"ε = {before['epsilon']}{at} before this one, {before['share']:.0%} of the cap, and to "

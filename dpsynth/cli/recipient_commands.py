@@ -70,13 +70,19 @@ def query(
     question: Annotated[str, typer.Argument(help='Such as "mean(cost) by sex where age >= 65".')],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    asked: Annotated[
+        Path | None,
+        typer.Option(help="Where questions are remembered, if the owner limits how far they overlap."),
+    ] = None,
 ) -> None:
     """Answer a question from what a bundle publishes: estimate, interval and basis; it costs no privacy."""
     from dpsynth.recipient import open_bundle
+    from dpsynth.recipient.set_overlap import Asked, default_memory
 
     if as_json and as_csv:
         raise ConfigError("--json and --csv contradict each other. Give one of them, or none.")
-    answer = open_bundle(bundle).query(question)
+    opened = open_bundle(bundle)
+    answer = opened.query(question, Asked(asked or default_memory(opened)))
     if as_json:
         print(json_text(answer.to_json()))
     elif as_csv:
@@ -132,6 +138,12 @@ def _print_answer(answer: Answer) -> None:
     print(f"Interval: {answer.interval}")
     if answer.minimum_set_size is not None:
         print(f"Answers on fewer than {answer.minimum_set_size:,} rows, by estimate, are withheld.")
+    if answer.maximum_set_overlap is not None:
+        print(
+            f"Answers on sets that share more than {answer.maximum_set_overlap:,} synthetic rows with that "
+            "of an "
+            "earlier question are withheld."
+        )
 
 
 def _figure(value: float | None) -> str:

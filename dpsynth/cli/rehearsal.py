@@ -28,7 +28,7 @@ def run(config: Path, out: Path, rows: int | None, period: str | None, resume: s
     done = rehearse(spec, rows=rows, outputs=out, period=period, tell=tell)
     print(
         "Rehearsed on a made-up table, without Prefect: no source was opened, and no ledger. "
-        f"{done.table.num_rows:,} synthetic rows of {done.table.num_columns} columns and "
+        f"{done.drawn.rows:,} synthetic rows of {done.drawn.columns} columns and "
         f"{len(done.statistics)} tables."
     )
     print(f"Begin with {done.handed_over / 'report.html'}; it says nothing about the private table.")

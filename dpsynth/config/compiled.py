@@ -157,7 +157,8 @@ def _audiences(spec: Spec) -> list[list[str | None]]:
 def _published(publish: Publish) -> dict[str, object]:
     """The keys of a publication; a key that is newer than digests counts only where it is given."""
     found = publish.model_dump(exclude={"sign"})
-    return {k: v for k, v in found.items() if k != "minimum_set_size" or v is not None}
+    newer = {"minimum_set_size", "maximum_set_overlap", "rounding", "rows_a_file"}
+    return {k: v for k, v in found.items() if k not in newer or v is not None}
 
 
 def _digest(facts: dict[str, object]) -> str:

@@ -34,6 +34,7 @@ from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
 from dpsynth.config.source import InMemory, Source
 from dpsynth.config.structure import Structure
+from dpsynth.config.views import check_views
 from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
@@ -243,6 +244,10 @@ class Spec(Section):
                 raise refused(f"has {groups:,} groups; at most {MAX_GROUPS:,} are allowed", *path, "by")
             if statistic.condition is not None:
                 _check_condition(statistic.condition, layout, *path, "where")
+        view = self.publish.k_anonymity
+        for name, place in () if view is None else view.named:
+            self._modelled(name, columns, "publish", "k_anonymity", *place)
+        check_views(self.publish, columns)
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:
         if name in self.columns and name not in columns:
@@ -266,13 +271,6 @@ class Spec(Section):
 
     def _privacy_suits_the_method(self, columns: Mapping[str, Column]) -> None:
         privacy, method = self.privacy, METHODS[self.structure.method]
-        if privacy.noise not in method.noise:
-            raise refused(
-                f"{method.name} needs Gaussian noise, whose exact accounting is what it is for: give "
-                "privacy.delta, such as 1e-9, and leave out noise: laplace; or use method: aim",
-                "structure",
-                "method",
-            )
         if privacy.split is None:
             return
         if privacy.exam and len(columns) == 1:

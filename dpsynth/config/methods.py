@@ -22,7 +22,6 @@ class Method:
         does: the rest of a sentence that begins with the name, such as "measures a tree of pairs".
         chooses: True if the structure step asks questions: private choices or noisy distances.
         measures: True if the marginals step asks questions: columns are measured together.
-        noise: the kinds of noise that the method supports.
         lists_cliques: True if the method needs ``structure.cliques``; all other methods refuse that key.
     """
 
@@ -30,7 +29,6 @@ class Method:
     does: str
     chooses: bool = True
     measures: bool = True
-    noise: tuple[str, ...] = ("gaussian", "laplace")
     lists_cliques: bool = False
 
 
@@ -39,7 +37,6 @@ _LISTED = (
     Method("mst", "measures a tree of pairs"),
     Method("privbayes", "measures the families of a Bayesian network"),
     Method("aim", "measures cliques one by one"),
-    Method("aim_gdp", "measures cliques one by one, with Gaussian noise only", noise=("gaussian",)),
     Method("one_shot", "measures a tree of cliques at once"),
     Method("fixed", "measures the cliques that the config lists", chooses=False, lists_cliques=True),
     Method("auto", "measures what serves most tables best"),
@@ -47,3 +44,6 @@ _LISTED = (
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _LISTED}
 """Methods by name, in the order in which messages list them."""
+
+FORMER = (("aim_gdp", "aim"),)
+"""Methods that are gone, and the one to write in place of each."""

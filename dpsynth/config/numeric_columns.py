@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil, floor
 from typing import Annotated, ClassVar, Literal, Self, cast
@@ -284,8 +285,7 @@ class NumberColumn(Section):
     def _equal_edges(self) -> tuple[Fraction, ...]:
         assert self.min is not None and self.max is not None
         count = self.bins if isinstance(self.bins, int) else DEFAULT_BINS
-        low, width = Fraction(self.min), Fraction(self.max) - Fraction(self.min)
-        return tuple(low + width * i / count for i in range(count + 1))
+        return _equal(Fraction(self.min), Fraction(self.max), count)
 
     def _decimals(self) -> int:
         if self.decimals is not None:
@@ -328,6 +328,13 @@ class NumberColumn(Section):
     def fallback(self) -> int:
         """The code of the default."""
         return _code(self.codec(), self.default)
+
+
+@lru_cache(maxsize=32)
+def _equal(low: Fraction, high: Fraction, count: int) -> tuple[Fraction, ...]:
+    """The edges of so many bins of one width, kept since one configuration asks for them many times."""
+    width = high - low
+    return tuple(low + width * i / count for i in range(count + 1))
 
 
 def _search(column: IntegerColumn | NumberColumn, decimals: int, *, integer: bool) -> NumberSearch | None:

@@ -12,14 +12,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from dpsynth.accounting.measures import MEASURES, PURE, measure_of_accountant
+from dpsynth.accounting.known_measures import ACCOUNTANTS, measure_for
+from dpsynth.accounting.measures import PURE
 from dpsynth.accounting.subsampling import Sampling
-from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole, one_of
+from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole
 from dpsynth.config.section import Section, refused, without_default
 
 Noise = Literal["gaussian", "laplace"]
 Neighbours = Literal["add_remove", "replace_one"]
-Accountant = Literal["auto", "sequential", "zcdp", "gdp"]
+Accountant = Literal["auto", "sequential", "advanced", "optimal", "zcdp", "rdp", "gdp", "pld"]
 Filter = Literal["auto", "sequential", "zcdp", "gdp"]
 Nameless = Literal["left_out", "together"]
 OnEmpty = Literal["stop", "go"]
@@ -156,21 +157,6 @@ class Split(Section):
         return self
 
 
-@dataclass(frozen=True)
-class _Accountants(Choice):
-    """Accountants that are valid where noise is set from earlier answers."""
-
-    def check(self, value: object) -> str:
-        """The accountant."""
-        if value in ("advanced", "rdp", "pld"):
-            raise refused(
-                f"must be {one_of(self.allowed)}. advanced, rdp and pld hold only where all noise was fixed "
-                "before the first answer, and a release sets noise from earlier answers; the ledger compares "
-                "them over releases"
-            )
-        return super().check(value)
-
-
 class Privacy(Section):
     """The guarantee asked for."""
 
@@ -192,11 +178,12 @@ class Privacy(Section):
     unit: Unit = Field(
         default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
     )
-    accountant: Annotated[Accountant, _Accountants(("auto", "sequential", "zcdp", "gdp"))] = Field(
+    accountant: Annotated[Accountant, Choice(("auto", *ACCOUNTANTS))] = Field(
         default="auto",
-        description="Composition of losses. sequential: epsilon. zcdp: rho. gdp: mu, gaussian noise and "
-        "choices. auto: sequential without delta, zcdp with laplace noise, else gdp or zcdp, whichever needs "
-        "less noise.",
+        description="Composition of losses. sequential: epsilon. advanced, optimal: squares of epsilon, "
+        "laplace noise. zcdp: rho. rdp: Renyi divergence at a fixed order. gdp: mu, gaussian noise. pld: mu, "
+        "with choices by their privacy loss distribution. auto: the one with the least noise; sequential "
+        "without delta.",
     )
     sample_rate: Annotated[Decimal, Number(at_least="1e-6", below="1", advice="such as 0.1")] | None = Field(
         default=None,
@@ -240,15 +227,19 @@ class Privacy(Section):
             raise refused("is missing: gaussian noise needs it, such as 1e-9. Or use noise: laplace", "delta")
         if self.accountant == "auto":
             return self
-        measure = measure_of_accountant(self.accountant)
-        if measure.needs_delta and self.delta is None:
+        if self.accountant != PURE.accountant and self.delta is None:
             raise refused(
                 f"is missing: accountant {self.accountant} needs it, such as 1e-9. "
                 "Or use accountant: sequential",
                 "delta",
             )
+        measures = {
+            name: measure_for(name, Fraction(self.epsilon), Fraction(self.delta or Decimal("1e-9")))
+            for name in ACCOUNTANTS
+        }
+        measure = measures[self.accountant]
         if self.noise not in measure.noises:
-            suited = ", ".join(m.accountant for m in MEASURES if self.noise in m.noises)
+            suited = ", ".join(name for name, m in measures.items() if self.noise in m.noises)
             raise refused(
                 f"must be {suited} or auto with {self.noise} noise; {self.accountant} needs "
                 f"{' or '.join(measure.noises)}",

@@ -9,26 +9,28 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.scalars import Checked, Choice, ColumnName, JsonSchema, Text, Whole
-from dpsynth.config.section import Later, Section, refused, unrepeated
+from dpsynth.config.scalars import Checked, Choice, JsonSchema, Text, Whole
+from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.config.statistic_kinds import Statistic
+from dpsynth.config.views import KAnonymity, Rounding
 
-Format = Literal["csv", "parquet"]
-_FORMATS: tuple[Format, ...] = ("csv", "parquet")
-
-
-class KAnonymity(Section):
-    """A view of the release in which each combination of some columns occurs k times."""
-
-    k: Annotated[int, Whole(at_least="2", at_most="1000000")] = Field(description="Fewest equal rows.")
-    quasi_identifiers: tuple[ColumnName, ...] = Field(description="The columns.", min_length=1)
+Format = Literal["csv", "csv.gz", "csv.zst", "parquet"]
+_FORMATS: tuple[Format, ...] = ("csv", "csv.gz", "csv.zst", "parquet")
+_USUAL: tuple[Format, ...] = ("csv", "parquet")
 
 
 class Publish(Section):
     """Contents of the bundle."""
 
     formats: tuple[Annotated[Format, Choice(_FORMATS)], ...] = Field(
-        default=_FORMATS, description="Formats of the synthetic table.", min_length=1
+        default=_USUAL,
+        description="Formats of the synthetic table; csv.gz is compressed with gzip, csv.zst with Zstandard.",
+        min_length=1,
+    )
+    rows_a_file: Annotated[int, Whole(at_least="1", at_most="1000000000")] | None = Field(
+        default=None,
+        description="Rows of each Parquet file; synthetic.parquet is then a folder of such files, which "
+        "programs read as one table. Left out: one file.",
     )
     statistics: tuple[Statistic, ...] = Field(
         default=(), description="Tables of statistics with standard errors."
@@ -43,10 +45,25 @@ class Publish(Section):
         description="File of the key that signs the bundle, made by dpsynth keygen. Left out: that of the "
         "environment variable DPSYNTH_SIGNING_KEY, if there is one.",
     )
-    suppress_below: Later[Annotated[int, Whole(at_least="1", at_most="1000000000")]] = Field(
-        default=None, description="Not yet supported. Leave out estimated counts below this."
+    maximum_set_overlap: Annotated[int, Whole(at_least="1", at_most="1000000000")] | None = Field(
+        default=None,
+        description="Most synthetic rows that the set of a question of dpsynth query may share with that of "
+        "one answered before; other answers are withheld. A rule of courtesy, not of privacy.",
     )
-    k_anonymity: Later[KAnonymity] = Field(default=None, description="Not yet supported. A k-anonymous view.")
+    suppress_below: Annotated[int, Whole(at_least="2", at_most="1000000000")] | None = Field(
+        default=None,
+        description="In views of the tables of counts, leave out counts from 1 to below this, and as many "
+        "more as keep them from being computed from margins. It adds nothing to the guarantee.",
+    )
+    rounding: Rounding | None = Field(
+        default=None,
+        description="In views of the tables of counts, round to a base: 5, or {base: 5, method: unbiased}. "
+        "It adds nothing to the guarantee.",
+    )
+    k_anonymity: KAnonymity | None = Field(
+        default=None,
+        description="A k-anonymous view of the synthetic table. It adds nothing to the guarantee.",
+    )
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -174,11 +174,13 @@ class Choice(Checked):
         allowed: the words.
         later: words of the grammar that this version doesn't support yet.
         renamed: former words, and the word of today for each.
+        gone: words whose meaning is gone, and the word that comes nearest to each.
     """
 
     allowed: tuple[str, ...]
     later: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    gone: tuple[tuple[str, str], ...] = ()
 
     def check(self, value: object) -> str:
         """The word."""
@@ -191,6 +193,9 @@ class Choice(Checked):
         for former, word in self.renamed:
             if value == former:
                 raise refused(f"has another word for '{former}' now: write {word}")
+        for former, word in self.gone:
+            if value == former:
+                raise refused(f"has no '{former}' any more: write {word}, which comes nearest to it")
         guess = nearest(value, (*self.allowed, *self.later)) if isinstance(value, str) else ""
         raise refused(f"must be {one_of(self.allowed)}{guess}")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from dpsynth.config.methods import METHODS
+from dpsynth.config.methods import FORMER, METHODS
 from dpsynth.config.scalars import Choice, ColumnName, Number, Whole
 from dpsynth.config.section import Section, refused, unrepeated
 from dpsynth.domain.workload import TARGET_WEIGHT, Workload
@@ -80,7 +80,7 @@ class WorkloadSpec(Section):
 class Structure(Section):
     """The choice of the marginals to measure."""
 
-    method: Annotated[str, Choice(tuple(METHODS))] = Field(
+    method: Annotated[str, Choice(tuple(METHODS), gone=FORMER)] = Field(
         default="auto", description=" ".join(f"{m.name} {m.does}." for m in METHODS.values())
     )
     workload: WorkloadSpec | None = Field(

@@ -6,16 +6,79 @@ whatever it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpsynth.files.workbook import iso_duration
 
 _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimals of a second in each unit of Arrow's durations."""
+_BITS = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
+"""Integers of the width of each of Arrow's floats."""
+
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+Batch = Mapping[str, pa.Array]
+"""Cells of some rows by column, of any ``readable`` types."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DistinctCells:
+    """The cells of a column, those that are alike written as text once. Private.
+
+    Attributes:
+        texts: string[texts]; a text may stand there twice, and null is a missing cell.
+        index: int32[rows], the text of each row.
+    """
+
+    texts: pa.StringArray
+    index: NDArray[np.int32]
+
+    def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
+        """Results of a function of texts, for each row; each distinct text is read once."""
+        return np.asarray(read(self.texts)[self.index])
+
+    def of_rows(self, kept: NDArray[np.bool_]) -> DistinctCells:
+        """The cells of some rows."""
+        return DistinctCells(self.texts, self.index[kept])
+
+
+def distinct_cells(column: pa.Array) -> DistinctCells:
+    """The cells of any readable Arrow column; a text is that of ``text_of``.
+
+    Raises:
+        ArrowException: the type is not ``readable``.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        known, found = text_of(column.dictionary), column.indices
+        if found.null_count:
+            known = pa.concat_arrays([known, pa.nulls(1, pa.string())])
+            found = pc.fill_null(pc.cast(found, pa.int64()), len(known) - 1)
+        return DistinctCells(known, found.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
+    plain = _BITS.get(str(kind))
+    try:
+        # Bits and not values: Arrow holds 0.0 and -0.0 for one number, and writes them differently.
+        found = pc.dictionary_encode(column if plain is None else column.view(plain), null_encoding="encode")
+        known = text_of(found.dictionary if plain is None else found.dictionary.view(kind))
+    except pa.ArrowNotImplementedError:
+        found = pc.dictionary_encode(text_of(column), null_encoding="encode")
+        known = found.dictionary
+    return DistinctCells(known, found.indices.to_numpy(zero_copy_only=False))
+
+
+def as_texts(batches: Iterable[Batch]) -> Iterator[dict[str, pa.StringArray]]:
+    """Batches of cells, all of them written as text."""
+    for batch in batches:
+        yield {name: text_of(cells) for name, cells in batch.items()}
 
 
 def readable(kind: pa.DataType) -> bool:
@@ -44,7 +107,7 @@ def text_of(column: pa.Array) -> pa.StringArray:
     if pa.types.is_duration(kind):
         decimals = _PARTS[kind.unit]
         return _each(pc.cast(column, pa.int64()), lambda count: iso_duration(count, decimals))
-    if _holds_bytes(kind):
+    if is_text(kind):
         # Arrow takes the bytes of a text for UTF-8 unless they are read as bytes first.
         cells = pc.cast(column, pa.binary())
         try:
@@ -54,7 +117,8 @@ def text_of(column: pa.Array) -> pa.StringArray:
     return pc.cast(column, pa.string())
 
 
-def _holds_bytes(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """True if cells of a type are texts, or bytes."""
     of = pa.types
     tests = (
         of.is_string, of.is_large_string, of.is_string_view,

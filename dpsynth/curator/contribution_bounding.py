@@ -20,9 +20,9 @@ from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.curator.cell_texts import distinct_cells
 from dpsynth.domain.number_texts import is_number
 
 Person = NDArray[np.uint64]
@@ -46,16 +46,22 @@ def _digest(key: bytes, person: bytes) -> int:
     return int.from_bytes(blake2b(person, digest_size=8, key=key).digest(), "big")
 
 
-def person_codes(ids: pa.StringArray, key: bytes) -> Person:
+def person_codes(ids: pa.Array, key: bytes) -> Person:
     """A 64-bit code for each row's person, equal where the canonical ids are equal.
 
     All rows without an id share the code of ``nobody``. Two persons share a code with probability
     2^-64; they would be bounded as one.
     """
-    coded = pc.dictionary_encode(ids, null_encoding="encode")
-    people = [_digest(key, canonical_id(t).encode()) for t in coded.dictionary.to_pylist()]
-    codes = np.array(people, dtype=np.uint64)
-    return np.asarray(codes[coded.indices.to_numpy(zero_copy_only=False)], dtype=np.uint64)
+
+    def read(texts: pa.StringArray) -> Person:
+        return np.array([_digest(key, canonical_id(t).encode()) for t in texts.to_pylist()], dtype=np.uint64)
+
+    return distinct_cells(ids).each(read)
+
+
+def rows_of_persons(persons: Person) -> NDArray[np.int64]:
+    """Number of rows of each person, int64[persons], in no particular order. Private."""
+    return np.unique(persons, return_counts=True)[1]
 
 
 def nobody(key: bytes) -> np.uint64:

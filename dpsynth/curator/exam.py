@@ -17,7 +17,7 @@ from dpsynth.curator.journal import Lost
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Clique
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.finished_table import FinishedTable
 from dpsynth.domain.measurement import NoisyDistances
 
@@ -77,12 +77,21 @@ class ExamQuestions(PrivacyFilter):
         domain, rows = self._counts.table.domain, max(table.rows, 1)
         if self._counts.table.rows >= MOST_ROWS:
             raise ValueError(f"an exam needs fewer than {MOST_ROWS} rows")
-        finished = ExactCounts(PrivateTable(domain, table.codes, table.rows), Store())
         found: list[int] = []
         for batch in domain.batches(cliques, _CELLS_A_BATCH):
-            for counts in (self._counts, finished):
-                counts.prepare(batch)
+            self._counts.prepare(batch)
+            finished = _counted(domain, table, batch)
             for clique in batch:
-                apart = self._counts.of(clique) * rows - finished.of(clique) * table.stands_for
+                apart = self._counts.of(clique) * rows - finished[clique] * table.stands_for
                 found.append(int(np.abs(apart).sum()) // rows)
         return np.array(found, dtype=np.int64)
+
+
+def _counted(domain: Domain, table: FinishedTable, cliques: Sequence[Clique]) -> dict[Clique, Counts]:
+    """The counts of a finished table, added up over its pieces."""
+    found = {clique: np.zeros(domain.shape(clique), dtype=np.int64) for clique in cliques}
+    for rows, codes in table.coded.pieces():
+        piece = ExactCounts(PrivateTable(domain, codes, rows), Store())
+        piece.prepare(cliques)
+        found = {clique: counts + piece.of(clique) for clique, counts in found.items()}
+    return found

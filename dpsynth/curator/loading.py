@@ -1,4 +1,4 @@
-"""Loading: batches of text become coded rows of a slice and, with contribution bounding, the private table.
+"""Loading: batches of cells become coded rows of a slice and, with contribution bounding, the private table.
 
 A slice is public. Each row is taken by its own cell alone, never by other rows, their order, or the
 dates in the table. So tables that differ in one unit differ in at most that unit's rows within the slice:
@@ -11,9 +11,10 @@ quotes a cell; a cell that is no date, or no value, is in no slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept
+from dpsynth.curator.cell_texts import Batch, distinct_cells
+from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
+from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept, rows_of_persons
+from dpsynth.curator.counting import in_order
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
-from dpsynth.curator.unit_sample import UnitSample
-from dpsynth.domain.column import Column, codes_of, domain_of, each_once
+from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
 
@@ -46,6 +49,7 @@ class LoadedRows:
         persons: uint64[rows], the person of each row; None where each row is a unit.
         steps: column to int32[rows], see ``PrivateTable``.
         summed: names of the columns that are summed.
+        room: where coded columns may lie.
     """
 
     domain: Domain
@@ -54,6 +58,7 @@ class LoadedRows:
     persons: Person | None
     steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
     summed: frozenset[str] = frozenset()
+    room: Room = ALL_IN_MEMORY
 
     def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
         """The private table after contribution bounding.
@@ -66,89 +71,128 @@ class LoadedRows:
         unit: NDArray[np.int32] | None = None
         if everyone is not None:
             kept = rows_kept(everyone, max_rows, key)
-            codes = {name: c[kept] for name, c in codes.items()}
-            texts = {name: t.of_rows(kept) for name, t in texts.items()}
-            steps = {name: s[kept] for name, s in steps.items()}
-            most = np.unique(everyone[kept], return_counts=True)[1]
-            if len(most) and most.max() > max_rows:
+            codes, steps = rows_of(codes, kept, self.room), rows_of(steps, kept, self.room)
+            texts = {name: t.of_rows(kept, self.room) for name, t in texts.items()}
+            persons = rows_of({"": everyone}, kept, self.room)[""]
+            if rows_of_persons(persons).max(initial=0) > max_rows:
                 raise RuntimeError("contribution bounding failed")
             if texts:
-                unit = np.unique(everyone[kept], return_inverse=True)[1].astype(np.int32)
+                unit = np.unique(persons, return_inverse=True)[1].astype(np.int32)
         held = [*codes.values(), *(t.index for t in texts.values())]
         rows = len(held[0]) if held else 0
-        return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed)
+        return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed, room=self.room)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _CodedBatch:
+    """The coded rows of a batch.
+
+    Attributes:
+        columns: arrays of one length, by what they hold and the column: codes, steps, texts, persons.
+        texts: the distinct texts of each column whose domain is to be found.
+    """
+
+    columns: Mapping[tuple[str, str], NDArray[np.generic]]
+    texts: Mapping[str, pa.LargeStringArray]
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """The public rules, and the key, by which a row is coded from its own cells.
+
+    Attributes: see ``load_rows``.
+    """
+
+    columns: Sequence[Column]
+    neighbours: Neighbours
+    key: bytes
+    part: Slice | None
+    summed: frozenset[str]
+
+    def coded(self, batch: Batch) -> _CodedBatch:
+        """The rows of a batch that lie in the slice, coded."""
+        person, kept = self.neighbours.person, None
+        found: dict[tuple[str, str], NDArray[np.generic]] = {}
+        texts: dict[str, pa.LargeStringArray] = {}
+        if self.part is not None:
+            batch = rows_within(batch, self.part)
+        if person is not None:
+            people = person_codes(batch[person], self.key)
+            if self.neighbours.nameless == "left_out":
+                named = people != nobody(self.key)
+                kept, people = named, people[named]
+            found["person", ""] = people
+        for column in self.columns:
+            cells = distinct_cells(batch[column.name])
+            if kept is not None:
+                cells = cells.of_rows(kept)
+            if column.kept_as_text:
+                coded = coded_texts(cells.texts)
+                texts[column.name] = coded.dictionary
+                found["text", column.name] = coded.indices.to_numpy()[cells.index]
+            else:
+                found["code", column.name] = cells.each(partial(codes_of, column))
+                if column.name in self.summed:
+                    found["step", column.name] = cells.each(partial(steps_in, column))
+        return _CodedBatch(found, texts)
+
+    @property
+    def nothing(self) -> _CodedBatch:
+        """The coding of no rows."""
+        names = [c.name for c in self.columns]
+        names += [self.neighbours.person] if self.neighbours.person is not None else []
+        names += [self.part.column] if self.part is not None else []
+        return self.coded(dict.fromkeys(names, pa.array([], pa.string())))
 
 
 def load_rows(
-    batches: Iterable[Mapping[str, pa.StringArray]],
+    batches: Iterable[Batch],
     columns: Sequence[Column],
     neighbours: Neighbours,
     key: bytes,
     part: Slice | None = None,
     summed: frozenset[str] = frozenset(),
-    sample: UnitSample | None = None,
+    room: Room = ALL_IN_MEMORY,
 ) -> LoadedRows:
     """Coded rows of the slice, before contribution bounding.
 
     A row is left out by its own cells alone, so tables that differ in one unit still differ in at most
-    that unit's rows.
+    that unit's rows. Batches are coded by threads while the next ones are read, and kept in their order.
 
     Args:
-        batches: text columns by name, the person's and the slice's included where there are any.
+        batches: cells by column, the person's and the slice's included where there are any.
         columns: the public description of the table.
         neighbours: relation and unit; its ``nameless`` decides on rows without an id.
         key: secret bytes from which the code of each person follows.
         part: the slice that the release is about; None for all rows.
         summed: names of the columns whose numbers are kept to be summed.
-        sample: the sample of units, drawn before anything else; None for all units.
+        room: where the coded rows may lie.
     """
-    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {c.name: [] for c in columns if not c.kept_as_text}
-    steps: dict[str, list[NDArray[np.int32]]] = {name: [] for name in parts if name in summed}
-    texts: dict[str, list[pa.DictionaryArray]] = {c.name: [] for c in columns if c.kept_as_text}
-    persons: list[Person] = []
-    for every in batches if sample is None else _sampled(batches, neighbours, key, sample):
-        batch = dict(every) if part is None else rows_within(every, part)
-        if neighbours.person is not None:
-            people = person_codes(batch[neighbours.person], key)
-            if neighbours.nameless == "left_out":
-                named = people != nobody(key)
-                batch = {name: cells.filter(pa.array(named)) for name, cells in batch.items()}
-                people = people[named]
-            persons.append(people)
-        for column in columns:
-            if column.kept_as_text:
-                texts[column.name].append(coded_texts(batch[column.name]))
-            else:
-                parts[column.name].append(each_once(partial(codes_of, column), batch[column.name]))
-            if column.name in steps:
-                steps[column.name].append(each_once(partial(steps_in, column), batch[column.name]))
+    coding = _Coding(columns, neighbours, key, part, summed)
+    if neighbours.person is not None:
+        # They are copied when contributions are bounded.
+        room = replace(room, memory=room.memory // 2)
+    found, lengths = CodedColumns(room), []
+    texts: dict[str, list[pa.LargeStringArray]] = {c.name: [] for c in columns if c.kept_as_text}
+    for batch in chain([coding.nothing], in_order(coding.coded, batches)):
+        found.add(batch.columns)
+        lengths.append(max(map(len, batch.columns.values()), default=0))
+        for name, distinct in batch.texts.items():
+            texts[name].append(distinct)
+    coded = [c.name for c in columns if not c.kept_as_text]
     return LoadedRows(
         domain_of(c for c in columns if not c.kept_as_text),
-        {name: np.concatenate(p) if p else np.zeros(0, np.uint8) for name, p in parts.items()},
-        {name: gathered(t) for name, t in texts.items()},
-        None if neighbours.person is None else np.concatenate([np.zeros(0, np.uint64), *persons]),
-        {name: np.concatenate([np.zeros(0, np.int32), *s]) for name, s in steps.items()},
+        {name: found.array(("code", name)) for name in coded},
+        {name: gathered(t, lengths, found.array(("text", name)), room) for name, t in texts.items()},
+        None if neighbours.person is None else found.array(("person", "")),
+        {name: found.array(("step", name)) for name in coded if name in summed},
         summed,
+        room,
     )
 
 
-def _sampled(
-    batches: Iterable[Mapping[str, pa.StringArray]], neighbours: Neighbours, key: bytes, sample: UnitSample
-) -> Iterator[Mapping[str, pa.StringArray]]:
-    """The rows of the units in the sample."""
-    start = 0
-    for batch in batches:
-        number = len(next(iter(batch.values())))
-        if neighbours.person is None:
-            chosen = sample.rows(start, number)
-        else:
-            chosen = sample.persons(person_codes(batch[neighbours.person], key))
-        start += number
-        yield {name: cells.filter(pa.array(chosen)) for name, cells in batch.items()}
-
-
 def load_table(
-    batches: Iterable[Mapping[str, pa.StringArray]],
+    batches: Iterable[Batch],
     columns: Sequence[Column],
     neighbours: Neighbours,
     key: bytes,
@@ -157,7 +201,7 @@ def load_table(
     """The private table: coded rows of the slice after contribution bounding.
 
     Args:
-        batches: text columns by name, the person's and the slice's included where there are any.
+        batches: cells by column, the person's and the slice's included where there are any.
         columns: the public description of the table.
         neighbours: relation and unit; ``max_rows`` is enforced here, on the rows of the slice.
         key: secret bytes that decide which rows of a person are kept.
@@ -166,30 +210,35 @@ def load_table(
     return load_rows(batches, columns, neighbours, key, part).bounded(neighbours.max_rows, key)
 
 
-def rows_within(batch: Mapping[str, pa.StringArray], part: Slice) -> dict[str, pa.StringArray]:
+def rows_within(batch: Batch, part: Slice) -> dict[str, pa.Array]:
     """The rows of a batch that lie in a slice.
 
     Args:
-        batch: text columns by name, the slice's among them.
+        batch: cells by column, the slice's among them.
         part: the slice.
     """
     inside = in_slice(batch[part.column], part)
     return {name: cells.filter(inside) for name, cells in batch.items()}
 
 
-def in_slice(cells: pa.StringArray, part: Slice) -> pa.BooleanArray:
-    """Membership of each row in a slice, by the text of its cell; each distinct day or value is read once.
+def in_slice(cells: pa.Array, part: Slice) -> pa.BooleanArray:
+    """Membership of each row in a slice, by the text of its cell; each distinct cell is read once.
 
     The date of a cell with a date and a time is the one written there, whatever the time zone.
     """
+    return pa.array(distinct_cells(cells).each(lambda texts: _held(texts, part)))
+
+
+def _held(cells: pa.StringArray, part: Slice) -> NDArray[np.bool_]:
     texts = pc.utf8_trim_whitespace(cells)
     if part.start is not None:
         dated = pc.match_substring_regex(texts, _DATED)
         texts = pc.if_else(dated, pc.utf8_slice_codeunits(texts, 0, 10), texts)
+    # Many times have one day.
     coded = pc.dictionary_encode(texts, null_encoding="encode")
     known = coded.dictionary.to_pylist()
-    held = pa.array([text is not None and part.holds(text) for text in known], pa.bool_())
-    return held.take(coded.indices)
+    held = np.array([text is not None and part.holds(text) for text in known], dtype=np.bool_)
+    return np.asarray(held[coded.indices.to_numpy(zero_copy_only=False)])
 
 
 def coded_texts(cells: pa.StringArray) -> pa.DictionaryArray:
@@ -198,9 +247,22 @@ def coded_texts(cells: pa.StringArray) -> pa.DictionaryArray:
     return pc.dictionary_encode(pc.cast(stripped, pa.large_string()))
 
 
-def gathered(batches: Iterable[pa.DictionaryArray]) -> Texts:
-    """The texts of all batches, in their order."""
-    kind = pa.dictionary(pa.int32(), pa.large_string())
-    whole = pa.chunked_array([*batches, pa.array([], kind)], kind).unify_dictionaries()
-    index = np.concatenate([part.indices.to_numpy() for part in whole.chunks])
-    return Texts(whole.chunks[0].dictionary, index.astype(np.int32, copy=False))
+def gathered(
+    batches: Sequence[pa.LargeStringArray], lengths: Sequence[int], index: NDArray[np.int32], room: Room
+) -> Texts:
+    """The texts of all batches, in their order.
+
+    Args:
+        batches: the distinct texts of each batch.
+        lengths: the number of rows of each batch.
+        index: int32[rows], the text of each row among those of its batch.
+        room: where the index may lie.
+    """
+    each = (pa.array(np.arange(len(texts)), pa.int32()) for texts in batches)
+    known = [pa.DictionaryArray.from_arrays(i, texts) for i, texts in zip(each, batches, strict=True)]
+    whole = pa.chunked_array(known, pa.dictionary(pa.int32(), pa.large_string())).unify_dictionaries()
+    found, start = CodedColumns(room), 0
+    for chunk, length in zip(whole.chunks, lengths, strict=True):
+        found.add({"": chunk.indices.to_numpy()[index[start : start + length]].astype(np.int32, copy=False)})
+        start += length
+    return Texts(whole.chunks[0].dictionary, found.array(""))

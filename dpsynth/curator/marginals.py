@@ -1,9 +1,8 @@
 """Marginals: noisy answers, and the exact counts that they are drawn from.
 
-Every marginal that is asked for is counted once, several in one pass over the rows. A pass costs the number
-of rows, whatever is counted; so cliques whose columns together have few cells are counted as one and summed
-down. Counts are kept in the smallest type that holds the number of rows, up to a capacity in bytes; counts
-beyond it are made again at each question.
+Every marginal that is asked for is counted once, and all that are asked for together in one pass over the
+rows, by unions of cliques (``clique_unions``). Counts are kept in the smallest type that holds the number of
+rows, up to a capacity in bytes; counts beyond it are made again at each question.
 
 Invariant: exact counts are private, and leave this package with noise only. The choice of passes and of kept
 counts depends on the domain, the number of rows and the cliques asked for, never on a row's cells.
@@ -11,8 +10,7 @@ counts depends on the domain, the number of rows and the cliques asked for, neve
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -21,10 +19,11 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.curator.clique_unions import unions
+from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
-from dpsynth.curator.table import PrivateTable
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 
 CAPACITY = 1 << 28
@@ -33,6 +32,8 @@ _MOST_SHARED = 1 << 16
 """Largest number of cells that are counted together: the result stays in the processor's cache."""
 _ROWS_A_CELL = 8
 """Rows per cell above which a larger union is cheaper than another pass."""
+_CELLS_A_BATCH = 1 << 24
+"""Largest number of cells of unions that are held at once."""
 
 Kept = NDArray[np.unsignedinteger]
 
@@ -141,7 +142,7 @@ class ExactCounts:
         coding: the name of these codes.
     """
 
-    table: PrivateTable
+    table: Engine
     store: Store
     recoded: frozenset[str] = frozenset()
     coding: str = ""
@@ -151,7 +152,7 @@ class ExactCounts:
         ordered = self._ordered(clique)
         counts = self.store.kept.get(self._key(ordered))
         if counts is None:
-            counts = self._compact(self.table.counts(ordered))
+            counts = self._compact(self.table.counts_of([ordered])[0])
             self.store.keep(self._key(ordered), counts)
         return np.transpose(counts, [ordered.index(c) for c in clique]).astype(np.int64)
 
@@ -165,12 +166,14 @@ class ExactCounts:
                 capacity -= size
                 wanted.append(clique)
         most = min(_MOST_SHARED, self.table.rows // _ROWS_A_CELL)
-        for union, members in _together(domain, wanted, most):
-            counts = self._compact(self.table.counts(union))
-            for clique in members:
-                axes = tuple(i for i, c in enumerate(union) if c not in clique)
-                part = counts if not axes else np.sum(counts, axis=axes, dtype=self._type)
-                self.store.keep(self._key(clique), part)
+        members = dict(unions(domain, wanted, most))
+        for batch in domain.batches(members, _CELLS_A_BATCH):
+            for union, whole in zip(batch, self.table.counts_of(batch), strict=True):
+                counts = self._compact(whole)
+                for clique in members[union]:
+                    axes = tuple(i for i, c in enumerate(union) if c not in clique)
+                    part = counts if not axes else np.sum(counts, axis=axes, dtype=self._type)
+                    self.store.keep(self._key(clique), part)
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -188,41 +191,3 @@ class ExactCounts:
 
     def _key(self, clique: Clique) -> tuple[str, Clique]:
         return ("" if self.recoded.isdisjoint(clique) else self.coding), clique
-
-
-def _together(
-    domain: Domain, cliques: Sequence[Clique], most: int
-) -> Iterator[tuple[Clique, Sequence[Clique]]]:
-    """Cliques to be counted in one pass, each group with its union.
-
-    Columns are put in blocks. The blocks are so small that any of them, as many as a clique has columns, have
-    at most ``most`` cells together. Cliques that touch the same blocks are counted in one pass.
-    """
-    sizes = defaultdict(list)
-    for clique in cliques:
-        sizes[len(clique)].append(clique)
-    for ways, alike in sizes.items():
-        block = _blocks(domain, {c for clique in alike for c in clique}, most ** (1 / max(ways, 1)))
-        groups = defaultdict(list)
-        for clique in alike:
-            groups[frozenset(block[c] for c in clique)].append(clique)
-        for group in groups.values():
-            union = domain.canonical(c for clique in group for c in clique)
-            if domain.cells(union) <= most:
-                yield union, group
-            else:
-                yield from ((clique, [clique]) for clique in group)
-
-
-def _blocks(domain: Domain, columns: Iterable[str], most: float) -> dict[str, int]:
-    """A block for each column, the first in which it fits; a column too large has its own."""
-    cells: list[int] = []
-    found = {}
-    for column in sorted(columns, key=lambda c: (-domain.sizes[c], c)):
-        size = domain.sizes[column]
-        at = next((i for i, n in enumerate(cells) if n * size <= most), len(cells))
-        if at == len(cells):
-            cells.append(1)
-        cells[at] *= size
-        found[column] = at
-    return found

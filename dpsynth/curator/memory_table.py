@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.curator.cell_texts import readable, text_of
+from dpsynth.curator.cell_texts import Batch, is_text, readable, text_of
 from dpsynth.errors import SourceError
 from dpsynth.files.header import require_columns, spelling_advice
 from dpsynth.files.workbook import iso_duration
@@ -36,8 +36,6 @@ _MOST_BITS = 10_000
 _MOST_DIGITS = 400
 
 _OFFSET = re.compile("([+-][0-9]{2}):([0-9]{2})$")
-
-Batch = dict[str, pa.StringArray]
 
 
 class MemoryTable:
@@ -108,7 +106,9 @@ class MemoryTable:
         )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns as text, batch by batch, with the cells that a file of the same table would have.
+        """Some columns, batch by batch, with the cells that a file of the same table would have.
+
+        Each is of a type that can be written as text.
 
         Args:
             columns: names of the columns to read.
@@ -120,7 +120,7 @@ class MemoryTable:
         spots = [self.names.index(name) for name in columns]
         if isinstance(self._table, pa.Table):
             for batch in self._table.select(spots).to_batches(max_chunksize=_BATCH_ROWS):
-                yield dict(zip(columns, map(text_of, batch.columns), strict=True))
+                yield dict(zip(columns, batch.columns, strict=True))
             return
         readers = [_reader_of(self._table.iloc[:, spot]) for spot in spots]
         for first in range(0, len(self._table), _BATCH_ROWS):
@@ -153,20 +153,20 @@ def _names(table: pd.DataFrame | pa.Table) -> Iterable[object]:
 
 # pandas
 
-_Reader = Callable[[slice], pa.StringArray]
+_Reader = Callable[[slice], pa.Array]
 
 
 def _reader_of(cells: pd.Series) -> _Reader:
-    """A function that reads some rows of a column of a frame as text."""
+    """A function that reads some rows of a column of a frame, of a type that can be written as text."""
     import pandas as pd
 
     dtype = cells.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        known = _texts(dtype.categories.to_series(), by_cell=_by_cell(dtype.categories.dtype))
+        known = text_of(_cells(dtype.categories.to_series(), by_cell=_by_cell(dtype.categories.dtype)))
         codes = cells.cat.codes.to_numpy()
-        return lambda rows: known.take(pa.array(codes[rows], mask=codes[rows] < 0))
+        return lambda rows: pa.DictionaryArray.from_arrays(pa.array(codes[rows], mask=codes[rows] < 0), known)
     by_cell = _by_cell(dtype)
-    return lambda rows: _texts(cells.iloc[rows], by_cell=by_cell)
+    return lambda rows: _cells(cells.iloc[rows], by_cell=by_cell)
 
 
 def _by_cell(dtype: object) -> bool:
@@ -180,16 +180,16 @@ def _by_cell(dtype: object) -> bool:
     return False
 
 
-def _texts(cells: pd.Series, *, by_cell: bool) -> pa.StringArray:
-    """Cells as text; what stands for a missing cell is null."""
+def _cells(cells: pd.Series, *, by_cell: bool) -> pa.Array:
+    """Cells of a type that can be written as text; what stands for a missing cell is null."""
     if not by_cell:
         try:
             found = pa.array(cells, from_pandas=True)
             if readable(found.type):
                 # Texts that pandas keeps in Arrow may come in chunks.
-                return text_of(
-                    pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-                )
+                whole = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+                # A text may turn out to be none only when it is read.
+                return text_of(whole) if is_text(whole.type) else whole
         except (pa.ArrowException, UnicodeError):
             # A text with half of a surrogate pair; the texts of all other cells stay the same.
             pass

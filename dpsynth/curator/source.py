@@ -23,7 +23,7 @@ from typing import BinaryIO, Literal
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from dpsynth.curator.cell_texts import readable, text_of
+from dpsynth.curator.cell_texts import Batch, as_texts, is_text, readable
 from dpsynth.curator.csv_lines import BrokenRows, line_blocks, sound_lines
 from dpsynth.curator.csv_records import sound_records
 from dpsynth.errors import SourceError
@@ -62,7 +62,19 @@ def read_batches(
     keep_broken: bool,
     broken: BrokenRows | None = None,
 ) -> Iterator[dict[str, pa.StringArray]]:
-    """Some columns of a file as text, batch by batch.
+    """Some columns of a file as text, batch by batch: ``read_cells``, written as text."""
+    return as_texts(read_cells(path, columns, form, keep_broken=keep_broken, broken=broken))
+
+
+def read_cells(
+    path: Path,
+    columns: Sequence[str],
+    form: FileForm,
+    *,
+    keep_broken: bool,
+    broken: BrokenRows | None = None,
+) -> Iterator[Batch]:
+    """Some columns of a file, batch by batch, each of any type that can be written as text.
 
     Cells are never interpreted here. A CSV row with too few or too many of them is broken.
 
@@ -106,20 +118,20 @@ def check_source(path: Path, columns: Sequence[str], form: FileForm) -> None:
             missing_columns(path, form, columns, header_of(path, form))
 
 
-def _parquet_batches(
-    path: Path, columns: Sequence[str], form: FileForm
-) -> Iterator[dict[str, pa.StringArray]]:
-    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
-        schema = file.schema_arrow
-        missing_columns(path, form, columns, schema.names)
-        nested = [c for c in columns if not readable(schema.field(c).type)]
-        if nested:
-            raise SourceError(
-                f"Column '{nested[0]}' of {path} holds lists or records, or cells of a type that can't be "
-                "written as text, such as times in an unknown time zone."
-            )
+def _parquet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
+    schema = parquet.read_schema(path)
+    missing_columns(path, form, columns, schema.names)
+    nested = [c for c in columns if not readable(schema.field(c).type)]
+    if nested:
+        raise SourceError(
+            f"Column '{nested[0]}' of {path} holds lists or records, or cells of a type that can't be "
+            "written as text, such as times in an unknown time zone."
+        )
+    # Texts that the file holds once are read once.
+    texts = [c for c in columns if is_text(schema.field(c).type)]
+    with parquet.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
-            yield {c: text_of(batch.column(c)) for c in columns}
+            yield {c: batch.column(c) for c in columns}
 
 
 def _sheet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[dict[str, pa.StringArray]]:

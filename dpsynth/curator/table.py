@@ -6,7 +6,7 @@ coding them later gives the same codes as coding on loading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
+from dpsynth.curator.counting import added_up, cells_of, counted
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.sums import Centring
 
-_CHUNK = 1 << 18
 _BLOCK = 1 << 12
 """Number of texts that are read at once: together they stay far below Arrow's limit."""
 
@@ -40,9 +41,9 @@ class Texts:
     distinct: pa.LargeStringArray
     index: NDArray[np.int32]
 
-    def of_rows(self, kept: NDArray[np.bool_]) -> Texts:
+    def of_rows(self, kept: NDArray[np.bool_], room: Room) -> Texts:
         """The texts of some rows; texts without any row left stay among the distinct ones."""
-        return Texts(self.distinct, self.index[kept])
+        return Texts(self.distinct, rows_of({"": self.index}, kept, room)[""])
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -83,6 +84,8 @@ class PrivateTable:
         unit: int32[rows], a number for the person of each row, if there are such columns and persons.
         steps: column to int32[rows], the number of each row in steps, for columns that are summed and coded.
         summed: names of the columns that are summed.
+        groups: the group of each code, for columns whose domain is compressed.
+        room: where coded columns may lie.
     """
 
     domain: Domain
@@ -92,52 +95,51 @@ class PrivateTable:
     unit: NDArray[np.int32] | None = None
     steps: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
     summed: frozenset[str] = frozenset()
+    groups: Mapping[str, NDArray[np.unsignedinteger]] = field(default_factory=dict)
+    room: Room = ALL_IN_MEMORY
+
+    def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
+        return counted(self._codes_in, self.domain, self.rows, cliques)
 
     def counts(self, clique: Clique) -> NDArray[np.int64]:
         """Exact marginal, int64 of shape ``domain.shape(clique)``. Private."""
-        cells = self.domain.cells(clique)
-        total = np.zeros(cells, dtype=np.int64)
-        for _, cell in self._cells(clique):
-            total += np.bincount(cell, minlength=cells)
-        return total.reshape(self.domain.shape(clique))
+        return self.counts_of([clique])[0]
 
     def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
         """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
         cells, bins = self.domain.cells(by), len(centring.offsets)
         offsets = np.array([*centring.offsets, 0], dtype=np.int64)
-        total = np.zeros(cells, dtype=np.int64)
-        for rows, cell in self._cells(by):
-            code = np.minimum(self.codes[column][rows].astype(np.int64), bins)
-            distance = np.clip(self.steps[column][rows] - offsets[code], -centring.limit, centring.limit)
-            distance[code == bins] = 0
-            # Floats are exact here: a chunk's sum of distances is below 2^49.
-            total += np.bincount(cell, weights=distance, minlength=cells).astype(np.int64)
-        return total.reshape(self.domain.shape(by))
 
-    def _cells(self, clique: Clique) -> Iterator[tuple[slice, NDArray[np.integer]]]:
-        """Rows in chunks, each with the cell of every row in the flat array of a clique."""
-        cells = self.domain.cells(clique)
-        # Narrow integers for cells are faster to compute.
-        number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
-        for start in range(0, self.rows, _CHUNK):
-            stop = min(start + _CHUNK, self.rows)
-            cell = np.zeros(stop - start, dtype=number)
-            for i, column in enumerate(clique):
-                if i > 0:
-                    np.multiply(cell, number.type(self.domain.sizes[column]), out=cell)
-                np.add(cell, self.codes[column][start:stop], out=cell, casting="unsafe")
-            yield slice(start, stop), cell
+        def figures(block: slice) -> list[NDArray[np.int64]]:
+            code = np.minimum(self._codes_in(column, block).astype(np.int64), bins)
+            distance = np.clip(self.steps[column][block] - offsets[code], -centring.limit, centring.limit)
+            distance[code == bins] = 0
+            columns = {c: self._codes_in(c, block) for c in by}
+            cell = cells_of(columns, self.domain, by, len(code))
+            # Floats are exact here: a block's sum of distances is below 2^53.
+            return [np.bincount(cell, weights=distance, minlength=cells).astype(np.int64)]
+
+        return added_up(figures, self.rows, [cells])[0].reshape(self.domain.shape(by))
+
+    def _codes_in(self, column: str, block: slice) -> NDArray[np.unsignedinteger]:
+        codes = self.codes[column][block]
+        return self.groups[column][codes] if column in self.groups else codes
 
     def recoded(self, compression: Compression) -> PrivateTable:
-        """The same rows with groups in place of values.
+        """The same rows with groups in place of values; a code's group is looked up when rows are counted.
 
         Raises:
-            ValueError: the compression is not of this table's domain.
+            ValueError: the compression is not of this table's domain, or its values are grouped already.
         """
-        domain, codes = compression.coarse(self.domain), dict(self.codes)
-        for column, groups in compression.groups.items():
-            codes[column] = groups.astype(np.min_scalar_type(domain.sizes[column] - 1))[codes[column]]
-        return PrivateTable(domain, codes, self.rows)
+        if self.groups:
+            raise ValueError("groups can't be grouped again")
+        domain = compression.coarse(self.domain)
+        groups = {
+            column: groups.astype(np.min_scalar_type(domain.sizes[column] - 1))
+            for column, groups in compression.groups.items()
+        }
+        return PrivateTable(domain, self.codes, self.rows, groups=groups)
 
     def coded(self, columns: Sequence[Column]) -> PrivateTable:
         """The same rows with codes for all columns, after all domains are found; no texts are kept.
@@ -152,11 +154,15 @@ class PrivateTable:
         for column in columns:
             if column.name in self.texts:
                 texts = self.texts[column.name]
-                codes[column.name] = texts.each(partial(codes_of, column))[texts.index]
+                read = texts.each(partial(codes_of, column))
+                codes[column.name] = looked_up(read, texts.index, self.room)
                 if column.name in self.summed:
-                    steps[column.name] = texts.each(partial(steps_in, column))[texts.index]
+                    numbers = texts.each(partial(steps_in, column))
+                    steps[column.name] = looked_up(numbers, texts.index, self.room)
         own = {c.name: codes[c.name] for c in columns}
-        return PrivateTable(domain_of(columns), own, self.rows, steps=steps, summed=self.summed)
+        return PrivateTable(
+            domain_of(columns), own, self.rows, steps=steps, summed=self.summed, room=self.room
+        )
 
 
 def steps_in(column: Column, texts: pa.StringArray) -> NDArray[np.int32]:

@@ -11,14 +11,18 @@ So whoever else is in the table, units are in the sample independently of each o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b, shake_256
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.subsampling import COIN_BITS
+from dpsynth.curator.cell_texts import Batch
+from dpsynth.curator.contribution_bounding import person_codes
 
 _BLOCK = 1 << 16
 """Number of rows whose coins are tossed together, whatever the batches are."""
@@ -37,6 +41,23 @@ class UnitSample:
 
     threshold: int
     key: bytes
+
+    def of(self, batches: Iterable[Batch], near: Neighbours) -> Iterator[Batch]:
+        """The rows of the units in the sample, batch by batch.
+
+        Args:
+            batches: all rows in their order, the person's column included where persons are the units.
+            near: the unit.
+        """
+        start = 0
+        for batch in batches:
+            number = len(next(iter(batch.values())))
+            if near.person is None:
+                chosen = self.rows(start, number)
+            else:
+                chosen = self.persons(person_codes(batch[near.person], self.key))
+            start += number
+            yield {name: cells.filter(pa.array(chosen)) for name, cells in batch.items()}
 
     def persons(self, codes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """True for each row whose person is in the sample.

@@ -5,6 +5,8 @@ all. The density inside a bin continues the trend from bin to bin. It is linear 
 straight line through the densities of neighbours, so a power of the value, x^slope. A bin whose neighbours
 both hold less, or both more, has a uniform density, and so has a bin on both sides of zero.
 
+The rows of bins at either end in which there is nothing but noise lie near the other bins.
+
 Bins are given as runs of whole steps, a step being the last decimal of the column.
 
 Invariant: the counts are public ones, of noisy answers; a value stays in its bin whatever they are.
@@ -20,8 +22,11 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 Steps = NDArray[np.int64]
 
-_STEEPEST = 6.0
-"""A density changes by a factor of at most e^6 within a bin."""
+_STEEPEST = 10.0
+"""A density changes by a factor of at most e^10 within a bin."""
+_NOISE = 4.0
+"""Bins at an end have nothing but noise if each of them has less than so many times the least number of rows,
+and k of them together less than sqrt(k) times as many."""
 _FROM_ZERO = (-0.9, 5.0)
 """Least and largest slope of a bin that begins at zero; at -1 a density has no end there."""
 _SMOOTH_FROM = 256
@@ -37,15 +42,16 @@ def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
     In a bin with two neighbours it is the harmonic mean of the slopes to both, 0 if they differ in sign (the
     limiter of Fritsch and Butland 1984: it follows a fall, and no single peak); at the far end, the slope to
     the one neighbour; at the end near zero, see ``_towards_zero``. Bins of one value have no density and are
-    left out.
+    left out. Outer bins with nothing but noise have the steepest density, towards the other bins.
 
     Args:
         low: first step of each bin, rising.
         high: last step of each bin, at least ``low``.
         counts: rows of each bin, possibly noisy.
-        least: lower bound on the rows of a bin, above 0.
+        least: lower bound on the rows of a bin, above 0; half a standard deviation of their noise.
     """
     first, end, mirrored = _distances(low, high)
+    inner = _with_rows(counts, least)
     density = np.log(np.maximum(counts, least) / (end - first))
     position = np.log((first + end) / 2)
     found = np.zeros(len(low))
@@ -59,8 +65,22 @@ def slopes(low: Steps, high: Steps, counts: Numbers, least: float) -> Numbers:
             found[side[agree]] = 2 / (1 / before[agree] + 1 / after[agree])
     zero = first == 0
     most = _STEEPEST / np.log(np.where(zero, np.e, end / np.where(zero, 1, first)))
+    if inner.any():
+        before = np.arange(len(low)) < inner.argmax()
+        outer = wide & ~inner
+        found[outer] = np.where(before ^ mirrored, np.inf, -np.inf)[outer]
     bounded = np.clip(found, np.where(zero, _FROM_ZERO[0], -most), np.where(zero, _FROM_ZERO[1], most))
     return np.where(np.abs(bounded) < _FLATTEST, 0.0, bounded)
+
+
+def _with_rows(counts: Numbers, least: float) -> NDArray[np.bool_]:
+    """All bins but those at either end in which there is nothing but noise, bool[bins]."""
+    found = np.ones(len(counts), dtype=np.bool_)
+    bounds = _NOISE * least * np.sqrt(np.arange(1, len(counts) + 1))
+    for ordered, kept in ((counts, found), (counts[::-1], found[::-1])):
+        more = (ordered > bounds[0]) | (np.cumsum(ordered) > bounds)
+        kept[: more.argmax() if more.any() else len(counts)] = False
+    return found
 
 
 def _towards_zero(between: list[float], position: Numbers) -> float:

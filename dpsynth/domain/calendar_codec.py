@@ -149,7 +149,7 @@ class CalendarCodec:
         """Units as ISO 8601 writes them: 2020, 2020-Q1, 2020-01, 2020-W05, 2020-01-31, 2020-01-31T13."""
         first, last = self._ends
         starts = _unit_start(np.arange(first, last + 1), self.unit, "s")
-        return tuple(_label(start, self.unit, self._kind) for start in starts)
+        return tuple(unit_label(start, self.unit, self._kind) for start in starts)
 
     @property
     def centres(self) -> None:
@@ -209,7 +209,8 @@ class CalendarCodec:
         return self
 
 
-def _label(start: np.datetime64, unit: str, kind: MomentKind) -> str:
+def unit_label(start: np.datetime64, unit: str, kind: MomentKind) -> str:
+    """The name of the unit of a moment, as ISO 8601 writes it; of times of day the hour and minute."""
     text = str(start)
     if kind == "time":
         return f"{text[11:13]}:00 to {text[11:13]}:59" if unit == "hour" else text[11:16]

@@ -18,6 +18,21 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Domain
 
+ORDERED = 8.0
+"""Largest factor of the rows below which a value is rare, in columns of numbers and dates. There neighbours
+are alike; and a pair of ten groups each shows a relation that the noise of a thousand cells would hide."""
+COARSE = 64.0
+"""Rows below which a value is rare, from which on this factor counts; it falls in proportion below that.
+Where noise is of a few rows, single cells of a few rows show, and groups would hide them."""
+LEAST_GROUPS = 10
+"""Groups of equal size that this factor leaves of a column, at least."""
+
+
+def rare_when_ordered(least: float, rows: float) -> float:
+    """Rows below which a value is rare in a column of numbers or dates, from those for other columns."""
+    factor = ORDERED * min(least / COARSE, 1.0)
+    return max(least, min(factor * least, rows / LEAST_GROUPS))
+
 
 @dataclass(frozen=True, eq=False)
 class Compression:

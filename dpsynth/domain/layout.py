@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.cell_values import Intervals
@@ -27,6 +28,19 @@ from dpsynth.domain.joint_density import JointDensity, arranged, strongest
 from dpsynth.domain.surrogates import Surrogates
 
 Part = Column | Surrogates | Derived
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """Rows of the synthetic table, with the cells that their values were drawn from.
+
+    Attributes:
+        table: the typed rows.
+        codes: int64[rows] for each of the layout's columns, but for those with computed values.
+    """
+
+    table: pa.Table
+    codes: Mapping[str, Codes]
 
 
 @dataclass(frozen=True)
@@ -187,23 +201,37 @@ class Layout:
 
     def texts(self, table: pa.Table) -> dict[str, pa.StringArray]:
         """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
-        found: dict[str, pa.StringArray] = {}
+        return {name: texts.dictionary_decode() for name, texts in self.written(table).items()}
+
+    def written(self, table: pa.Table) -> dict[str, pa.DictionaryArray]:
+        """The same as ``texts``, with the text of each distinct value once."""
+        found: dict[str, pa.DictionaryArray] = {}
         for part in self.parts:
             if isinstance(part, Column):
                 found[part.name] = self.text_of(part, table)
                 continue
-            values = table.column(part.name).combine_chunks()
             kind = (self.kinds[part.name],) if isinstance(part, Derived) else ()
-            found[part.name] = part.text(values, *kind)
+            distinct = _distinct(table.column(part.name))
+            written = part.text(distinct.dictionary, *kind)
+            found[part.name] = pa.DictionaryArray.from_arrays(distinct.indices, written)
         return found
 
     @staticmethod
-    def text_of(column: Column, table: pa.Table) -> pa.StringArray:
+    def text_of(column: Column, table: pa.Table) -> pa.DictionaryArray:
         """One of ``columns`` as it is written in a CSV file; of rows that ``decode`` made."""
-        values = table.column(column.name).combine_chunks()
-        if not column.distinct:
-            return column.text(values)
-        return column.text(values, table.column(companion(column.name)).combine_chunks())
+        if column.distinct:
+            values, markers = (table.column(name) for name in (column.name, companion(column.name)))
+            return column.text(values.combine_chunks(), markers.combine_chunks()).dictionary_encode()
+        distinct = _distinct(table.column(column.name))
+        return pa.DictionaryArray.from_arrays(distinct.indices, column.text(distinct.dictionary))
+
+
+def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The distinct values of a column, null among them, and the index of each row's."""
+    whole = values.combine_chunks()
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    return pc.dictionary_encode(whole, null_encoding="encode")
 
 
 def _drawn_inside(codec: Codec) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -45,6 +44,7 @@ from dpsynth.local.reports import Tally, read_folder
 from dpsynth.model import Expansion, estimate
 from dpsynth.model.smoothing import outside, smoothed
 from dpsynth.publish import Publication, commit, write_public
+from dpsynth.publish.views import views_of
 from dpsynth.randomisers import log_above
 from dpsynth.rules import enforcement_of
 from dpsynth.structure.answered import HELD_CELLS, held_answers
@@ -204,11 +204,8 @@ def begun(spec: Spec, outputs: Path) -> Place:
 
 
 def write_local(collected: Aggregated, place: Place, synthesis: Synthesis) -> None:
-    """Write the bundle to the partial folder."""
-    public = place.partial / "public"
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
-    write_public(public, _publication(collected, place, synthesis))
+    """Write the bundle to the partial folder, where the synthetic table is already."""
+    write_public(place.partial / "public", _publication(collected, place, synthesis))
 
 
 def enter(collected: Aggregated, place: Place) -> None:
@@ -258,7 +255,7 @@ def show(place: Place) -> None:
 
 
 def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> Publication:
-    spec, fitted = collected.spec, synthesis.fitted
+    spec, fitted, table = collected.spec, synthesis.fitted, synthesis.table
     selection = fitted.measured.selection
     asked = [answer.measurement for answer in collected.answers.answers]
     return Publication(
@@ -267,7 +264,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         date=place.date,
         part=None,
         layout=fitted.layout,
-        synthetic=synthesis.table,
+        synthetic=table.files,
         singles=(collected.answers.total, *(m for m in asked if len(m.clique) == 1)),
         answers=tuple(m for m in asked if len(m.clique) > 1),
         compression=Compression({}),
@@ -284,6 +281,9 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         versions=software(),
         constraints=enforcement_of(collected.compiled.rules, fitted.layout),
         collection=collected.collection,
+        minimum_set_size=spec.publish.minimum_set_size,
+        maximum_set_overlap=spec.publish.maximum_set_overlap,
+        views=views_of(spec.publish, fitted.layout, table.coded, lambda: table.table, place.release_id),
     )
 
 

@@ -10,7 +10,6 @@ from math import sqrt
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.config.privacy import Person
@@ -170,13 +169,6 @@ def row_source(inputs: Described, fitted: FittedModel) -> RowSource:
         bounds,
         fitted.densities,
     )
-
-
-def sample_rows(inputs: Described, fitted: FittedModel, rng: np.random.Generator) -> pa.Table:
-    """The synthetic table: as many rows as the private one has, or as many as the config asks for."""
-    asked, sampling = inputs.spec.sample.rows, inputs.spec.privacy.sampling
-    rows = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
-    return row_source(inputs, fitted).rows(rows if asked == "same" else asked, rng)
 
 
 def tabulate(

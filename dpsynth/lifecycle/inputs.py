@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.curator import MemoryTable, check_source, names_of, read_batches
+from dpsynth.curator import Batch, MemoryTable, check_source, names_of, read_batches, read_cells
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
@@ -32,7 +30,7 @@ __all__ = [
     "Inputs",
     "MemoryTable",
     "accept_source",
-    "batches_of",
+    "cells_of",
     "check_public_table",
     "file_of",
     "inputs_of",
@@ -175,10 +173,8 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     check_source(path, names_to_read(inputs, occasion), form)
 
 
-def batches_of(
-    inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None
-) -> Iterator[dict[str, pa.StringArray]]:
-    """The cells of the private table as text, from memory or from the config's file.
+def cells_of(inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None) -> Iterator[Batch]:
+    """The cells of the private table, from memory or from the config's file.
 
     Args:
         inputs: the inputs of a release.
@@ -190,7 +186,7 @@ def batches_of(
         return inputs.table.batches(names)
     path, form = file_of(inputs)
     keep_broken = inputs.plan.neighbours.person is None
-    return read_batches(path, names, form, keep_broken=keep_broken, broken=broken)
+    return read_cells(path, names, form, keep_broken=keep_broken, broken=broken)
 
 
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:

@@ -21,6 +21,7 @@ from dpsynth.curator import Curator, Terms, UnboundedCurator, UnitSample, load_r
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
@@ -30,7 +31,7 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
 from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
-from dpsynth.lifecycle.inputs import Inputs, batches_of
+from dpsynth.lifecycle.inputs import Inputs, cells_of
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
@@ -38,7 +39,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
-from dpsynth.structure.compression import rare_groups, rare_when_ordered
+from dpsynth.structure.compression import rare_groups
 from dpsynth.structure.public_relations import with_public_relations
 from dpsynth.structure.strategy import Problem
 
@@ -121,14 +122,14 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, batches_of(inputs, run.occasion)
+    plan, batches = inputs.plan, cells_of(inputs, run.occasion)
+    if plan.sampling is not None:
+        batches = UnitSample(plan.sampling.threshold, run.key).of(batches, plan.neighbours)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())
     summed = frozenset(mean.column for mean in plan.summed)
-    sample = None if plan.sampling is None else UnitSample(plan.sampling.threshold, run.key)
-    columns, part = inputs.compiled.columns, run.occasion.part
-    rows = load_rows(batches, columns, plan.neighbours, run.key, part, summed, sample)
+    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part, summed)
     budget, delta = plan.whole.budget, plan.selection_delta
     terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
     if plan.bound_price:

@@ -5,12 +5,10 @@ Invariant: every field is a public fact, an answer, or made of these.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
-
-import pyarrow as pa
+from pathlib import Path
 
 from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
@@ -22,11 +20,13 @@ from dpsynth.lifecycle.generating import FittedModel, row_source, sampled_units
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun, charges
+from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.views import views_of
 from dpsynth.rules import enforcement_of
 
 _PACKAGES = ("dpsynth", "opendp", "numpy", "pyarrow")
@@ -38,7 +38,7 @@ class Synthesis:
 
     Attributes:
         fitted: the model, and the answers that it was fitted to.
-        table: the synthetic rows.
+        table: the synthetic rows, written already.
         statistics: tables with error bars.
         guarantee: composed of the journal's events.
         warnings: signs in the noisy single columns that something was misread.
@@ -46,7 +46,7 @@ class Synthesis:
     """
 
     fitted: FittedModel
-    table: pa.Table
+    table: SyntheticTable
     statistics: tuple[StatisticTable, ...]
     guarantee: Guarantee
     warnings: tuple[DataWarning, ...] = ()
@@ -55,7 +55,7 @@ class Synthesis:
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
     """The publication: all that a release publishes."""
-    fitted, measured = synthesis.fitted, synthesis.fitted.measured
+    fitted, measured, table = synthesis.fitted, synthesis.fitted.measured, synthesis.table
     answers, selection = measured.answers, measured.selection
     together = tuple(dict.fromkeys(m.clique for m in selection.earlier if m.clique not in selection.public))
     use = answers.use_of(inputs.public_table)
@@ -65,7 +65,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         date=run.date,
         part=run.occasion.part,
         layout=fitted.layout,
-        synthetic=synthesis.table,
+        synthetic=table.files,
         singles=answers.own,
         answers=tuple(measured.joint),
         compression=measured.expansion.compression,
@@ -91,6 +91,8 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         exam=synthesis.exam,
         sums=answers.sums,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
+        maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
+        views=views_of(inputs.spec.publish, fitted.layout, table.coded, lambda: table.table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
         audience=_audience(plan, answers.told) if plan.audience else None,
@@ -167,14 +169,17 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
     }
 
 
+def public_of(run: ReleaseRun, plan: Plan) -> Path:
+    """The public folder of the partial bundle: that of the plan's audience, if it has one."""
+    return run.partial / (plan.audience or "public")
+
+
 def write(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> None:
     """Write the bundle to the partial folder, where it isn't mistaken for a finished one.
 
-    Each audience has a folder of its own name, in place of ``public``.
+    The synthetic table is there already. Each audience has a folder of its own name, in place of ``public``.
     """
-    public = run.partial / (plan.audience or "public")
-    shutil.rmtree(public, ignore_errors=True)
-    public.mkdir()
+    public = public_of(run, plan)
     write_public(public, publication_of(inputs, run, plan, synthesis), inputs.signing_key)
 
 

@@ -1,15 +1,22 @@
-"""Progress of a release: on a terminal the step under way and a bar where it counts; else a line a step.
+"""Progress of a release: on a terminal the step under way, its bar, rate and time left; else a line a step.
 
-Invariant: only step names and public counts are shown, on stderr. Lines, which a log may keep, have no times,
-and are printed for the command line only.
+Invariant: only step names, public counts and shares of a step are shown, on stderr; a watcher, such as an
+orchestrator, gets step names and shares alone. Lines, which a log may keep, have no times, and are printed
+for the command line only.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 Tell = Callable[[str], None]
 """A function that takes a public sentence for the person who runs the release."""
@@ -23,6 +30,12 @@ def silently(sentence: str) -> None:
 Advance = Callable[[int, int], None]
 """A function that takes the amount of a step that is done, and the whole amount."""
 
+Watch = Callable[[str, float], None]
+"""A function that takes the name of a step, and the share of it that is done, from 0 to 1."""
+
+EVERY = 2.0
+"""Seconds between two shares that a watcher gets of a step, at least; a shorter step gives none."""
+
 
 def silent(done: int, total: int) -> None:
     """Show nothing."""
@@ -30,6 +43,7 @@ def silent(done: int, total: int) -> None:
 
 
 _lines: ContextVar[bool] = ContextVar("lines", default=False)
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
@@ -43,12 +57,45 @@ def lines_for_steps() -> Iterator[None]:
 
 
 @contextmanager
-def showing(step: str) -> Iterator[Advance]:
-    """Show a step while it runs."""
+def watched(watch: Watch) -> Iterator[None]:
+    """Send the shares of long steps to a watcher."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def _told(step: str, watch: Watch | None) -> Advance:
+    """An advance that tells a watcher, if there is one, every few seconds."""
+    if watch is None:
+        return silent
+    last = time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= EVERY and total:
+            last = now
+            watch(step, min(done / total, 1.0))
+
+    return advance
+
+
+@contextmanager
+def showing(step: str, unit: str = "") -> Iterator[Advance]:
+    """Show a step while it runs.
+
+    Args:
+        step: its public name.
+        unit: the unit of the public amounts that it will report, such as "rows"; "" if only their share is
+            shown.
+    """
+    told = _told(step, _watch.get())
     if not sys.stderr.isatty():
         if _lines.get():
             print(f"Step: {step}", file=sys.stderr, flush=True)
-        yield silent
+        yield told
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -58,12 +105,47 @@ def showing(step: str) -> Iterator[Advance]:
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
+        _amounts(),
     )
     with Progress(*parts, console=Console(stderr=True)) as bars:
-        task = bars.add_task(step.ljust(32), total=None)
+        task = bars.add_task(step.ljust(32), total=None, unit=unit)
 
         def advance(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total)
+            told(done, total)
 
         yield advance
-        bars.update(task, completed=1, total=1)
+        whole = bars.tasks[0].total or 1
+        bars.update(task, completed=whole, total=whole)
+
+
+def _amounts() -> ProgressColumn:
+    """The column with the amount done, its rate, and the time left."""
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class Amounts(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = task.elapsed or 0.0
+            return Text(in_words(task.completed, task.total, seconds, str(task.fields["unit"])))
+
+    return Amounts()
+
+
+def in_words(done: float, total: float | None, seconds: float, unit: str) -> str:
+    """The state of a step: the amount done, its rate and the time left; the share alone without a unit.
+
+    >>> in_words(3_000_000, 10_000_000, 6.0, "rows")
+    '3,000,000 of 10,000,000 rows, 500,000 rows/s, 0:00:14 left'
+    >>> in_words(250, 1000, 6.0, "")
+    '25 %'
+    """
+    if total is None or not done:
+        return ""
+    if not unit:
+        return f"{done / total:.0%}".replace("%", " %")
+    rate = done / seconds if seconds else 0.0
+    amount = f"{total:,.0f} {unit}" if done >= total else f"{done:,.0f} of {total:,.0f} {unit}"
+    speed = f", {rate:,.0f} {unit}/s" if rate else ""
+    left = f", {timedelta(seconds=round((total - done) / rate))} left" if rate and done < total else ""
+    return f"{amount}{speed}{left}"

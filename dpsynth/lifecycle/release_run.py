@@ -36,7 +36,7 @@ from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.measures import measure_named
+from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.curator.journal import Entry, Journal
@@ -192,7 +192,7 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
     try:
         work.ledger.settle(
             work.release_id,
-            spent(recorded, amount),
+            spent(recorded, amount, plan.measure),
             [events.to_json(e) for e in recorded],
             work.holder,
             work.journal.digest,
@@ -246,4 +246,4 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
         charged_so_far = sampling.whole(amount_of(found, measure, delta / sampling.rate or None))
     epsilon = min(charged_so_far.epsilon, Fraction(str(terms["epsilon"])))
     amount = Amount(epsilon, charged_so_far.delta) if found else Amount()
-    return spent(found, amount), [events.to_json(e) for e in found]
+    return spent(found, amount, measure), [events.to_json(e) for e in found]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.diagnostics import DataWarning
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.local.collection import Collection
 from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
@@ -42,11 +43,10 @@ class Release:
         release_id: the permanent name of the release.
         folder: the bundle on disk, with ``public`` and ``private`` inside.
         guarantee: the guarantee composed of the journal's events.
-        table: the synthetic rows as an Arrow table, typed, under the original column names.
+        drawn: the synthetic rows; ``table`` and ``synthetic`` hold them in memory.
         tables: tables of statistics with error bars, by title ("age", "age and sex", "income by city").
         steps: the planned steps, in the order in which they spent the budget.
-        rows: the source of further synthetic rows.
-        exam: the measured errors of ``table``; None if the budget had no share for it.
+        exam: the measured errors of the synthetic table; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports that it was made from, under trust: local; None if a curator answered.
         audience: the audience of the bundle; "" where there are none. ``folder`` is that of all audiences.
@@ -57,10 +57,9 @@ class Release:
     release_id: str
     folder: Path
     guarantee: Guarantee
-    table: pa.Table
+    drawn: SyntheticTable
     tables: Mapping[str, StatisticTable]
     steps: tuple[PlannedStep, ...]
-    rows: RowSource
     exam: Exam | None = None
     warnings: tuple[DataWarning, ...] = ()
     collection: Collection | None = None
@@ -71,6 +70,19 @@ class Release:
     def handed_over(self) -> Path:
         """The folder that may be handed over, to its audience where there are some."""
         return self.folder / (self.audience or "public")
+
+    @property
+    def table(self) -> pa.Table:
+        """The synthetic rows as an Arrow table, typed, under the original column names.
+
+        A table of many rows lies in files, and is drawn once more, into memory, when this is asked for.
+        """
+        return self.drawn.table
+
+    @property
+    def rows(self) -> RowSource:
+        """The source of further synthetic rows."""
+        return self.drawn.source
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
@@ -161,7 +173,7 @@ class Release:
 
     @property
     def _facts(self) -> dict[str, str]:
-        rows, columns, promise = self.table.num_rows, self.table.num_columns, self.guarantee
+        rows, columns, promise = self.drawn.rows, self.drawn.columns, self.guarantee
         more = len(self.tables) - _SHOWN
         titles = [*list(self.tables)[:_SHOWN], *([f"{more} more"] if more > 0 else [])]
         return {

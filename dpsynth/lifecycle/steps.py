@@ -62,14 +62,23 @@ class Steps:
         named = name + self._ending
         return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
 
+    def by_rows(
+        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """The outcome of an action that reports public numbers of rows to its first argument."""
+        named = name + self._ending
+        return self._run_step(
+            named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs), "rows")
+        )
 
-def guarded(name: str, action: Callable[[Advance], T]) -> T:
+
+def guarded(name: str, action: Callable[[Advance], T], unit: str = "") -> T:
     """Run a step; only errors of our own leave it, and none that may quote a cell.
 
     Details of any other error are written to a file of mode 0600 if DPSYNTH_DEBUG is set.
     """
     try:
-        with showing(name) as advance:
+        with showing(name, unit) as advance:
             return action(advance)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None

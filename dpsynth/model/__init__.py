@@ -3,7 +3,7 @@
 from dpsynth.errors import ModelFileError
 from dpsynth.model import answers
 from dpsynth.model.bootstrap import refits
-from dpsynth.model.chunks import sample_chunks
+from dpsynth.model.chunks import chunk_draws, sample_chunks
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.denoising import Denoised, denoised_answers, posteriors
 from dpsynth.model.estimation import Fit, FitOptions, estimate
@@ -14,6 +14,7 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
 from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
+from dpsynth.model.refinement import Effort, TableTarget
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -23,6 +24,7 @@ from dpsynth.model.zeros import zeros_within
 __all__ = [
     "Bounds",
     "Denoised",
+    "Effort",
     "Expansion",
     "Fit",
     "FitOptions",
@@ -33,10 +35,12 @@ __all__ = [
     "ModelFileError",
     "RakedEstimates",
     "TableCounts",
+    "TableTarget",
     "TreeSize",
     "Triangulation",
     "Wanted",
     "answers",
+    "chunk_draws",
     "denoised_answers",
     "estimate",
     "estimated_total",

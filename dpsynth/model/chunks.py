@@ -12,8 +12,9 @@ group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -176,7 +177,22 @@ def sample_chunks(
         raise ValueError(
             f"rows must be in 0 to {MOST_ROWS - 1}, chunk in 1 to {_LARGEST_CHUNK}, start not below 0"
         )
-    return _chunks(model.given(given) if given else model, rows, seed, chunk, method, start)
+    source = model.given(given) if given else model
+    return (draw() for draw in _chunks(source, rows, seed, chunk, method, start))
+
+
+def chunk_draws(
+    model: MarkovRandomField, rows: int, seed: int, *, chunk: int
+) -> Iterator[Callable[[], dict[str, Codes]]]:
+    """The chunks of ``sample_chunks``, each as a function that draws it; any thread may call it.
+
+    Args:
+        model: the Markov random field.
+        rows: number of rows of the whole stream, below 2^37.
+        seed: seed of every draw.
+        chunk: number of rows of each chunk but the last, up to 2^25.
+    """
+    return _chunks(model, rows, seed, chunk, "rounding", 0)
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:
@@ -185,11 +201,11 @@ def _generator(seed: int, *key: int) -> np.random.Generator:
 
 def _chunks(
     model: MarkovRandomField, rows: int, seed: int, chunk: int, method: str, start: int
-) -> Iterator[dict[str, Codes]]:
+) -> Iterator[Callable[[], dict[str, Codes]]]:
     sizes = [min(chunk, rows - begin) for begin in range(0, rows, chunk)]
     if method == "independent":
         for number, size in enumerate(sizes[start:], start):
-            yield sample(model, size, _generator(seed, 1, number), method=method)
+            yield partial(sample, model, size, _generator(seed, 1, number), method=method)
         return
     if not sizes:
         return
@@ -208,7 +224,7 @@ def _chunks(
             taken = _summed(feeds[edge.child], counts[edge.parent], len(here.groups))
             counts[edge.child] = here.take(taken, rng)
         if number >= start:
-            yield _arranged(domain, reserves, edges, counts, size, _generator(seed, 2, number))
+            yield partial(_arranged, domain, reserves, edges, counts, size, _generator(seed, 2, number))
 
 
 def _arranged(

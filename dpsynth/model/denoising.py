@@ -29,7 +29,7 @@ from dpsynth.domain.measurement import DenoisedCounts, Measurement, Observation
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 
-_ROUNDS, _HALVINGS = 40, 30
+_ROUNDS, _HALVINGS = 25, 30
 _INDEPENDENCE, _LEAST_ROWS = 0.1, 1e-3
 """Part of independence in the slabs' variance, and rows added to it: so no cell is thought impossible."""
 _APART = (0.1, 10.0)

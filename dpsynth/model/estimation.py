@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import Observation
@@ -44,7 +45,7 @@ _SINGLE = 1e-4
 _FIRST = 2.0
 """The t at which the path starts: the centre counts as much as half of the rows."""
 _AGAIN = 32.0
-"""The largest t at which the path of a fit with a starting point starts."""
+"""The largest t at which the path starts if a clique is new since the starting point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,12 @@ class FitOptions:
         return "float32" if cells > _LARGE and self.tolerance >= _SINGLE else "float64"
 
 
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries of linear algebra in this process, looked for once: they come with NumPy."""
+    return ThreadpoolController()
+
+
 def estimate(
     domain: Domain,
     measurements: Sequence[Observation],
@@ -142,9 +149,10 @@ def estimate(
     end = rows / prior_rows if prior_rows > 0 else inf
     first = min(_FIRST, end)
     if start is not None:
-        first = max(first, min(_AGAIN, start.path, end))
+        new = any(t.query is None and t.clique not in start.multipliers for t in found)
+        first = max(first, min(start.path, end, _AGAIN if new else inf))
     # The many small products here would wait for a second thread on a busy machine.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _linear_algebra().limit(limits=1, user_api="blas"):
         likelihood = Likelihood(coarsened(tree, _ALLOWANCE), found, centre, rows, options.dtype(tree.cells))
         search = DualPath(likelihood, options.max_iterations, options.progress)
         search.start_at_centre(first)

@@ -24,7 +24,7 @@ from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.raked_estimates import RakedEstimates
-from dpsynth.model.refinement import TableTarget, refined
+from dpsynth.model.refinement import USUAL, Effort, TableTarget, refined
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
 
@@ -36,7 +36,7 @@ WEIGHT_POWER = 1 / 3
 independent of those of another one; then a few precise targets would decide all."""
 SINGLE = 0.1
 """Weight of a column's own counts, relative to all its pairs together: pairs hold them too."""
-BELOW = 3.0
+BELOW = 8.0
 """Standard deviations of its error below 0 that an empty cell of a measured pair stands for."""
 _LEAST_VARIANCE = 1.0
 _PAIR = 2
@@ -170,6 +170,8 @@ def refined_rows(
     codes: Mapping[str, Codes],
     rng: np.random.Generator,
     bounds: Bounds = Bounds(),
+    targets: Sequence[TableTarget] | None = None,
+    effort: Effort = USUAL,
 ) -> dict[str, Codes]:
     """The rows of a table, refined to the marginals that are wanted.
 
@@ -179,15 +181,17 @@ def refined_rows(
         codes: int64[rows] of every column of the model.
         rng: generator of this post-processing step.
         bounds: columns and cells that are left as they are.
+        targets: the targets of a table of so many rows, where they are made already.
+        effort: the work.
     """
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     if not rows or not wanted.pairs:
         return dict(codes)
-    targets = wanted.targets(model, rows)
+    targets = wanted.targets(model, rows) if targets is None else targets
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
     # A group without rows in the model has no values to draw.
     empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
-    found = refined(domain, codes, targets, rng, fixed=fixed, zeros={**bounds.zeros, **empty})
+    found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros={**bounds.zeros, **empty})
     for groups, column in wanted.values_of.items():
         changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:

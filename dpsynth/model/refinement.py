@@ -91,7 +91,11 @@ class Effort:
     most: int = 4096
     laps: int = 20
     enough: float = 0.002
-    scores: float = 5e9
+    scores: float = 1.2e10
+
+
+USUAL = Effort()
+"""The work of a refinement that nobody limits further."""
 
 
 def refined(
@@ -100,7 +104,7 @@ def refined(
     wanted: Sequence[TableTarget],
     rng: np.random.Generator,
     *,
-    effort: Effort = Effort(),
+    effort: Effort = USUAL,
     fixed: Collection[str] = (),
     zeros: Zeros | None = None,
 ) -> dict[str, Codes]:

@@ -18,6 +18,7 @@ from math import hypot, pi, sqrt
 
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.examined import reach
 from dpsynth.domain.measurement import mean_absolute_error, noise_variance
 from dpsynth.errors import ConfigError
@@ -92,14 +93,19 @@ def _column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]
 def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErrors, ...]:
     """The errors of every pair of columns, were it measured at an average share; empty if none is.
 
-    Values that have too few rows are merged before, so a column has at most as many as can have enough.
+    Values that have too few rows are merged before, so a column has at most as many as can have enough;
+    numbers and dates, whose neighbours are alike, are merged the more.
     """
     last = plan.last_measured
     if last.step != "marginals":
         return ()
     whole = {column for pair in plan.wanted for column in pair}
+    numbers = {column.name for column in compiled.columns if column.codec.continuous}
+    ordered = rare_when_ordered(plan.merged_below, rows)
     sizes = {
-        name: size if name in whole else _groups(size, rows, plan.merged_below)
+        name: size
+        if name in whole
+        else _groups(size, rows, ordered if name in numbers else plan.merged_below)
         for name, size in compiled.domain.sizes.items()
     }
     return tuple(

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
-from dpsynth.accounting.measures import MEASURES, Measure, measure_of_accountant
+from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
@@ -25,6 +25,7 @@ from dpsynth.domain.examined import Examined
 from dpsynth.domain.measurement import noise_variance
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.plan.choice_of_accountant import Terms, least_noise, measures_of
 from dpsynth.plan.exam import exam_of
 from dpsynth.plan.model_size import CELL_BYTES, model_cells
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
@@ -216,7 +217,7 @@ class Plan:
             "means": described(self.means),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
-            "steps": [asdict(s) for s in self.steps],
+            "steps": [step.to_json() for step in self.steps],
             "merged_below_rows": round(self.merged_below, 1),
             "model_cells_allowed": self.max_cells,
             "model_cells_at_most": self.model_cells,
@@ -292,7 +293,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             f"{_epsilon_of(promises[place])} with privacy.delta {spec.privacy.delta} leaves nothing "
             "to spend. Raise epsilon, or use a delta that is not so small."
         )
-    way = min(planned, key=lambda way: way.steps[-2 if exam else -1].scale)
+    way = least_noise(planned, lambda way: way.terms(-2 if exam else -1), checked=found is None)
     outlined, steps = way.outlined, way.steps
     allowed, cells = model_cells(spec, outline, outlined, domain.sizes, wanted)
     return Plan(
@@ -339,6 +340,10 @@ class _Way:
     shares: Shares
     asked: Asked
     steps: tuple[PlannedStep, ...]
+
+    def terms(self, last: int) -> Terms:
+        """The terms by which ways are compared, of its last measuring step."""
+        return self.spending.measure, self.steps, self.steps[last].scale
 
 
 def _way(
@@ -435,14 +440,7 @@ def _measures(
 ) -> list[tuple[Measure, StrategyOutline]]:
     """The measures that suit the config, with the strategy's outline under each.
 
-    There are several only if the accountant is free: Gaussian accounting has less noise unless the noise is
-    so small that the rounding to whole numbers matters, at a sigma of about 3 rows.
+    There are several only if the accountant is free.
     """
-    privacy = spec.privacy
-    if privacy.accountant != "auto":
-        suited = [measure_of_accountant(privacy.accountant)]
-    elif privacy.delta is None:
-        suited = [measure for measure in MEASURES if not measure.needs_delta]
-    else:
-        suited = [m for m in MEASURES if m.needs_delta and privacy.noise in m.noises]
-    return [(measure, outline.outline(sizes, wanted, measure, privacy.noise)) for measure in suited]
+    noise = spec.privacy.noise
+    return [(m, outline.outline(sizes, wanted, m, noise)) for m in measures_of(spec)]

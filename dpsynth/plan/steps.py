@@ -7,7 +7,7 @@ towards more noise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 
 from dpsynth.accounting.calibration import Calibrated, Calibration
@@ -19,6 +19,10 @@ from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.plan.outline import Shares, StrategyOutline
 from dpsynth.plan.searches import PlannedSearch
+
+
+def _without_events(fields: list[tuple[str, object]]) -> dict[str, object]:
+    return {key: value for key, value in fields if key != "events"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class PlannedStep:
         expected_error: mean absolute error, in rows, of one cell, or of one noisy distance; None
             for choices.
         scale_of: scale of each answer by name, if the scales differ.
+        events: the events of its answers, at average prices, each with the number of times it is charged.
     """
 
     step: str
@@ -50,6 +55,11 @@ class PlannedStep:
     cost: float
     expected_error: float | None
     scale_of: Mapping[str, float] = field(default_factory=dict)
+    events: tuple[tuple[RecordedEvent, int], ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The step as plain JSON values, without its events, whose parameters stand beside them."""
+        return asdict(replace(self, events=()), dict_factory=_without_events)
 
 
 def one_way_weights(
@@ -147,11 +157,12 @@ class Spending:
     def _one_way(self, share: Fraction, domain: Domain) -> PlannedStep:
         weights = one_way_weights(domain, self.near, self.public)
         each = self.budget * share / sum(weights.values())
-        scales = {
-            clique[0] if clique else "(total)": self.bought.counts(each * weight).scale
-            for clique, weight in weights.items()
-        }
-        return replace(self._counts("one_way", share, len(weights)), scale_of=scales)
+        bought = {clique: self.bought.counts(each * weight) for clique, weight in weights.items()}
+        return replace(
+            self._counts("one_way", share, len(weights)),
+            scale_of={clique[0] if clique else "(total)": noise.scale for clique, noise in bought.items()},
+            events=tuple((noise.event, 1) for noise in bought.values()),
+        )
 
     def _counts(self, name: str, share: Fraction, questions: int) -> PlannedStep:
         """Marginals at an average price."""
@@ -181,7 +192,7 @@ class Spending:
         if number:
             price = self.budget * share
             noise = self.bought.distances(price, number)
-            yield self._step("exam", price, number, noise, noise.expected_error)
+            yield self._step("exam", price, number, noise, noise.expected_error, charges=1)
 
     def _step(
         self,
@@ -190,6 +201,7 @@ class Spending:
         questions: int,
         bought: Calibrated[RecordedEvent],
         error: float | None = None,
+        charges: int | None = None,
     ) -> PlannedStep:
         """A step at a price for all its questions.
 
@@ -199,10 +211,19 @@ class Spending:
             questions: number of questions.
             bought: the calibrated noise of an average question.
             error: expected absolute error of one number; None if it has no meaning.
+            charges: number of times that the noise is charged; the number of questions if left out.
         """
         share = float(price / self.budget)
         return PlannedStep(
-            name, share, questions, bought.mechanism, bought.moved, bought.scale, float(price), error
+            step=name,
+            share=share,
+            questions=questions,
+            mechanism=bought.mechanism,
+            sensitivity=bought.moved,
+            scale=bought.scale,
+            cost=float(price),
+            expected_error=error,
+            events=((bought.event, questions if charges is None else charges),),
         )
 
     @property

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
@@ -28,25 +27,30 @@ from dpsynth.publish.report_source import MANIFEST, REPORT, report_source
 from dpsynth.publish.row_source_file import save_row_source
 from dpsynth.publish.signature import SigningKey
 from dpsynth.publish.summed_means import sums_file
+from dpsynth.publish.views import FOLDER
 
 __all__ = ["MANIFEST", "Publication", "commit", "write_public"]
 
 
 def write_public(folder: Path, publication: Publication, key: SigningKey | None = None) -> None:
-    """Write every public file into an existing, empty folder and sync each.
+    """Write every public file into a folder that holds the synthetic table, and sync each.
 
     The manifest comes after the files that it lists, then the checksums of all of them, then their signature.
 
     Args:
-        folder: an empty folder.
+        folder: a folder with the files of the synthetic table, and no others.
         publication: the content; ``signed_by`` is the key's public half.
         key: the key that signs the bundle; None leaves it unsigned.
 
     Raises:
-        DpsynthError: the folder is not empty.
+        DpsynthError: the folder has other files, or lacks one.
     """
-    if any(folder.iterdir()):
-        raise DpsynthError(f"The folder {folder.name} must be empty before a release is written into it.")
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    if found != set(publication.synthetic.names):
+        raise DpsynthError(
+            f"The folder {folder.name} must hold the synthetic table, and nothing else, before a release is "
+            "written into it."
+        )
     names = list(_write_tables(folder, publication))
     (folder / "README.md").write_text(readme_text(publication), encoding="utf-8", newline="\n")
     source = report_source(folder, manifest(publication, {}), names)
@@ -71,15 +75,8 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
-    """Write the data files, and yield the name of each."""
-    table = publication.synthetic
-    if "csv" in publication.formats:
-        texts = publication.layout.texts(table)
-        write_csv(folder / "synthetic.csv", list(texts), list(texts.values()))
-        yield "synthetic.csv"
-    if "parquet" in publication.formats:
-        pq.write_table(table.replace_schema_metadata(None), folder / "synthetic.parquet", compression="zstd")
-        yield "synthetic.parquet"
+    """Write the data files beside the synthetic table, and yield the name of each."""
+    yield from publication.synthetic.names
     write_measurements(
         folder / "measurements.parquet",
         publication.singles,
@@ -103,6 +100,7 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
     if publication.exam is not None and publication.exam.distances is not None:
         _write_table(folder / exam.FILE, publication.exam.table)
         yield exam.FILE
+    yield from _write_views(folder, publication)
     (folder / "statistics").mkdir()
     for statistic in publication.statistics:
         name = f"statistics/{statistic.name}.csv"
@@ -112,6 +110,16 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
             name = f"statistics/{statistic.name}.json"
             _write_json(folder / name, statistic.document)
             yield name
+
+
+def _write_views(folder: Path, publication: Publication) -> Iterator[str]:
+    if publication.views is None:
+        return
+    (folder / FOLDER).mkdir()
+    for name, texts in publication.views.files():
+        columns = [pa.array(own, pa.string()) for own in texts.values()]
+        write_csv(folder / name, list(texts), columns)
+        yield name
 
 
 def _write_json(path: Path, content: object) -> None:

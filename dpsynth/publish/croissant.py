@@ -15,6 +15,7 @@ from typing import cast
 import pyarrow as pa
 
 from dpsynth.publish.csv_safety import neutralise
+from dpsynth.publish.row_files import TABLE, table_names
 
 FILE = "croissant.json"
 
@@ -58,6 +59,8 @@ _CONTEXT: Facts = {
 
 _FORMATS = {
     ".csv": "text/csv",
+    ".gz": "application/gzip",
+    ".zst": "application/zstd",
     ".parquet": "application/x-parquet",
     ".npz": "application/octet-stream",
     ".html": "text/html",
@@ -72,6 +75,7 @@ _TYPES = {
     "datetime": "sc:DateTime",
 }
 _TABLE = "rows"
+_TYPED = f"{TABLE}.parquet"
 _SHOWN = 30
 """Number of values of a column that its description lists."""
 
@@ -101,7 +105,7 @@ def croissant(manifest: Facts) -> dict[str, object]:
             ]
         ),
         "keywords": ["differential privacy", "synthetic data"],
-        "distribution": [_file(name, facts) for name, facts in files.items()],
+        "distribution": [*(_file(name, facts) for name, facts in files.items()), *_folders(files)],
         "recordSet": _records(manifest, files),
     }
 
@@ -124,27 +128,48 @@ def _file(name: str, facts: Facts) -> dict[str, object]:
     }
 
 
+def _folders(files: Mapping[str, Facts]) -> list[dict[str, object]]:
+    """The table that lies in several files, as one set of them."""
+    return [
+        {
+            "@type": "cr:FileSet",
+            "@id": name,
+            "name": name,
+            "encodingFormat": _FORMATS[".parquet"],
+            "includes": f"{name}/*.parquet",
+        }
+        for name in table_names(files)
+        if name not in files
+    ]
+
+
 def _records(manifest: Facts, files: Mapping[str, Facts]) -> list[dict[str, object]]:
-    source = next((name for name in ("synthetic.parquet", "synthetic.csv") if name in files), None)
-    if source is None:
+    tables = table_names(files)
+    if not tables:
         return []
+    # The Parquet file or folder is the last; it has types.
+    source = tables[-1]
     columns = cast(Sequence[Facts], manifest["columns"])
     names = [str(facts["name"]) for facts in columns]
     # In the CSV file, names have passed the guard against formulas.
     guarded = neutralise(pa.array(names, pa.string())).to_pylist()
-    written = guarded if source.endswith(".csv") else names
+    written = names if source == _TYPED else guarded
+    kind = "fileObject" if source in files else "fileSet"
     return [
         {
             "@type": "cr:RecordSet",
             "@id": _TABLE,
             "name": _TABLE,
             "description": f"{manifest['synthetic_rows']} synthetic rows.",
-            "field": [_field(facts, name, source) for facts, name in zip(columns, written, strict=True)],
+            "field": [
+                _field(facts, name, {kind: {"@id": source}})
+                for facts, name in zip(columns, written, strict=True)
+            ],
         }
     ]
 
 
-def _field(facts: Facts, column: str, source: str) -> dict[str, object]:
+def _field(facts: Facts, column: str, source: Facts) -> dict[str, object]:
     name = str(facts["name"])
     return {
         "@type": "cr:Field",
@@ -152,7 +177,7 @@ def _field(facts: Facts, column: str, source: str) -> dict[str, object]:
         "name": name,
         "description": _described(facts),
         "dataType": _TYPES.get(str(facts["type"]), "sc:Text"),
-        "source": {"fileObject": {"@id": source}, "extract": {"column": column}},
+        "source": {**source, "extract": {"column": column}},
     }
 
 

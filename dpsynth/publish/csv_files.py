@@ -21,6 +21,8 @@ from dpsynth.publish.csv_safety import neutralise
 
 _NEEDS_QUOTES = r'[",\r\n]|^\s|\s$'
 _ROWS_AT_ONCE = 100_000
+_BYTES_AT_ONCE = 1 << 30
+"""Bytes of lines that are made at a time, at most; an array of texts has fewer than 2^31."""
 _DIGITS = 9
 
 
@@ -30,18 +32,17 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pc.match_substring_regex(texts, _NEEDS_QUOTES), wrapped, texts)
 
 
-def _cells(columns: Sequence[pa.StringArray]) -> list[pa.StringArray]:
+def _cells(columns: Sequence[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
     """Columns of texts as they are written in the file; in a table of one column, empty is written as ""."""
-    distinct = [texts.dictionary_encode() for texts in columns]
     # All at once: to make ready the patterns that are looked for takes longer than a short column.
-    written = _quoted(neutralise(pa.concat_arrays([one.dictionary for one in distinct])))
+    written = _quoted(neutralise(pa.concat_arrays([column.dictionary for column in columns])))
     if len(columns) == 1:
         # Readers skip a line with nothing on it, and would lose the row.
         written = pc.if_else(pc.equal(written, ""), '""', written)
-    ends = list(accumulate((len(one.dictionary) for one in distinct), initial=0))
+    ends = list(accumulate((len(column.dictionary) for column in columns), initial=0))
     return [
-        written.slice(start, end - start).take(one.indices)
-        for one, (start, end) in zip(distinct, pairwise(ends), strict=True)
+        pa.DictionaryArray.from_arrays(column.indices, written.slice(start, end - start))
+        for column, (start, end) in zip(columns, pairwise(ends), strict=True)
     ]
 
 
@@ -49,28 +50,40 @@ def write_csv(path: Path, names: Sequence[str], columns: Sequence[pa.StringArray
     """Write one file of text columns without nulls, all of one length, under the given names."""
     with path.open("wb") as file:
         file.write(csv_header(names))
-        for lines in csv_lines(columns):
+        for lines in csv_lines([column.dictionary_encode() for column in columns]):
             file.write(lines)
 
 
 def csv_header(names: Sequence[str]) -> bytes:
     """The first line of a file."""
-    texts = _cells([pa.array([name], pa.string()) for name in names])
+    texts = _cells([pa.array([name], pa.string()).dictionary_encode() for name in names])
     return (",".join(text[0].as_py() for text in texts) + "\n").encode()
 
 
-def csv_lines(columns: Sequence[pa.StringArray]) -> Iterator[bytes]:
-    """The lines of some rows, piece by piece; ``columns`` are as in ``write_csv``."""
-    ready = _cells(columns) if columns else []
-    rows = len(ready[0]) if ready else 0
-    for start in range(0, rows, _ROWS_AT_ONCE):
-        yield _lines([column.slice(start, _ROWS_AT_ONCE) for column in ready])
+def csv_lines(columns: Sequence[pa.DictionaryArray]) -> Iterator[memoryview]:
+    """The lines of some rows, piece by piece.
+
+    Args:
+        columns: texts without nulls, each distinct one once or more, all of one length.
+    """
+    if not columns:
+        return
+    ready = _cells(columns)
+    last = pc.binary_join_element_wise(ready[-1].dictionary, "\n", "")
+    ready[-1] = pa.DictionaryArray.from_arrays(ready[-1].indices, last)
+    longest = sum(1 + (pc.max(pc.binary_length(column.dictionary)).as_py() or 0) for column in ready)
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // longest))
+    for start in range(0, len(ready[0]), step):
+        yield _lines([column.slice(start, step) for column in ready])
 
 
-def _lines(columns: Sequence[pa.StringArray]) -> bytes:
-    rows = pc.binary_join_element_wise(*columns, ",")
-    ended = pc.binary_join_element_wise(rows, "\n", "")
-    return "".join(ended.to_pylist()).encode()
+def _lines(columns: Sequence[pa.DictionaryArray]) -> memoryview:
+    """Whole lines: the content of the Arrow array whose elements they are."""
+    texts = [column.dictionary.take(column.indices) for column in columns]
+    whole = pc.binary_join_element_wise(*texts, ",")
+    _, offsets, content = whole.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    return memoryview(content)[int(ends[whole.offset]) : int(ends[whole.offset + len(whole)])]
 
 
 def number_texts(values: pa.Array) -> pa.StringArray:

@@ -27,6 +27,7 @@ from dpsynth.publish.public_estimates import cautions_with_public_marginals
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticTable, listed
 from dpsynth.publish.structure_tree import between
+from dpsynth.publish.views import ADDS_NOTHING
 
 
 def _short_unit(guarantee: Guarantee) -> str:
@@ -378,4 +379,5 @@ def shared_by_pages(publication: Publication) -> dict[str, object]:
         "constraints_in_words": constraints_in_words(publication),
         "merged_in_words": merged_in_words(publication),
         "rehearsal": REHEARSAL,
+        "adds_nothing": ADDS_NOTHING,
     }

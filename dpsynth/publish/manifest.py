@@ -105,7 +105,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "in_words": list(constraints_in_words(publication)),
         },
         "local": None if publication.collection is None else publication.collection.to_json(),
-        "synthetic_rows": publication.synthetic.num_rows,
+        "synthetic_rows": publication.synthetic.rows,
         "exam": None if publication.exam is None else publication.exam.to_json(),
         "statistics": [
             {
@@ -120,7 +120,9 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             }
             for statistic in publication.statistics
         ],
+        "views": None if publication.views is None else publication.views.to_json(),
         "minimum_set_size": publication.minimum_set_size,
+        "maximum_set_overlap": publication.maximum_set_overlap,
         "signed_by": publication.signed_by,
         "software": dict(publication.versions),
         "files": {name: dict(facts) for name, facts in files.items()},

@@ -52,7 +52,11 @@ def manifest_schema() -> Schema:
         "unit": {**_TEXT, "description": "The privacy unit in words."},
         "rows_without_id": {"enum": ["left_out", "together", None]},
         "neighbours": {"enum": ["add_remove", "replace_one"]},
-        "accountant": {"enum": ["sequential", "zcdp", "gdp", "local"]},
+        "accountant": {
+            "type": "string",
+            "pattern": "^(sequential|advanced|zcdp|gdp|pld|local|(optimal|rdp)@[0-9.]+)$",
+            "description": "With optimal and rdp the multiplier, or the order, that was fixed beforehand.",
+        },
         "in_words": _TEXTS,
     }
     mechanism: dict[str, Schema] = {
@@ -167,6 +171,8 @@ def manifest_schema() -> Schema:
         "synthetic_rows": _WHOLE,
         "exam": _or_null(_object(exam, *unanswered, about="Measured errors of the synthetic table.")),
         "statistics": _list(_object({**statistic, "asked": asked}, "asked")),
+        "views": _or_null(_views()),
+        "maximum_set_overlap": {"type": ["integer", "null"], "minimum": 1},
         "minimum_set_size": {"type": ["integer", "null"], "minimum": 2},
         "signed_by": {"type": ["string", "null"], "pattern": "^ed25519:[0-9a-f]{64}$"},
         "software": {"type": "object", "additionalProperties": _TEXT},
@@ -176,7 +182,48 @@ def manifest_schema() -> Schema:
             "description": "Every other public file but the checksums and their signature.",
         },
     }
-    return {"$schema": _DIALECT, "title": "dpsynth bundle manifest", **_object(top, "audience", "sampling")}
+    return {
+        "$schema": _DIALECT,
+        "title": "dpsynth bundle manifest",
+        **_object(top, "audience", "sampling", "views", "maximum_set_overlap"),
+    }
+
+
+def _views() -> Schema:
+    """Views in the form of older disclosure control."""
+    table: dict[str, Schema] = {"file": _TEXT, "columns": _TEXTS, "counts_left_out": _WHOLE}
+    level: dict[str, Schema] = {
+        "level": _WHOLE,
+        "of": _WHOLE,
+        "groups": {**_TEXTS, "description": "The group of each value, in the order of the column's labels."},
+    }
+    anonymous: dict[str, Schema] = {
+        "file": _TEXT,
+        "k": {"type": "integer", "minimum": 2},
+        "quasi_identifiers": _TEXTS,
+        "l": {"type": "integer", "minimum": 1},
+        "sensitive": _TEXTS,
+        "rows": _WHOLE,
+        "rows_left_out": _WHOLE,
+        "suppress_at_most": _SHARE,
+        "loss": {**_SHARE, "description": "Iyengar's loss metric: 0 for no generalisation."},
+        "columns_left_out": {**_TEXTS, "description": "Computed from quasi-identifiers."},
+        "generalised": {"type": "object", "additionalProperties": _object(level)},
+    }
+    rounding: dict[str, Schema] = {
+        "base": {"type": "integer", "minimum": 2},
+        "method": {"enum": ["nearest", "unbiased"]},
+    }
+    return _object(
+        {
+            "adds_to_the_guarantee": {**_TEXT, "description": "Nothing."},
+            "suppress_below": {"type": ["integer", "null"], "minimum": 2},
+            "rounding": _or_null(_object(rounding)),
+            "counts": _list(_object(table)),
+            "k_anonymous": _or_null(_object(anonymous)),
+        },
+        about="Views of the synthetic table in the form of older disclosure control.",
+    )
 
 
 def schema_text() -> str:

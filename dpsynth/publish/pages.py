@@ -26,6 +26,7 @@ from dpsynth.publish.pair_relations import pair_view
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_source import ReportSource, ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
+from dpsynth.publish.row_files import table_names
 from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import branches_of, largest
 
@@ -111,6 +112,8 @@ def report_html(source: ReportSource) -> str:
         assumptions={Path(s["file"]).stem: s["assumption"] for s in listed_statistics},
         statistics=source.statistics,
         files=source.files,
+        table_files=table_names(source.files),
+        views=manifest.get("views"),
     )
 
 
@@ -139,7 +142,12 @@ def readme_text(publication: Publication) -> str:
     return (
         _environment()
         .get_template("README.md.j2")
-        .render(explanation.shared_by_pages(publication), columns=described)
+        .render(
+            explanation.shared_by_pages(publication),
+            columns=described,
+            table_texts=[name for name in table_names(publication.synthetic.names) if ".csv" in name],
+            parts=sum(name.endswith(".parquet") for name in publication.synthetic.names),
+        )
     )
 
 

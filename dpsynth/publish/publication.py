@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import Nameless
 from dpsynth.diagnostics import DataWarning
@@ -24,9 +22,11 @@ from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.row_files import TableFiles
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.views import Views
 from dpsynth.rules import Enforcement
 
 
@@ -40,7 +40,8 @@ class Publication:
         date: ISO date of the run, without a time of day.
         part: the slice of the table that it is about; None if it is about the whole table.
         layout: the layout of the synthetic table.
-        synthetic: typed values under the original names, in the original order; null is missing.
+        synthetic: the files of the synthetic table, which are written first: typed values under the original
+            names, in the original order; null is missing.
         singles: the total, and the noisy counts of every column's values.
         answers: all joint noisy marginals, over the compressed domain.
         sums: noisy sums by group, of means that are asked for.
@@ -57,7 +58,7 @@ class Publication:
         structure: the strategy that chose the cliques.
         cliques: the chosen cliques in order; a clique may be repeated.
         budget: the budget in the config.
-        formats: "csv", "parquet" or both.
+        formats: some of "csv", "csv.gz", "csv.zst" and "parquet".
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
         reused: the earlier releases that were used; None where the config asks for none.
@@ -73,6 +74,9 @@ class Publication:
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
             such a rule.
+        maximum_set_overlap: the number of synthetic rows that the sets of two questions may share, or
+            ``dpsynth query`` withholds an answer; None without such a rule.
+        views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
         sampled: the sample that all answers are about; None if they are about all units.
@@ -84,7 +88,7 @@ class Publication:
     date: str
     part: Slice | None
     layout: Layout
-    synthetic: pa.Table
+    synthetic: TableFiles
     singles: tuple[OwnAnswer, ...]
     answers: tuple[Measurement, ...]
     compression: Compression
@@ -111,6 +115,8 @@ class Publication:
     sums: tuple[MeasuredSums, ...] = ()
     collection: Collection | None = None
     minimum_set_size: int | None = None
+    maximum_set_overlap: int | None = None
+    views: Views | None = None
     signed_by: str | None = None
     sampled: SampledUnits | None = None
     audience: BundleAudience | None = None

@@ -5,7 +5,7 @@ Invariant: all of it is public. Rows are post-processing: they cost nothing, how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -15,27 +15,51 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.layout import Layout
+from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.model import (
     Bounds,
+    Effort,
     MarkovRandomField,
+    TableTarget,
     Wanted,
+    chunk_draws,
     raked_rows,
     refined_rows,
     sample,
-    sample_chunks,
 )
-from dpsynth.rules import Checks, Drawing, Rules
+from dpsynth.publish.in_order import in_order
+from dpsynth.rules import Checks, Drawing, Rules, Tied
 
-CHUNK = 100_000
-"""Rows that are drawn and refined together in a stream."""
+PIECE = 1 << 19
+"""Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
+_ENOUGH = 0.02
+"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of
+pieces are independent, so they count the less in the whole table the more pieces there are."""
+_PIECES_AT_ONCE = 2
+"""Pieces that are in memory, and threads that make them."""
 
 Allowed = Mapping[str, NDArray[np.bool_]]
 """For some columns of a model, the codes that rows may have, bool[codes]."""
 
 Densities = Mapping[str, tuple[NDArray[np.float64], float]]
 """Noisy counts of the codes of a column, and their standard deviation: the densities inside its bins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The refinement of one piece.
+
+    Attributes:
+        targets: its targets, where they are made already.
+        effort: the work.
+    """
+
+    targets: Sequence[TableTarget] | None = None
+    effort: Effort = field(default_factory=Effort)
+
+
+_USUAL = Refinement()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,65 +84,98 @@ class RowSource:
     bounds: Bounds
     densities: Densities = field(default_factory=dict)
 
-    def rows(self, number: int, rng: np.random.Generator) -> pa.Table:
-        """Rows drawn from the model, refined together, decoded column by column, all within the rules."""
-        return next(self._tables([number], iter([sample(self.model, number, rng)]), rng))
+    def pieces(self, number: int, rng: np.random.Generator, piece: int = PIECE) -> Iterator[DrawnRows]:
+        """A table: rows drawn from the model, refined and decoded by piece, all within the rules.
+
+        A table of one piece is drawn by ``rng`` alone. The pieces of a longer one together are one rounded
+        sample of the model; each is refined by itself. Threads make them, each with a generator of its own,
+        so the rows follow from the generator and the size of a piece alone. Memory: that of two pieces.
+
+        Raises:
+            DpsynthError: no row that obeys the rules was found.
+        """
+        if number > piece:
+            yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
+            return
+        tied = Tied(Checks(self.rules, self.layout), self.model.marginal, rng)
+        yield self._piece(tied, sample(self.model, number, rng), 0, Refinement(), rng)
 
     def tables(
-        self, number: int, seed: int | None, chunk: int = CHUNK, before: int = 0
+        self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
     ) -> Iterator[pa.Table]:
         """Rows in pieces, each refined by itself; together they are one rounded sample of the model.
 
         Args:
             number: number of all rows.
-            seed: repeats the rows, for the same chunk; without one they are new each time.
-            chunk: number of rows of each piece but the last.
+            seed: repeats the rows, for the same size of a piece; without one they are new each time.
+            piece: number of rows of each piece but the last.
             before: number of rows after whose identifiers these go on.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
         """
-        rng = np.random.default_rng(seed)
-        sizes = [min(chunk, number - begin) for begin in range(0, number, chunk)]
-        drawn = sample_chunks(self.model, number, int(rng.integers(1 << 62)), chunk=chunk)
-        return self._tables(sizes, drawn, rng, before)
+        first = int(np.random.default_rng(seed).integers(1 << 62))
+        return (rows.table for rows in self._stream(number, first, piece, before))
 
-    def _tables(
+    def _stream(self, number: int, seed: int, piece: int, before: int) -> Iterator[DrawnRows]:
+        sizes = [min(piece, number - begin) for begin in range(0, number, piece)]
+        tied = Tied(Checks(self.rules, self.layout), self.model.marginal, _generator(seed, 0))
+        if self.rules.written:
+            # Before any thread begins: all pieces have the same.
+            _ = tied.partners, tied.pins
+        effort = replace(Effort(), enough=min(Effort().enough * len(sizes), _ENOUGH))
+        targets = {size: self.wanted.targets(self.model, size) for size in set(sizes)}
+        drawn = chunk_draws(self.model, number, seed, chunk=piece)
+
+        def work(turn: int, draw: Callable[[], dict[str, Codes]]) -> Callable[[], DrawnRows]:
+            rng, begin = _generator(seed, 1, turn), before + turn * piece
+            return lambda: self._piece(tied, draw(), begin, Refinement(targets[sizes[turn]], effort), rng)
+
+        return in_order((work(turn, draw) for turn, draw in enumerate(drawn)), _PIECES_AT_ONCE)
+
+    def _piece(
         self,
-        sizes: list[int],
-        drawn: Iterator[dict[str, Codes]],
+        tied: Tied,
+        drawn: dict[str, Codes],
+        before: int,
+        refinement: Refinement,
         rng: np.random.Generator,
-        before: int = 0,
-    ) -> Iterator[pa.Table]:
-        waiting: list[dict[str, Codes]] = []
+    ) -> DrawnRows:
+        """Rows refined and decoded, whose identifiers follow those of ``before`` rows."""
+        number = len(next(iter(drawn.values())))
+        refined = self._refined(drawn, rng, refinement)
+        # Rows before the refinement take as much memory as those after it.
+        drawn.clear()
+        if not self.rules.written:
+            return DrawnRows(self.layout.following(before).decode(refined, rng), refined)
+        waiting = [refined]
 
         def draw(missing: int) -> dict[str, Codes]:
-            """The refined rows of the piece first; then rows in place of those that violate a rule."""
+            """The refined rows first; then rows in place of those that violate a rule."""
             return waiting.pop() if waiting else sample(self.model, missing, rng)
 
-        drawing = Drawing(Checks(self.rules, self.layout), draw, self.model.marginal, rng)
-        for size, codes in zip(sizes, drawn, strict=True):
-            refined = self._refined(codes, rng)
-            # A large table's rows before the refinement take as much memory as those after it.
-            codes.clear()
-            if self.rules.written:
-                waiting.append(refined)
-                yield drawing.table(size, before)
-            else:
-                yield self.layout.following(before).decode(refined, rng)
-            before += size
+        return Drawing(tied, draw, rng).rows(number, before)
 
     def codes(self, number: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Codes of rows drawn from the model and refined together, int64[rows] of the model's columns."""
         return self._refined(sample(self.model, number, rng), rng)
 
-    def _refined(self, drawn: Mapping[str, Codes], rng: np.random.Generator) -> dict[str, Codes]:
+    def _refined(
+        self,
+        drawn: Mapping[str, Codes],
+        rng: np.random.Generator,
+        how: Refinement = _USUAL,
+    ) -> dict[str, Codes]:
         raked = raked_rows(self.model, self.public_marginals, drawn, rng)
-        return refined_rows(self.model, self.wanted, raked, rng, self.bounds)
+        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, how.targets, how.effort)
+
+    def table(self, number: int, rng: np.random.Generator) -> pa.Table:
+        """A whole table in memory, drawn as ``pieces`` are."""
+        return pa.concat_tables(rows.table for rows in self.pieces(number, rng))
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:
         """Rows that a seed repeats; without one they are new each time."""
-        return self.rows(number, np.random.default_rng(seed))
+        return self.table(number, np.random.default_rng(seed))
 
     def given(self, allowed: Allowed) -> RowSource:
         """The source of rows that have some codes only.
@@ -157,3 +214,7 @@ def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDAr
     """The counts of a clique's allowed cells, and 0 elsewhere."""
     masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
     return counts * reduce(np.logical_and.outer, masks)
+
+
+def _generator(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(3, *key))))

@@ -276,7 +276,7 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
     each = len(figures.estimate) // groups
     labels = {
         name: pa.array(np.repeat(np.array(member.labels, dtype=object)[codes], each), pa.string())
-        for name, member, codes in zip(_label_names(members), members, cells, strict=True)
+        for name, member, codes in zip(names_beside_figures(members), members, cells, strict=True)
     }
     labels |= {name: pa.array(list(texts) * groups, pa.string()) for name, texts in computed.labels.items()}
     numbers = {
@@ -336,7 +336,7 @@ def _table(members: Sequence[Column], figures: Mapping[str, Numbers], limits: st
     labels = [pa.array(m.labels, pa.string()).take(pa.array(c)) for m, c in zip(members, cells, strict=True)]
     numbers = [pa.array(values, pa.float64(), from_pandas=True) for values in figures.values()]
     stated = [pa.repeat(words, len(numbers[0])) for words in (limits, basis)]
-    names = [*_label_names(members), *figures, "limits", "basis"]
+    names = [*names_beside_figures(members), *figures, "limits", "basis"]
     return pa.Table.from_arrays([*labels, *numbers, *stated], names=names)
 
 
@@ -349,7 +349,7 @@ def listed(names: Clique) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _label_names(members: Iterable[Column]) -> list[str]:
+def names_beside_figures(members: Iterable[Column]) -> list[str]:
     """Names of the columns, with "column " in front of those that clash with a figure's name."""
     names = [member.name for member in members]
     labels: list[str] = []

@@ -119,8 +119,10 @@ def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
     """
     came_from: dict[str, str] = {one: one}
     for name in (queue := [one]):
-        for clique in cliques:
-            fresh = [c for c in clique if name in clique and c not in came_from]
+        if other in came_from:
+            break
+        for clique in (c for c in cliques if name in c):
+            fresh = [c for c in clique if c not in came_from]
             came_from |= dict.fromkeys(fresh, name)
             queue += fresh
     if other not in came_from:

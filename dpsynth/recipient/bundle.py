@@ -31,6 +31,7 @@ from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
 from dpsynth.publish.sampled_estimates import SampledUnits, UnbiasedOfAllRows
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from dpsynth.recipient.more_rows import Given
     from dpsynth.recipient.query import Answer
+    from dpsynth.recipient.set_overlap import Asked
     from dpsynth.recipient.verification import Verification
 
 MANIFEST = "manifest.json"
@@ -269,9 +271,10 @@ class Bundle:
         import pyarrow.parquet as pq
 
         path = self.folder / "synthetic.parquet"
-        if path.is_file():
+        if path.exists():
             return self._read(path.name, lambda: frame_of(pq.read_table(path)))
-        return self._read("synthetic.csv", lambda: _read_csv(self.folder / "synthetic.csv", ()))
+        texts = [*table_names(sorted(p.name for p in self.folder.iterdir())), "synthetic.csv"]
+        return self._read(texts[0], lambda: _read_csv(self.folder / texts[0], ()))
 
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
@@ -306,15 +309,27 @@ class Bundle:
 
         return frame_of(pa.concat_tables(more_rows(self, n, given, seed)))
 
-    def query(self, question: str) -> Answer:
+    def query(self, question: str, asked: Asked | None = None) -> Answer:
         """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
+
+        Args:
+            question: the question.
+            asked: what was asked before, for the owner's rule on overlapping questions; left out: what was
+                asked of this object.
 
         Raises:
             DpsynthError: the question can't be read, or a file of the bundle can't be used.
         """
         from dpsynth.recipient.query import answered
 
-        return answered(self, question)
+        return (self.asked if asked is None else asked).kept_apart(self, answered(self, question))
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The questions that were asked of this object."""
+        from dpsynth.recipient.set_overlap import Asked
+
+        return Asked()
 
     def verify(self, key: str | None = None) -> Verification:
         """The verification of the bundle: its checksums, manifest, statistics, guarantee and signature.

@@ -25,7 +25,7 @@ from dpsynth.domain.formulas import Operand
 from dpsynth.domain.layout import Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.model import ImpossibleEvidence
-from dpsynth.publish.row_source import CHUNK, RowSource
+from dpsynth.publish.row_source import PIECE, RowSource
 from dpsynth.recipient.bundle import Bundle
 from dpsynth.recipient.condition import condition_of
 from dpsynth.recipient.question import QuestionRefused, checked_condition
@@ -55,7 +55,7 @@ class Wish:
 
 
 def more_rows(
-    bundle: Bundle, number: int, given: Given = None, seed: int | None = None, chunk: int = CHUNK
+    bundle: Bundle, number: int, given: Given = None, seed: int | None = None, chunk: int = PIECE
 ) -> Iterator[pa.Table]:
     """Rows in pieces of at most ``chunk``, typed as the synthetic table.
 
@@ -79,7 +79,7 @@ def more_rows(
     except ImpossibleEvidence:
         raise _nobody() from None
     if not number:
-        return iter([source.rows(0, np.random.default_rng(0))])
+        return iter([source.table(0, np.random.default_rng(0))])
     if not allowed:
         return source.tables(number, seed, chunk)
     return _kept(conditional, wish, number, seed, chunk)

@@ -50,7 +50,7 @@ class AnswerRow:
         estimate: the number, with the ends of its 95 % interval; None where undefined or withheld.
         rows: estimated rows that it rests on; None where withheld.
         basis: "public", "measured", "measured sum" or "model"; "withheld" where the owner's minimum set
-            size is not met.
+            size is not met, or the set overlaps that of an earlier question.
     """
 
     labels: tuple[str, ...]
@@ -68,12 +68,14 @@ class Answer:
         rows: a row a group; one row without groups.
         interval: a sentence on what the intervals cover, or why there is none.
         minimum_set_size: the owner's rule; None without one.
+        maximum_set_overlap: the owner's rule on overlapping questions; None without one.
     """
 
     question: Question
     rows: tuple[AnswerRow, ...]
     interval: str
     minimum_set_size: int | None = None
+    maximum_set_overlap: int | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -96,6 +98,7 @@ class Answer:
             "by": list(by),
             "interval": self.interval,
             "minimum_set_size": self.minimum_set_size,
+            "maximum_set_overlap": self.maximum_set_overlap,
             "rows": [
                 {
                     "group": dict(zip(by, row.labels, strict=True)),

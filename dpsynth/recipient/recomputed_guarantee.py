@@ -14,7 +14,7 @@ from typing import Any
 from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.events import RecordedEvent, from_json
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.measures import measure_of_accountant
+from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.subsampling import Sampling
@@ -84,7 +84,7 @@ def _costs(mechanisms: Sequence[Mapping[str, Any]], events: Sequence[RecordedEve
 def _composed(
     events: Sequence[RecordedEvent], published: Mapping[str, Any], sampled: SampledUnits | None
 ) -> Guarantee:
-    measure = measure_of_accountant(published["accountant"])
+    measure = measure_named(published["accountant"])
     delta, set_aside = (_decimal(published[key]) for key in ("delta", "approximate_delta"))
     # Only the unit's words depend on more than the relation, and they are not compared.
     near = Neighbours(published["neighbours"])

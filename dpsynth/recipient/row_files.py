@@ -1,4 +1,4 @@
-"""Rows written piece by piece, as CSV or as Parquet.
+"""Rows written piece by piece, to a new file or to standard output.
 
 Invariant: memory is that of one piece, and a file appears whole or not at all.
 """
@@ -8,24 +8,29 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dpsynth.domain.layout import Layout
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.publish.csv_files import csv_header, csv_lines
-
-FORMATS = (".csv", ".parquet")
+from dpsynth.publish.row_files import SUFFIXES, row_file
 
 
 def print_rows(tables: Iterable[pa.Table], layout: Layout) -> None:
     """Write rows to standard output, as CSV, as long as somebody reads."""
+    out, begun = sys.stdout.buffer, False
     try:
-        for piece in _csv(tables, layout):
-            sys.stdout.buffer.write(piece)
+        for table in tables:
+            texts = layout.written(table)
+            if not begun:
+                out.write(csv_header(list(texts)))
+                begun = True
+            for lines in csv_lines(list(texts.values())):
+                out.write(lines)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads has enough; what Python would still flush at its end goes nowhere.
@@ -36,54 +41,27 @@ def write_rows(tables: Iterable[pa.Table], layout: Layout, path: Path) -> int:
     """Write rows to a new file, and count them.
 
     Raises:
-        ConfigError: the name ends in neither .csv nor .parquet.
+        ConfigError: the name ends in none of ``SUFFIXES``.
         DpsynthError: the file exists, or can't be written.
     """
-    if path.suffix not in FORMATS:
-        raise ConfigError(f"{path} must end in .csv or .parquet, which says how rows are written.")
+    suffix = next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), None)
+    if suffix is None:
+        raise ConfigError(
+            f"{path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, which says how rows are "
+            "written."
+        )
     if path.exists():
         raise DpsynthError(f"{path} exists already. Give a new name.")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    counted: list[int] = []
+    part = path.with_name(f".{secrets.token_hex(6)}.{path.name}")
+    rows = 0
     try:
-        if path.suffix == ".csv":
-            with part.open("xb") as file:
-                for piece in _csv(_counted(tables, counted), layout):
-                    file.write(piece)
-        else:
-            _write_parquet(_counted(tables, counted), part)
+        with closing(row_file(part, layout)) as file:
+            for table in tables:
+                file.write(table)
+                rows += table.num_rows
         part.replace(path)
     except OSError as error:
         raise DpsynthError(f"{path} can't be written: {error.strerror}.") from None
     finally:
         part.unlink(missing_ok=True)
-    return sum(counted)
-
-
-def _counted(tables: Iterable[pa.Table], counted: list[int]) -> Iterator[pa.Table]:
-    for table in tables:
-        counted.append(table.num_rows)
-        yield table
-
-
-def _csv(tables: Iterable[pa.Table], layout: Layout) -> Iterator[bytes]:
-    begun = False
-    for table in tables:
-        texts = layout.texts(table)
-        if not begun:
-            yield csv_header(list(texts))
-            begun = True
-        yield from csv_lines(list(texts.values()))
-
-
-def _write_parquet(tables: Iterable[pa.Table], path: Path) -> None:
-    writer = None
-    try:
-        for table in tables:
-            plain = table.replace_schema_metadata(None)
-            if writer is None:
-                writer = pq.ParquetWriter(path, plain.schema, compression="zstd")
-            writer.write_table(plain)
-    finally:
-        if writer is not None:
-            writer.close()
+    return rows

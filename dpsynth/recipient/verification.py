@@ -1,7 +1,8 @@
 """The verification of a bundle by a stranger who holds its public folder and this package, and nothing else.
 
-Five checks: files against their checksums, the manifest against its JSON Schema, statistics rebuilt from the
-measurements, the guarantee recomputed from the mechanisms, and the signature. Without a signature, a bundle
+Six checks: files against their checksums, the manifest against its JSON Schema, statistics rebuilt from the
+measurements, views against the synthetic table, the guarantee recomputed from the mechanisms, and the
+signature. Without a signature, a bundle
 that somebody has changed and given new checksums is found only if it contradicts itself.
 
 Invariant: a finding names the file at fault. No damaged or hostile file ends a verification with anything but
@@ -28,6 +29,7 @@ from dpsynth.publish.manifest import manifest_text
 from dpsynth.publish.manifest_schema import manifest_schema
 from dpsynth.publish.signature import is_public_key, signer_of
 from dpsynth.recipient.bundle import MANIFEST, Bundle, BundleRefused, check_format, no_bundle, read_manifest
+from dpsynth.recipient.checked_views import checked_views
 from dpsynth.recipient.rebuilt_statistics import rebuilt
 from dpsynth.recipient.recomputed_guarantee import guarantee_findings
 
@@ -108,14 +110,15 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
             findings.append(Finding(MANIFEST, "names another key than the one that signed the bundle."))
         guarantee, of_guarantee = guarantee_findings(bundle)
         statistics, of_statistics = rebuilt(bundle)
+        views, of_views = checked_views(bundle)
     except DpsynthError as error:
         return Verification((Finding(_named(folder, str(error)), str(error)),), (), (), signed_by)
-    findings += [Finding(*fault) for fault in (*of_guarantee, *of_statistics)]
+    findings += [Finding(*fault) for fault in (*of_guarantee, *of_statistics, *of_views)]
     findings += list(_unreadable(bundle))
     if key is not None:
         proven.append(f"The checksums are signed by {signed_by}, the key that was given.")
     caution = () if key is not None else (_caution(signed_by),)
-    return Verification(tuple(findings), (*proven, *guarantee, *statistics), caution, signed_by)
+    return Verification(tuple(findings), (*proven, *guarantee, *statistics, *views), caution, signed_by)
 
 
 def _is_bundle(folder: Path) -> bool:

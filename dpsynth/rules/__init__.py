@@ -1,7 +1,7 @@
 """Rules across columns that every synthetic row obeys: their reading, checks and enforcement."""
 
 from dpsynth.rules.checking import Checks
-from dpsynth.rules.drawing import Drawing, obeying, refuse_unobeyed
+from dpsynth.rules.drawing import Drawing, Tied, obeying, refuse_unobeyed
 from dpsynth.rules.grids import grids_of, zeros_of
 from dpsynth.rules.reading import condition_of, rules_of
 from dpsynth.rules.rule import RuleRefused, Rules
@@ -14,6 +14,7 @@ __all__ = [
     "Enforcement",
     "RuleRefused",
     "Rules",
+    "Tied",
     "Unobeyed",
     "Witness",
     "condition_of",

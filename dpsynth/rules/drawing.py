@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.joint_density import arranged
-from dpsynth.domain.layout import Layout
+from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
 from dpsynth.rules.partners import NONE, Marginal, partners_of
@@ -47,10 +47,17 @@ Draw = Callable[[int], dict[str, Codes]]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows, with the cells and the values of every modelled column."""
+    """Rows, with the cells and the values of every modelled column.
+
+    Attributes:
+        codes: int64[rows], the cell of each value, but for columns in ``computed``.
+        values: typed values.
+        computed: the columns whose values need not lie in their cells.
+    """
 
     codes: dict[str, Codes]
     values: dict[str, pa.Array]
+    computed: frozenset[str]
 
     @property
     def rows(self) -> int:
@@ -63,6 +70,7 @@ class Batch:
         return Batch(
             {c: codes[spots] for c, codes in self.codes.items()},
             {c: values.take(chosen) for c, values in self.values.items()},
+            self.computed,
         )
 
     @staticmethod
@@ -74,6 +82,7 @@ class Batch:
         return Batch(
             {c: np.concatenate([b.codes[c] for b in batches]) for c in first.codes},
             {c: pa.concat_arrays([b.values[c] for b in batches]) for c in first.values},
+            frozenset().union(*(b.computed for b in batches)),
         )
 
 
@@ -93,7 +102,8 @@ def obeying(
     Raises:
         DpsynthError: no row that obeys the rules was found.
     """
-    return Drawing(Checks(rules, layout), draw, marginal, rng).table(rows)
+    tied = Tied(Checks(rules, layout), marginal, rng)
+    return Drawing(tied, draw, rng).rows(rows).table
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
@@ -113,27 +123,26 @@ def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
-    """The drawing of one table, whole or in pieces that have the same tied values.
+class Tied:
+    """The tied values of a table, the same in all of its pieces.
 
     Attributes:
         checks: the rules, and the layout of the table.
-        draw: draws rows from the model.
         marginal: the model's marginals, which decide the partners of tied values.
         rng: decides the values within a cell.
     """
 
     checks: Checks
-    draw: Draw
     marginal: Marginal
     rng: np.random.Generator
 
     @cached_property
-    def _ties(self) -> tuple[tuple[Tie, Codes], ...]:
+    def partners(self) -> tuple[tuple[Tie, Codes], ...]:
+        """The partner of each cell, by tie."""
         return partners_of(self.checks.rules, self.checks.layout, self.checks.grids, self.marginal)
 
     @cached_property
-    def _pins(self) -> Mapping[str, pa.Array]:
+    def pins(self) -> Mapping[str, pa.Array]:
         """The one value of each cell, for columns that are tied."""
         columns = self.checks.columns
         return {
@@ -141,8 +150,28 @@ class Drawing:
             for name in self.checks.rules.pinned
         }
 
-    def table(self, rows: int, before: int = 0) -> pa.Table:
-        """A table of so many rows, whose identifiers follow those of ``before`` rows.
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The drawing of one piece of a table.
+
+    Attributes:
+        tied: the rules, and the values that all pieces have in common.
+        draw: draws rows from the model.
+        rng: decides the values within a cell.
+    """
+
+    tied: Tied
+    draw: Draw
+    rng: np.random.Generator
+
+    @property
+    def checks(self) -> Checks:
+        """The rules, and the layout of the table."""
+        return self.tied.checks
+
+    def rows(self, rows: int, before: int = 0) -> DrawnRows:
+        """So many rows, whose identifiers follow those of ``before`` rows.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
@@ -150,14 +179,15 @@ class Drawing:
         layout = self.checks.layout.following(before)
         first = self.draw(rows)
         if not rows:
-            return layout.decode(first, self.rng)
+            return DrawnRows(layout.decode(first, self.rng), first)
         batch, bad = self._batch(first)
         good, missing = np.flatnonzero(~bad), np.flatnonzero(bad)
         if missing.size:
             order = np.empty(rows, dtype=np.int64)
             order[good], order[missing] = np.arange(good.size), np.arange(good.size, rows)
             batch = self._completed(batch.take(good), rows, first).take(order)
-        return layout.whole(batch.codes, batch.values)
+        cells = {c: codes for c, codes in batch.codes.items() if c not in batch.computed}
+        return DrawnRows(layout.whole(batch.codes, batch.values), cells)
 
     def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
         """The rows that obey, then as many more as are missing."""
@@ -191,7 +221,7 @@ class Drawing:
             for c, column in checks.columns.items()
         }
         values = {c: v.cast(checks.columns[c].codec.arrow_type) for c, v in values.items()}
-        return Batch(codes, values)
+        return Batch(codes, values, frozenset((*found.codes, *checks.rules.sums)))
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
         """Rows with their values, and the rows that still violate a rule, bool[rows]."""
@@ -204,14 +234,14 @@ class Drawing:
         wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
         values, still = self._within_cells(codes, values, wrong)
         bad[still] = True
-        return Batch(codes, values), bad
+        return Batch(codes, values, frozenset(checks.rules.sums)), bad
 
     def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
         """Cells after tied columns are decided, and the rows whose cell has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
         columns = self.checks.columns
-        for tie, partner in self._ties:
+        for tie, partner in self.tied.partners:
             left, right = codes[tie.left], codes[tie.right]
             both = (left < len(partner)) & (right < len(columns[tie.right].codec.labels))
             found = partner[np.where(both, left, 0)]
@@ -220,8 +250,8 @@ class Drawing:
         return codes, alone
 
     def _decoded(self, name: str, codes: Codes) -> pa.Array:
-        if name in self._pins:
-            return self._pins[name].take(pa.array(codes))
+        if name in self.tied.pins:
+            return self.tied.pins[name].take(pa.array(codes))
         return self.checks.columns[name].decode(codes, self.rng)
 
     def _within_cells(
@@ -229,7 +259,7 @@ class Drawing:
     ) -> tuple[dict[str, pa.Array], Codes]:
         """Values, drawn again within their cells for violating rows, and the rows still violating."""
         checks = self.checks
-        redrawn = [c for c in checks.undecided if c not in self._pins]
+        redrawn = [c for c in checks.undecided if c not in self.tied.pins]
         needed = (*checks.undecided, *checks.rules.sums)
         spots: list[Codes] = []
         drawn: list[Arrays] = []

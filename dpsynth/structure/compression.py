@@ -21,20 +21,10 @@ from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
-from dpsynth.model.smoothing import smoothed
+from dpsynth.model.smoothing import outside, smoothed
 
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
-ORDERED = 8.0
-"""Factor of the rows below which a value is rare, in columns of numbers and dates. There neighbours are
-alike; and a pair of ten groups each shows a relation that the noise of a thousand cells would hide."""
-LEAST_GROUPS = 10
-"""Groups of equal size that this factor leaves of a column, at least."""
-
-
-def rare_when_ordered(least: float, rows: float) -> float:
-    """Rows below which a value is rare in a column of numbers or dates, from those for other columns."""
-    return max(least, min(ORDERED * least, rows / LEAST_GROUPS))
 
 
 def rare_groups(
@@ -52,7 +42,8 @@ def rare_groups(
     ``least`` rows. A run of rare values is cut into groups of at least ``least`` rows, as far as it has so
     many. If a column would become one group, it becomes two groups of neighbours of about the same count.
     A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
-    that nobody uses makes no cell of a marginal.
+    that nobody uses makes no cell of a marginal. The ends of a column of numbers or dates, before the first
+    value and after the last one whose own count stands out of the noise, join the groups next to them.
 
     Args:
         domain: the columns.
@@ -64,8 +55,8 @@ def rare_groups(
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the places after them are of missing
             cells. Left out: all are values.
-        ordered: rows below which a value is rare, for columns in which they differ from ``least``. A place
-            of missing cells is rare by ``least`` everywhere.
+        ordered: rows below which a value is rare, for columns of numbers and dates. A place of missing cells
+            is rare by ``least`` everywhere.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -77,9 +68,10 @@ def rare_groups(
             counts, variance = known[m.clique]
             number = (values or {}).get(column, counts.size)
             precise = sqrt(variance / m.variance)
-            of_values = _groups(
-                smoothed(counts[:number], variance), (ordered or {}).get(column, least) * precise
-            )
+            smooth = smoothed(counts[:number], variance)
+            of_values = _groups(smooth, (ordered or {}).get(column, least) * precise)
+            if column in (ordered or {}):
+                of_values = _without_ends(of_values, outside(smooth, variance))
             groups = _with_missing(of_values, counts, least * precise)
             if groups.max() + 1 < groups.size:
                 found[column] = groups
@@ -110,6 +102,14 @@ def _groups(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
         found[start:stop] = number + _pieces(counts[start:stop], least)
         number = found[stop - 1] + 1
     return found if number > 1 else _halves(np.maximum(counts, 0))
+
+
+def _without_ends(groups: NDArray[np.intp], empty: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The groups, with empty values at either end in the first and the last group that has other values."""
+    if empty.all():
+        return groups
+    first, last = groups[np.flatnonzero(~empty)[[0, -1]]]
+    return np.asarray(np.clip(groups, first, last) - first)
 
 
 def _pieces(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:

@@ -105,6 +105,7 @@ def test_a_second_evaluation_replaces_the_first_and_says_the_same(
     assert new_or_changed(first, bundle, bundle) == set()
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_page_is_whole_labelled_and_legible_at_desktop_and_phone_width(
     evaluated: Evaluated, tmp_path: Path

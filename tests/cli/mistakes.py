@@ -752,8 +752,8 @@ MISTAKES = (
         "a method misspelt",
         2,
         (
-            "config.yaml, line 4: structure.method must be independent, mst, privbayes, aim, aim_gdp, "
-            "one_shot, fixed or auto (did you mean 'aim'?)."
+            "config.yaml, line 4: structure.method must be independent, mst, privbayes, aim, one_shot, "
+            "fixed or auto (did you mean 'aim'?)."
         ),
         changes=(("columns:", "structure: {method: aimm}\ncolumns:"),),
     ),

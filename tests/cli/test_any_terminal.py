@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import shutil
-import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import yaml
 
 from dpsynth.cli import app, ledger_commands
 from tests.cli.here import Command
-from tests.release.place import PACKAGES, furnished
+from tests.release.place import furnished
 
 SLOW = pytest.mark.slow
 COMMANDS = [
@@ -57,36 +58,52 @@ def test_a_value_that_is_debug_is_left_alone() -> None:
     assert app._with_debug_in_front(arguments) == arguments
 
 
-def plain(folder: Path, *arguments: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
-    """A command on a terminal of another encoding."""
-    return subprocess.run(
-        [sys.executable, "-m", "dpsynth", *arguments],
-        cwd=folder,
-        env={
-            "PATH": os.defpath,
-            "PYTHONPATH": str(PACKAGES),
-            "HOME": str(folder),
-            "PYTHONIOENCODING": encoding,
-        },
-        capture_output=True,
-    )
+@dataclass(frozen=True)
+class Said:
+    """The exit code of a command, and the bytes that it wrote."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
+Plain = Callable[..., Said]
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Plain:
+    """The command in this process, on a terminal of another encoding."""
+
+    def said(folder: Path, *arguments: str, encoding: str) -> Said:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding, write_through=True) for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.chdir(folder)
+            patched.setenv("PREFECT_API_URL", "")
+            patched.setattr(sys, "argv", ["dpsynth", *arguments])
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", err)
+            with pytest.raises(SystemExit) as stopped:
+                app.main()
+        return Said(int(stopped.value.code or 0), *(stream.buffer.getvalue() for stream in (out, err)))  # type: ignore[attr-defined]
+
+    return said
 
 
 @pytest.mark.parametrize("encoding", ["ascii", *(pytest.param(e, marks=SLOW) for e in ("latin-1", "cp437"))])
-def test_a_terminal_without_our_letters_gets_them_spelt(tmp_path: Path, encoding: str) -> None:
+def test_a_terminal_without_our_letters_gets_them_spelt(tmp_path: Path, plain: Plain, encoding: str) -> None:
     place = furnished(tmp_path)
     released = plain(place.folder, "run", "config.yaml", encoding=encoding)
-    assert released.returncode == 0, released.stderr
-    said = released.stdout.decode(encoding)
+    assert released.code == 0, released.err
+    said = released.out.decode(encoding)
     assert (place.folder / said.splitlines()[-1]).is_dir()
     shown = plain(place.folder, "ledger", "show", "--config", "config.yaml", encoding=encoding)
-    assert shown.returncode == 0, shown.stderr
+    assert shown.code == 0, shown.err
     if encoding == "ascii":
         assert "epsilon = 1, delta = 1e-06 for one row" in said
-        assert "epsilon = 1000" in shown.stdout.decode("ascii")
+        assert "epsilon = 1000" in shown.out.decode("ascii")
 
 
-def test_what_a_program_reads_stays_readable_on_such_a_terminal(tmp_path: Path) -> None:
+def test_what_a_program_reads_stays_readable_on_such_a_terminal(tmp_path: Path, plain: Plain) -> None:
     (tmp_path / "visits.csv").write_text("Größe,ε\n1,2\n")
     (tmp_path / "config.yaml").write_text(
         json.dumps(
@@ -98,10 +115,10 @@ def test_what_a_program_reads_stays_readable_on_such_a_terminal(tmp_path: Path) 
         )
     )
     started = plain(tmp_path, "init", "visits.csv", "--out", "-", encoding="ascii")
-    assert set(yaml.safe_load(started.stdout.decode("ascii"))["columns"]) == {"Größe", "ε"}
+    assert set(yaml.safe_load(started.out.decode("ascii"))["columns"]) == {"Größe", "ε"}
     planned = plain(tmp_path, "plan", "config.yaml", "--json", encoding="ascii")
-    assert planned.returncode == 0, planned.stderr
-    json.loads(planned.stdout.decode("ascii"))
+    assert planned.code == 0, planned.err
+    json.loads(planned.out.decode("ascii"))
 
 
 def test_a_name_that_is_no_text_is_printed_even_so(dpsynth: Command) -> None:
@@ -110,21 +127,14 @@ def test_a_name_that_is_no_text_is_printed_even_so(dpsynth: Command) -> None:
     assert ended.code == 2 and "caf" in ended.err and "Traceback" not in ended.err
 
 
-def test_an_encoding_error_would_be_seen(tmp_path: Path) -> None:
+def test_an_encoding_error_would_be_seen(
+    tmp_path: Path, plain: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The planted fault: an output that spells nothing."""
     place = furnished(tmp_path)
-    (place.folder / "strict.py").write_text(
-        "import dpsynth.cli.app as app\napp.say_what_the_terminal_can = lambda: None\n"
-        "import sys\nsys.argv = ['dpsynth', 'plan', 'config.yaml']\napp.main()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "strict.py"],
-        cwd=place.folder,
-        env={"PATH": os.defpath, "PYTHONPATH": str(PACKAGES), "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-    )
-    assert done.returncode == 1 and b"UnicodeEncodeError" in done.stderr
-    shutil.rmtree(place.folder)
+    monkeypatch.setattr(app, "say_what_the_terminal_can", lambda: None)
+    done = plain(place.folder, "plan", "config.yaml", encoding="ascii")
+    assert done.code == 1 and b"UnicodeEncodeError" in done.err
 
 
 def test_the_schema_is_printed(dpsynth: Command) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator import marginals
+from dpsynth.curator import clique_unions, counting
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Compression
@@ -26,19 +26,20 @@ def random_table(seed, rows, largest=5, columns=NAMES):
 
 def expected(table, clique):
     counts = np.zeros(table.domain.shape(clique), dtype=np.int64)
-    np.add.at(counts, tuple(table.codes[c].astype(int) for c in clique), 1 if clique else table.rows)
+    cells = tuple(table._codes_in(c, slice(None)).astype(int) for c in clique)
+    np.add.at(counts, cells, 1 if clique else table.rows)
     return counts
 
 
 def watched(monkeypatch):
     """Every clique for which the rows are gone through."""
-    passes, sound = [], PrivateTable.counts
+    passes, sound = [], PrivateTable.counts_of
 
-    def counts(self, clique):
-        passes.append(clique)
-        return sound(self, clique)
+    def counts_of(self, cliques):
+        passes.extend(cliques)
+        return sound(self, cliques)
 
-    monkeypatch.setattr(PrivateTable, "counts", counts)
+    monkeypatch.setattr(PrivateTable, "counts_of", counts_of)
     return passes
 
 
@@ -76,6 +77,41 @@ def test_cliques_of_few_cells_share_passes_over_the_rows(monkeypatch):
     exact.prepare(triples)
     assert len(passes) < len(triples) / 10
     assert all(table.domain.cells(clique) <= table.rows / 8 for clique in passes)
+
+
+def test_pairs_of_columns_of_twenty_values_are_counted_three_and_more_columns_at_once():
+    domain = Domain({f"c{i}": 20 for i in range(15)})
+    found = list(clique_unions.unions(domain, list(combinations(domain.columns, 2)), 1 << 16))
+    assert len(found) < 50 and all(domain.cells(union) <= 1 << 16 for union, _ in found)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(1, 4000), st.integers(0, 2**20))
+@examples(60)
+def test_every_clique_is_within_the_one_union_it_is_counted_by(sizes, most, seed):
+    domain = Domain({f"c{i}": size for i, size in enumerate(sizes)})
+    every = [c for n in range(4) for c in combinations(domain.columns, n)]
+    cliques = [every[i] for i in np.flatnonzero(np.random.default_rng(seed).random(len(every)) < 0.6)]
+    counted = []
+    for union, members in clique_unions.unions(domain, cliques, most):
+        assert all(set(clique) <= set(union) for clique in members)
+        assert domain.cells(union) <= most or members == [union]
+        counted += members
+    assert sorted(counted) == sorted(cliques)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_counts_are_the_same_whatever_the_blocks_and_the_threads(monkeypatch, threads):
+    table = random_table(11, 5_000)
+    cliques = [(), *combinations(NAMES, 2), tuple(NAMES[:4])]
+    monkeypatch.setattr(counting, "cores", lambda: threads)
+    monkeypatch.setattr(counting, "_PAYS", 0)
+    for least, most in ((7, 64), (1 << 16, 1 << 21)):
+        monkeypatch.setattr(counting, "LEAST_BLOCK", least)
+        monkeypatch.setattr(counting, "MOST_BLOCK", most)
+        for cells in (1, 1 << 22):
+            monkeypatch.setattr(counting, "CELLS_A_PASS", cells)
+            for clique, found in zip(cliques, table.counts_of(cliques), strict=True):
+                np.testing.assert_array_equal(found, expected(table, clique))
 
 
 def test_what_was_counted_is_not_counted_again(monkeypatch):
@@ -132,7 +168,7 @@ def test_counts_print_no_cell():
 
 def test_blocks_of_columns_are_within_their_cells_or_hold_one_column():
     domain = Domain({"a": 2, "b": 3, "c": 50, "d": 2, "e": 7, "f": 1})
-    block = marginals._blocks(domain, domain.columns, 12)
+    block = clique_unions._blocks(domain, domain.columns, 12)
     for number in set(block.values()):
         members = [c for c in block if block[c] == number]
         assert len(members) == 1 or domain.cells(members) <= 12

@@ -527,8 +527,8 @@ def test_a_replay_with_other_groups_is_refused(tmp_path):
 
 def test_asking_again_looks_at_no_row_and_with_the_same_estimates_at_no_cell(monkeypatch):
     rows, cells = [], []
-    counts, marginal = PrivateTable.counts, Flat.marginal
-    monkeypatch.setattr(PrivateTable, "counts", lambda self, c: rows.append(c) or counts(self, c))
+    counts, marginal = PrivateTable.counts_of, Flat.marginal
+    monkeypatch.setattr(PrivateTable, "counts_of", lambda self, c: rows.append(c) or counts(self, c))
     monkeypatch.setattr(Flat, "marginal", lambda self, c: cells.append(c) or marginal(self, c))
 
     class Other(Flat):

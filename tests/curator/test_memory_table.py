@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import compiled, from_mapping
-from dpsynth.curator import MemoryTable, load_table, read_batches
+from dpsynth.curator import MemoryTable, as_texts, load_table, read_batches
 from dpsynth.curator import memory_table as module
 from dpsynth.errors import SourceError
 from dpsynth.files import FileForm
@@ -37,7 +37,7 @@ def texts(table: object) -> dict[str, list[str | None]]:
 
 def joined(batches: Iterable[Mapping[str, pa.StringArray]]) -> dict[str, list[str | None]]:
     found: dict[str, list[str | None]] = {}
-    for batch in batches:
+    for batch in as_texts(batches):
         for name, cells in batch.items():
             found.setdefault(name, []).extend(cells.to_pylist())
     return found

@@ -73,7 +73,7 @@ def loaded(persons: Sequence[str]) -> dict[str, int]:
         {"who": pa.array(part), "value": pa.array(["1"] * len(part))}
         for part in (persons[:half], persons[half:])
     )
-    rows = load_rows(batches, (COLUMN,), PERSON, KEY, sample=SAMPLE)
+    rows = load_rows(SAMPLE.of(batches, PERSON), (COLUMN,), PERSON, KEY)
     names = sorted(set(persons))
     of = dict(zip(person_codes(pa.array(names), KEY).tolist(), names, strict=True))
     found, number = np.unique(rows.persons, return_counts=True)

@@ -10,6 +10,7 @@ import pytest
 
 from dpsynth.diagnostics import DataWarning
 from tests.diagnostics.columns import Asked
+from tests.examples import cases
 
 ROWS = 4000
 ACCOUNTS = {
@@ -91,7 +92,7 @@ def test_every_planted_cause_is_warned_of_and_nothing_else(
     asked = Asked(COLUMNS, **ACCOUNTS[account])
     counts = asked.counts(spoilt(rng, cause))
     column, _, kind, serious = PLANTED[cause]
-    for _ in range(20):
+    for _ in range(cases(20, least=5)):
         (found,) = asked.warnings(counts, rng)
         assert (found.column, found.kind, found.serious) == (column, kind, serious)
         assert found.sentence.startswith(f"Column {column}: ") and "dpsynth check CONFIG" in found.paragraph
@@ -104,7 +105,7 @@ def test_a_table_below_its_noise_is_warned_of_and_nothing_is_said_of_its_columns
 ) -> None:
     asked = Asked(COLUMNS, **ACCOUNTS[account])
     counts = asked.counts(table(rng, rows))
-    for _ in range(20):
+    for _ in range(cases(20, least=5)):
         (found,) = asked.warnings(counts, rng)
         assert (found.kind, found.column, found.serious) == ("small_table", None, True)
 

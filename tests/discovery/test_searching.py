@@ -16,6 +16,7 @@ from dpsynth.domain.text_patterns import alphabets, texts_of
 from dpsynth.plan.searches import planned_searches
 from tests.examples import examples
 from tests.fake_curator import FakeCurator, number_search, sought
+from tests.thinned import thinned
 
 ALLOWANCE = Fraction(1, 1000)
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -127,8 +128,7 @@ def test_no_answer_breaks_a_search_and_its_places_take_every_value(search, kind,
         assert (codec.encode(pa.array(texts)) != INVALID).all()
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("edges", ["equal", "quantiles", "tree"])
+@pytest.mark.parametrize(("edges", "seed"), thinned(["equal", "quantiles", "tree"], range(20), strength=1))
 def test_the_same_answers_lead_to_the_same_questions(edges, seed):
     search = number_search(edges)
     (codec, door, _), (again, other, _) = (ran(search, "small", seed) for _ in range(2))

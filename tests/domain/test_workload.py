@@ -143,7 +143,7 @@ def test_a_column_of_twice_the_weight_counts_twice_in_each_of_its_marginals():
 
 
 def test_weights_that_span_twelve_decades_lose_no_digit():
-    columns = tuple(f"c{i}" for i in range(30))
+    columns = tuple(f"c{i}" for i in range(26))
     spread = tuple((c, Decimal(10) ** (i % 13 - 6)) for i, c in enumerate(columns))
     workload = Workload(columns, ways=4, weights=spread)
     expected = brute_force(workload, 4)

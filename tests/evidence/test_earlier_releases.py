@@ -21,8 +21,9 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.reused import EarlierRelease, Reused
 from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
 from dpsynth.model import LeastSquares
-from dpsynth.publish import Provenance, compute_statistics, write_public
+from dpsynth.publish import Provenance, compute_statistics
 from dpsynth.publish.explanation import assumption
+from tests.publish.conftest import write_bundle
 
 TODAY = date(2026, 5, 1)
 COST = planned(PURE, "laplace", Fraction(1, 2), Amount(Fraction(1, 2), Fraction(1, 10**8)))
@@ -63,7 +64,7 @@ def found(outputs, publication):
                 # Numbers of its own for each, so that one can't be taken for another.
                 singles = (replace(publication.singles[0], scale=2.0 + len(list(outputs.rglob("public")))),)
                 of = replace(publication, singles=(*singles, *publication.singles[1:]), formats=("csv",))
-                write_public(folder, of)
+                write_bundle(folder, of)
         return earlier_releases(
             account(*entries),
             Amount(Fraction(1, 4), Fraction(0)),

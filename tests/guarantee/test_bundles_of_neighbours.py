@@ -19,6 +19,7 @@ from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle import measuring
 from dpsynth.lifecycle.beginning import Request
+from tests.examples import cases
 from tests.guarantee.wild_tables import (
     RELATIONS,
     SOUGHT,
@@ -68,7 +69,7 @@ def of_neighbours(
     assert record.release_id
     original = bundle(spec, tmp_path / "out", tmp_path / "original", record.release_id)
     found = []
-    for i in range(3):
+    for i in range(cases(3, least=2)):
         path = write(tmp_path / f"y{i}.csv", neighbour(rows, relation, unit, rng))
         source = spec.source.model_copy(update={"path": str(path)})
         url = f"sqlite:///{tmp_path}/ledger-{random.randrange(10**9)}.db"
@@ -88,7 +89,7 @@ def of_neighbours(
 def test_the_same_answers_make_the_same_bundle(
     tmp_path: Path, columns: Mapping[str, object], relation: str, unit: str
 ) -> None:
-    assert of_neighbours(tmp_path, columns, relation, unit) == [set(), set(), set()]
+    assert not any(of_neighbours(tmp_path, columns, relation, unit))
 
 
 @pytest.mark.parametrize("step", ["sample_rows", "tabulate"])

@@ -13,7 +13,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, noise
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.finished_table import FinishedTable
+from dpsynth.domain.finished_table import CodedRows, FinishedTable
 from tests.guarantee.small_tables import NEIGHBOURS, Table, curator_on, drawn_upon, neighbours_of, tables
 from tests.thinned import thinned
 
@@ -24,7 +24,9 @@ PRICE = Fraction(1, 10)
 
 def finished(cells: Table, stands_for: int) -> FinishedTable:
     whole = np.array(cells, dtype=np.uint8)
-    return FinishedTable({"a": whole // 2, "b": whole % 2}, len(cells), stands_for)
+    coded = CodedRows()
+    coded.add({"a": whole // 2, "b": whole % 2})
+    return FinishedTable(coded, stands_for)
 
 
 FINISHED = [
@@ -62,7 +64,7 @@ def by_brute_force(table: Table, of: FinishedTable, clique: Clique) -> int:
     def shown(cell: int) -> tuple[int, ...]:
         return tuple({"a": cell // 2, "b": cell % 2}[c] for c in clique)
 
-    made = [tuple(int(of.codes[c][i]) for c in clique) for i in range(of.rows)]
+    made = [tuple(int(codes[c][i]) for c in clique) for rows, codes in of.coded.pieces() for i in range(rows)]
     scale = Fraction(of.stands_for, max(of.rows, 1))
     cells = product(range(2), repeat=len(clique))
     return int(sum(abs(sum(shown(t) == c for t in table) - made.count(c) * scale) for c in cells))

@@ -6,7 +6,6 @@ answer shows as a question that differs.
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from tests.guarantee.wild_tables import (
     privacy_of,
     recorded,
 )
+from tests.thinned import thinned
 
 
 def privacy(relation: str, unit: str, noise: str) -> dict[str, object]:
@@ -35,7 +35,7 @@ def privacy(relation: str, unit: str, noise: str) -> dict[str, object]:
     return privacy_of(relation, unit, noise) | {"delta": 1e-6}
 
 
-@pytest.mark.parametrize(("relation", "unit", "noise"), list(product(RELATIONS, UNITS, NOISES)))
+@pytest.mark.parametrize(("relation", "unit", "noise"), thinned(RELATIONS, UNITS, NOISES))
 def test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity(
     tmp_path: Path, relation: str, unit: str, noise: str
 ) -> None:
@@ -85,8 +85,8 @@ def test_a_forgotten_person_factor_is_caught(tmp_path, monkeypatch, noise: str) 
 def test_texts_of_rows_that_were_left_out_are_caught(tmp_path, monkeypatch) -> None:
     sound = Texts.of_rows
 
-    def unbounded(self, kept):
-        return sound(self, np.ones(len(self.index), dtype=bool))
+    def unbounded(self, kept, room):
+        return sound(self, np.ones(len(self.index), dtype=bool), room)
 
     monkeypatch.setattr(Texts, "of_rows", unbounded)
     monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)

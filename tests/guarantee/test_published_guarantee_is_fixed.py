@@ -41,18 +41,17 @@ FEW = ("rows come and go, gdp", "rows come and go, pure")
 
 
 def possible(method: str, terms: str, columns: int) -> bool:
-    """Few columns with some terms alone; one strategy has only Gaussian noise."""
-    suits = (method, TERMS[terms]["noise"]) != ("aim_gdp", "laplace")
-    return suits and (columns == 4 or (terms in FEW and method != "fixed"))
+    """Few columns with some terms alone."""
+    return columns == 4 or (terms in FEW and method != "fixed")
 
 
 def accounted(method: str, terms: str, columns: int) -> tuple[object, ...]:
     """A strategy, how its terms are accounted for, and the number of columns."""
     privacy = TERMS[terms]
-    return method, (privacy["noise"], privacy.get("accountant")), columns
+    return (method, columns), (privacy["noise"], privacy.get("accountant"), columns)
 
 
-CASES = thinned([*STRATEGIES, "fixed"], list(TERMS), (1, 2, 4), possible=possible, by=accounted)
+CASES = thinned([*STRATEGIES, "fixed"], list(TERMS), (1, 2, 4), possible=possible, by=accounted, strength=1)
 OUTCOMES = (+1, -1)
 
 

@@ -236,7 +236,7 @@ def test_rows_counted_in_place_of_persons_are_caught(tmp_path, monkeypatch, near
 
 @pytest.mark.parametrize("near", NEAR[2:], ids=lambda n: n.relation)
 def test_texts_whose_rows_were_not_bounded_are_caught(tmp_path, monkeypatch, near):
-    monkeypatch.setattr(Texts, "of_rows", lambda self, kept: self)
+    monkeypatch.setattr(Texts, "of_rows", lambda self, kept, room: self)
     sound = np.unique
     # Numbers of persons for all rows, as would go with that.
     monkeypatch.setattr(loading, "rows_kept", lambda persons, k, key: np.ones(len(persons), bool))

@@ -11,6 +11,7 @@ from dpsynth.config import Spec
 from dpsynth.curator import Curator
 from dpsynth.errors import DpsynthError
 from dpsynth.structure import auto
+from tests.examples import cases
 from tests.guarantee.observed import Transcript, excess
 from tests.guarantee.replay import observe
 from tests.guarantee.test_every_strategy_by_replay import findings, journal_of
@@ -68,7 +69,7 @@ def test_rounds_of_pairs_and_triples_ask_the_same_of_a_neighbour_and_spend_all_t
     assert later_rounds(tmp_path) == 2
     assert findings(spec, journal_of(tmp_path)) == []
     privacy = TERMS[terms]
-    for _ in range(3):
+    for _ in range(cases(3, least=2)):
         changed = neighbour(rows, str(privacy["neighbours"]), "person" if "unit" in privacy else "row", rng)
         assert excess(record, on_neighbour(tmp_path, spec, record, changed)) == []
 

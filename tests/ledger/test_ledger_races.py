@@ -21,7 +21,7 @@ from dpsynth.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-FEW, MANY = 12, 32
+FEW, MANY = 6, 32
 Outcomes = Sequence[Sequence[str]]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import stat
-import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -195,16 +195,6 @@ def test_respondents_of_a_file_report_once_each(tmp_path: Path) -> None:
         collect_file(spec_of(), path, "who", side)
 
 
-PROCESS = """
-import sys
-from pathlib import Path
-from dpsynth.lifecycle.collecting import Side, collect_file
-from tests.local.collections import spec_of
-memory, records, out, form = sys.argv[1:]
-collect_file(spec_of(), Path(records), "who", Side(Path(memory), Path(out), form))
-"""
-
-
 def test_processes_write_into_one_folder(tmp_path: Path) -> None:
     """Two of them on one side, with the same respondents; one on another side; in both forms."""
     codes = respondents(300)
@@ -216,25 +206,25 @@ def test_processes_write_into_one_folder(tmp_path: Path) -> None:
     for name, some in (("one", range(200)), ("two", range(200, 300))):
         text = "".join(f"p{i},{lines[i]}\n" for i in some)
         (tmp_path / f"{name}.csv").write_text("who,sex,plan,age\n" + text)
-    root = str(Path(__file__).parents[2])
     runs = [("a", "one", ".jsonl"), ("a", "one", ".parquet"), ("b", "two", ".parquet")]
+    forks = multiprocessing.get_context("fork")
     started = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                PROCESS,
-                tmp_path / f"{m}.jsonl",
-                tmp_path / f"{r}.csv",
-                tmp_path / "out",
-                form,
-            ],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": root},
+        forks.Process(
+            target=collect_file,
+            args=(
+                spec_of(),
+                tmp_path / f"{records}.csv",
+                "who",
+                Side(tmp_path / f"{memory}.jsonl", tmp_path / "out", form),
+            ),
         )
-        for m, r, form in runs
+        for memory, records, form in runs
     ]
-    assert [process.wait(600) for process in started] == [0, 0, 0]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(600)
+    assert [process.exitcode for process in started] == [0, 0, 0]
     tally = read_folder(tmp_path / "out", contract_for())
     assert (tally.reports, tally.repeated, tally.broken_files) == (300, 200, 0)
     assert not any(tally.faults.values())

@@ -110,7 +110,7 @@ def _shaped(name: str, sizes: tuple[int, ...], cliques: tuple[str, ...], holes: 
 def problems() -> tuple[Problem, ...]:
     """Problems of 1 to 6 columns of 1 to 4 values: 20 of some shape, and 130 random ones in a whole run."""
     shaped = [_shaped(*shape, holes) for shape in SHAPED for holes in (0.0, 0.4)]
-    return (*shaped, *(_random(seed) for seed in range(cases(130, part=4))))
+    return (*shaped, *(_random(seed) for seed in range(cases(130))))
 
 
 def measured(problem: Problem, rows: int, *, total: bool = True) -> list[Measurement]:

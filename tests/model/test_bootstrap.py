@@ -30,7 +30,7 @@ def spread(models, clique):
     return np.std([m.marginal(clique) for m in models], axis=0)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.slow)])
 def test_refits_spread_as_far_as_fits_to_fresh_noise(noise):
     rng = np.random.default_rng(11)
     true = [estimate(DOMAIN, noisy(rng, noise)).model for _ in range(FITS)]

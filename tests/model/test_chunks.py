@@ -49,7 +49,7 @@ def test_all_chunks_together_are_within_one_row_of_the_expectation_given_the_sep
 
 def test_chunks_of_the_stream_err_far_less_together_than_chunks_drawn_apart(fields):
     together = apart = 0.0
-    for p, model, _ in fields[:40]:
+    for p, model, _ in fields[: cases(40)]:
         carried = joined(sample_chunks(model, 4000, 1, chunk=40), p.domain.columns)
         fresh = joined(
             (sample(model, 40, np.random.default_rng([1, i])) for i in range(100)), p.domain.columns
@@ -98,7 +98,7 @@ def test_no_row_falls_in_a_cell_of_probability_zero(fields, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stream_may_begin_at_any_chunk(fields, method):
-    for p, model, _ in fields[:40]:
+    for p, model, _ in fields[: cases(40)]:
         whole = list(sample_chunks(model, 500, 9, chunk=60, method=method))
         later = list(sample_chunks(model, 500, 9, chunk=60, method=method, start=6))
         assert len(later) == 3

@@ -83,7 +83,7 @@ def test_the_optimum_lies_between_the_objective_and_the_objective_less_the_gap(p
 
 
 def test_the_gap_closes_as_the_tolerance_does(problems, measure):
-    for p in solvable(problems)[:30]:
+    for p in solvable(problems)[: cases(30)]:
         ms = measure(p, 300)
         loose, tight = (estimate(p.domain, ms, FitOptions(tolerance=t)).gap for t in (1e-2, 1e-9))
         assert tight <= loose + 1e-9, p.name

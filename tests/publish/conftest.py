@@ -20,6 +20,7 @@ from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS
 from dpsynth.model import Bounds, LeastSquares, MarkovRandomField, Wanted, estimate
 from dpsynth.publish import Publication, compute_statistics, write_public
+from dpsynth.publish.row_files import TableFiles, TableWriter
 from dpsynth.publish.row_source import RowSource
 from dpsynth.rules import Rules
 
@@ -78,6 +79,13 @@ def source_of(model: MarkovRandomField) -> RowSource:
     return RowSource(model, Layout(COLUMNS), Rules(), NO_PUBLIC_MARGINALS, wanted, Bounds())
 
 
+def write_bundle(folder: Path, of: Publication, table: pa.Table | None = None) -> None:
+    """Write a publication with a synthetic table in the formats that it names."""
+    with TableWriter(folder, of.layout, of.formats) as writer:
+        writer.write(synthetic(of.synthetic.rows) if table is None else table)
+    write_public(folder, replace(of, synthetic=writer.written))
+
+
 @pytest.fixture
 def publication() -> Publication:
     pairs = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
@@ -116,7 +124,7 @@ def publication() -> Publication:
         date="2026-03-01",
         part=None,
         layout=Layout(COLUMNS),
-        synthetic=synthetic(40),
+        synthetic=TableFiles(("synthetic.csv", "synthetic.parquet"), 40),
         singles=measurements[:-2],
         answers=measurements[-2:],
         compression=Compression({}),
@@ -156,7 +164,8 @@ def written(publication: Publication, tmp_path: Path) -> Callable[..., Path]:
     def write(of: Publication = publication, **changes: object) -> Path:
         folder = tmp_path / f"public{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        write_public(folder, replace(of, **changes))
+        table = changes.pop("table", None)
+        write_bundle(folder, replace(of, **changes), table)
         return folder
 
     return write

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dpsynth.publish.report_source import read_source
 from tests.chromium import DESKTOP, PHONE, browse, faults, needs_chromium
 
@@ -36,6 +38,7 @@ def test_faults_of_every_kind_would_be_seen(written, tmp_path: Path) -> None:
     assert str(DESKTOP) not in found
 
 
+@pytest.mark.slow
 def test_a_report_prints_to_pdf(written, tmp_path: Path) -> None:
     folder = written()
     assert read_source(folder).statistics

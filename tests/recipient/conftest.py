@@ -25,6 +25,16 @@ COLUMNS: Mapping[str, object] = {
     "seen": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "unit": "month", "missing": False},
     "double": {"type": "derived", "formula": "age * 2.5", "decimals": 1, "format": {"prefix": "$"}},
 }
+VIEWS: Mapping[str, object] = {
+    "suppress_below": 20,
+    "k_anonymity": {
+        "k": 5,
+        "quasi_identifiers": ["age", "sex", "city"],
+        "hierarchies": {"age": {"widths": [20, 40]}, "city": {"groups": {"north": ["Aa", "-Bb"]}}},
+        "l_diversity": {"l": 2, "sensitive": ["=pay ü"]},
+        "suppress_at_most": 0.1,
+    },
+}
 RULE = "age < 20 implies not smoker"
 
 
@@ -68,6 +78,7 @@ def released(folder: Path, changes: Mapping[str, object] | None = None, **publis
             "publish": {
                 "statistics": [
                     {"crosstab": ["sex", "age"]},
+                    {"crosstab": ["age", "city"]},
                     {"mean": "=pay ü", "by": "sex"},
                     {"mean": "age"},
                 ],
@@ -84,7 +95,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A signed release."""
     folder = tmp_path_factory.mktemp("made")
     key = make_key(folder / "key.pem")
-    return Made(released(folder, sign=str(folder / "key.pem"), minimum_set_size=10), key.public)
+    return Made(released(folder, sign=str(folder / "key.pem"), minimum_set_size=10, **VIEWS), key.public)
 
 
 @pytest.fixture

@@ -154,12 +154,12 @@ def left_out(manifest):
     del manifest["mechanisms"][2]
     from dpsynth.accounting.accountants import compose
     from dpsynth.accounting.events import from_json
-    from dpsynth.accounting.measures import measure_of_accountant
+    from dpsynth.accounting.known_measures import measure_named
     from dpsynth.accounting.neighbours import Neighbours
 
     published = manifest["guarantee"]
     events = [from_json({"mechanism": m["mechanism"], **m["parameters"]}) for m in manifest["mechanisms"]]
-    measure = measure_of_accountant(published["accountant"])
+    measure = measure_named(published["accountant"])
     again = compose(events, measure, Fraction(repr(published["delta"])), Neighbours("add_remove"))
     for key in ("epsilon", "delta", "rho", "mu"):
         published[key] = getattr(again, key)

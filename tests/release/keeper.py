@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -74,15 +74,15 @@ class Keeper:
             after: kill the run so many seconds after its first step began.
             fault: a fault to plant: "charged late", or one of ``mortal.FAULTS``.
         """
+        what = {"stop": stop, "by": by, "pauses": pauses, "after": after, "fault": fault}
+        self._start(place, ["run", "config.yaml", "--plain", *arguments], what)
+
+    def _start(self, place: Place, arguments: Sequence[str], what: Mapping[str, object]) -> None:
         assert self._process.stdin is not None
         job = {
-            "arguments": ["run", "config.yaml", "--plain", *arguments],
+            "arguments": arguments,
             "cwd": str(place.folder),
-            "stop": stop,
-            "by": by,
-            "pauses": pauses,
-            "after": after,
-            "fault": fault,
+            **what,
             **{name: str(place.home / name) for name in ("out", "err", "trace", "draws", "pid", "stopped")},
         }
         if self._busy:
@@ -132,6 +132,12 @@ class Keeper:
     ) -> Ended:
         """``begin`` and ``end``."""
         self.begin(place, *arguments, stop=stop, by=by, after=after, fault=fault)
+        return self.end()
+
+    def call(self, place: Place, *arguments: str) -> Ended:
+        """Run ``dpsynth`` with these arguments at a place, undisturbed, to its end."""
+        what = {"stop": None, "by": signal.SIGKILL, "pauses": (), "after": None, "fault": None}
+        self._start(place, arguments, what)
         return self.end()
 
     def __enter__(self) -> Keeper:

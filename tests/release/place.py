@@ -129,11 +129,13 @@ class Place:
         folder: where the command runs.
         home: where HOME, PREFECT_HOME and what tests note down lie.
         database: the ledger's URL, where it is not ledger.db in the folder.
+        dataset: the dataset of its releases.
     """
 
     folder: Path
     home: Path
     database: str | None = None
+    dataset: str = "people"
 
     def table(
         self, rows: Iterable[Sequence[str]], name: str = "people.csv", header: Sequence[str] = HEADER
@@ -182,7 +184,7 @@ class Place:
     @property
     def balance(self) -> Balance | None:
         """The dataset's account."""
-        return self.ledger.balance("people")
+        return self.ledger.balance(self.dataset)
 
     @property
     def files(self) -> set[str]:

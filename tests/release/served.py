@@ -38,7 +38,8 @@ def until(found: Callable[[], T], seconds: float = 240) -> T:
     end = time.monotonic() + seconds
     while not (answer := found()):
         assert time.monotonic() < end, "waited for in vain"
-        time.sleep(0.1)
+        # Each question costs a server some milliseconds.
+        time.sleep(0.25)
     return answer
 
 

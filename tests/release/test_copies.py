@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,7 +124,9 @@ def test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_say
     assert not (outputs(first) / name).exists()
 
 
-@pytest.mark.parametrize("method", ["independent", "mst"])
+@pytest.mark.parametrize(
+    ("database", "method"), thinned(DATABASES, list(LAST), strength=1), indirect=["database"]
+)
 def test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled(
     keeper: Keeper, other: Keeper, make: Make, method: str
 ) -> None:
@@ -191,7 +192,7 @@ def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: K
 
 
 def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_than_it_asks(
-    keeper: Keeper, make: Make
+    keeper: Keeper, other: Keeper, make: Make
 ) -> None:
     first = make("first", "mst")
     keeper.begin(first, pauses=[("begin draw", 2), ("begin draw", 4)])
@@ -199,12 +200,14 @@ def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_
     (name,) = Watch(first).begun
     journal = outputs(first) / f".{name}.partial" / "private" / "journal.jsonl"
     old = shutil.copy(journal, first.home / "old.jsonl")
+    aside = Place(first.folder, first.home / "aside")
+    aside.home.mkdir()
     keeper.go_on()
     keeper.reached()
 
     def abandon(*more: str) -> Ended:
         words = ("ledger", "abandon", name, "--reason", "lost", "--yes", "--ledger", first.url, *more)
-        return first.call([sys.executable, "-m", "dpsynth", *words])
+        return other.call(aside, *words)
 
     refused = abandon("--journal", str(old))
     assert refused.code == 2 and "is a copy of the journal" in refused.err, refused

@@ -119,7 +119,7 @@ def test_a_release_on_a_full_disk_says_so_and_is_finished_when_there_is_room(
     confined: Keeper, on_disk: MakePlace
 ) -> None:
     """The disk is full at a few places: for the journal, the bundle and the ledger."""
-    told = swept(confined, on_disk, every=20)
+    told = swept(confined, on_disk, every=40)
     for step in ("measure", "write the bundle", "The ledger"):
         assert any(step in said for said in told), (step, told)
 

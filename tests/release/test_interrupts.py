@@ -49,7 +49,7 @@ def interrupted(
 
 
 @pytest.mark.parametrize(
-    ("by", "every", "reserving"), [(signal.SIGINT, 30, 4), (signal.SIGTERM, 60, 10)], ids=["INT", "TERM"]
+    ("by", "every", "reserving"), [(signal.SIGINT, 50, 6), (signal.SIGTERM, 90, 14)], ids=["INT", "TERM"]
 )
 def test_an_interrupted_release_says_how_to_finish_it(
     keeper: Keeper, makers: MakePlace, by: signal.Signals, every: int, reserving: int

@@ -20,6 +20,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
 from tests.release.place import Place
+from tests.thinned import thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -90,8 +91,8 @@ def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, ever
 def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at every ninth of more than a hundred places."""
-    swept(keeper, makers, None, every=9)
+    """Hazards 16, 28, 30, 39: SIGKILL at every fifteenth of more than a hundred places."""
+    swept(keeper, makers, None, every=15)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
@@ -99,7 +100,7 @@ def test_a_release_killed_at_some_entries_in_postgresql_is_finished_by_one_resum
     keeper: Keeper, makers: MakePlace
 ) -> None:
     """As above, where the ledger has a part in it."""
-    swept(keeper, makers, LEDGER, every=7)
+    swept(keeper, makers, LEDGER, every=11)
 
 
 @pytest.mark.slow
@@ -232,8 +233,10 @@ def merged(change: dict[str, object]) -> dict[str, object]:
     return {**change, "columns": {**base, **columns}} if isinstance(columns, dict) else change
 
 
-@pytest.mark.parametrize("place_in_line", [0.0, 0.01, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("stop", [("begin draw", 3), ("end sync answer", 3)], ids=["charge", "answer"])
+@pytest.mark.parametrize(
+    ("stop", "place_in_line"),
+    thinned([("begin draw", 3), ("end sync answer", 3)], [0.0, 0.01, 0.5, 0.99, 1.0], strength=1),
+)
 def test_a_torn_last_line_is_dropped_and_its_question_never_answered_twice_for_one_charge(
     keeper: Keeper, small: Place, stop: Stop, place_in_line: float
 ) -> None:

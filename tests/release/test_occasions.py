@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -172,7 +171,7 @@ def test_parts_that_nobody_is_in_two_of_count_for_the_dearest(keeper: Keeper, mo
         account = monthly.ledger.balance(name)
         assert account is not None and len(account.releases) == 3
         shares[name] = account.share_used
-        planned = monthly.call([sys.executable, "-m", "dpsynth", "plan", "config.yaml", "--json"])
+        planned = keeper.call(monthly, "plan", "config.yaml", "--json")
         assert planned.code == 0, planned.err
         expected = json.loads(planned.out)["ledger"]
         assert expected["before"]["share"] == pytest.approx(account.share_used, abs=1e-6)

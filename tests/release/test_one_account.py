@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 
 import pytest
 
@@ -65,7 +64,7 @@ def test_a_plan_says_what_the_release_will_say_of_its_account(
     place.configure(**SMALL)
     assert keeper.run(place).code == 0
     place.configure(**{**SMALL, **change})
-    planned = place.call([sys.executable, "-m", "dpsynth", "plan", "config.yaml", "--json"])
+    planned = keeper.call(place, "plan", "config.yaml", "--json")
     notes = json.loads(planned.out)["notes"]
     assert any("the recorded one holds. If it may be raised: dpsynth ledger cap" in n for n in notes) == bool(
         change

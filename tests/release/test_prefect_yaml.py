@@ -115,6 +115,7 @@ def test_serve_runs_on_the_server_that_is_configured(team: Team) -> None:
     assert served.wait(60) == 0 and team.api.up
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_be_reached_is_a_plain_error(place: Place) -> None:
     place.configure(schedule={"cron": "0 3 1 1 *", "timezone": "Europe/Paris"})
     command = [sys.executable, "-m", "dpsynth", "serve", "config.yaml"]

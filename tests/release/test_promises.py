@@ -47,6 +47,7 @@ COMBINATIONS = [
         ("row", "person"),
         ("auto", "mst"),
         possible=lambda *case: case[:3] in COMBINATIONS,
+        strength=1,
     ),
 )
 def test_the_published_guarantee_is_what_the_journal_adds_up_to(
@@ -185,7 +186,16 @@ def failing(*_: object) -> NoReturn:
 
 
 @pytest.mark.parametrize(
-    "step", ["measure_one_way", "select", "fit_model", "tabulate", "write", "settle", "publish"]
+    "step",
+    [
+        "measure_one_way",
+        pytest.param("select", marks=pytest.mark.slow),
+        "fit_model",
+        pytest.param("tabulate", marks=pytest.mark.slow),
+        "write",
+        "settle",
+        pytest.param("publish", marks=pytest.mark.slow),
+    ],
 )
 def test_a_failure_after_the_first_charge_gives_nothing_back(
     place: Place, monkeypatch: pytest.MonkeyPatch, step: str

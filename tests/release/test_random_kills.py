@@ -103,13 +103,13 @@ def seeded_kills(
 @pytest.mark.parametrize(("kind", "method"), [("sqlite", "mst"), ("sqlite", "auto"), ("postgresql", "mst")])
 def test_kills_at_random_instants(keeper: Keeper, makers: MakePlace, method: str) -> None:
     """Hazards 16, 28, 30, 39: seeded delays from the first step to the end, resumed until done."""
-    seeded_kills(keeper, makers, 20_260, 4, method)
+    seeded_kills(keeper, makers, 20_260, 2, method)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_kills_of_releases_that_find_their_places(keeper: Keeper, makers: MakePlace) -> None:
     """Answers that are texts, and all that follows from them, are the same after a kill."""
-    seeded_kills(keeper, makers, 7, 5, columns=SOUGHT)
+    seeded_kills(keeper, makers, 7, 3, columns=SOUGHT)
 
 
 @pytest.mark.slow

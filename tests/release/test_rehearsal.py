@@ -37,11 +37,11 @@ def empty(place: Place) -> Place:
 
 
 @pytest.fixture(scope="module")
-def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
+def rehearsed(keeper: Keeper, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Ended]:
     """A place without a table, and how a rehearsal in it ended."""
     place = furnished(tmp_path_factory.mktemp("rehearsed"))
     (place.folder / "people.csv").unlink()
-    return place, place.run("--rehearse", "--rows", "400")
+    return place, keeper.run(place, "--rehearse", "--rows", "400")
 
 
 def test_a_rehearsal_needs_no_source_and_makes_no_ledger(rehearsed: tuple[Place, Ended]) -> None:

@@ -19,7 +19,7 @@ from tests.examples import examples
 from tests.starter import described
 from tests.starter.reviewing import filled
 
-QUICK, MANY = 30, 1_000
+QUICK, MANY = 15, 1_000
 WEIRD = [
     None, True, False, -1, 0, 10**18, 10**40, 0.5, -1e300, float("nan"), float("inf"), "", " ", "x", "1e999",
     "é\u202e", "\ud800", "\x00", "a\nb: c", "%Q", "[0-9", "[0-9]{64}", "2020-02-30", [], [[]], [None],

@@ -1,4 +1,4 @@
-"""AIM and AIM with Gaussian noise: every round replayed against the paper's rules."""
+"""AIM: every round replayed against the paper's rules."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -12,7 +12,7 @@ from dpsynth.domain.domain import Domain
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.structure import STRATEGIES
-from dpsynth.structure.rounds import Run
+from dpsynth.structure.aim import Run
 from tests.fake_curator import FakeCurator, problem_of
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2, "d": 4, "e": 2})
@@ -134,41 +134,3 @@ def test_the_model_may_grow_with_the_part_of_the_budget_that_was_spent():
         assert all(tree.cells_with(c) > allowed for c in left_out - worthless)
         cliques.append(clique)
     assert problem.max_cells >= Triangulation.of(DOMAIN, cliques).cells > 13
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_with_gaussian_noise_only_a_few_distances_are_asked_in_a_round_and_the_best_is_measured(seed):
-    _, problem, found, asked = run("aim_gdp", seed)
-    kinds = [kind for kind, _, _ in asked]
-    assert set(kinds) == {"errors", "marginal"}
-    assert kinds == ["errors", *["errors", "marginal"] * len(found.cliques)]
-    first, *later = [(cliques, price) for kind, cliques, price in asked if kind == "errors"]
-    assert len(first[0]) > 20 and first[1] == problem.structure / 2
-    assert all(1 <= len(cliques) <= 4 for cliques, _ in later)
-    assert sum(price for _, price in later) == problem.structure / 2
-    for (cliques, _), measured in zip(later, found.cliques, strict=True):
-        assert measured in cliques
-
-
-def test_a_distance_is_foretold_from_how_far_the_model_moved_since_it_was_told():
-    class Exact(FakeCurator):
-        """Tells distances without noise, from a wrong table at first."""
-
-        def errors(self, candidates, estimates, price):
-            self._pay("errors", candidates, price)
-            self.estimates.append(estimates)
-            return self._distances(candidates, estimates), 0.0
-
-    rng = np.random.default_rng(0)
-    codes = {c: rng.integers(0, n, 3000) for c, n in DOMAIN.sizes.items()}
-    codes["e"], codes["b"] = codes["a"].copy(), codes["d"] % 3
-    door = Exact(DOMAIN, codes, Fraction(100), rng)
-    problem = problem_of(door, one_way=Fraction(20), structure=Fraction(10))
-    STRATEGIES["aim_gdp"].select(door, problem)
-    asked = [cliques for kind, cliques, _ in door.asked if kind == "errors"]
-    # The first round's are those of the largest weighted distances told; all hold a planted pair.
-    assert all({"a", "e"} <= set(c) or {"b", "d"} <= set(c) for c in asked[1])
-    measured = [c for kind, (c, *_), _ in door.asked if kind == "marginal" and len(c) > 1]
-    strong = [{"a", "e"} <= set(c) for c in measured[:2]], [{"b", "d"} <= set(c) for c in measured[:2]]
-    # Once one is measured its distance is foretold to be gone, so the other comes next.
-    assert any(strong[0]) and any(strong[1])

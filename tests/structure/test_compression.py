@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Measurement
-from dpsynth.structure.compression import rare_groups, rare_when_ordered
+from dpsynth.structure.compression import rare_groups
 
 
 def grouped(*counts, least=30.0, keep=(), noise="gaussian", scale=1.0):
@@ -132,10 +133,16 @@ def test_missing_cells_are_no_neighbours_of_the_last_values():
 
 
 def test_in_a_column_of_numbers_more_values_are_rare_as_long_as_ten_groups_are_left():
-    assert rare_when_ordered(30.0, 100_000.0) == 240.0
-    assert rare_when_ordered(30.0, 1_200.0) == 120.0
-    assert rare_when_ordered(30.0, 240.0) == 30.0
+    assert rare_when_ordered(100.0, 100_000.0) == 800.0
+    assert rare_when_ordered(100.0, 5_000.0) == 500.0
+    assert rare_when_ordered(100.0, 900.0) == 100.0
     assert rare_when_ordered(0.0, 1e6) == 0.0
+
+
+def test_numbers_are_grouped_no_more_than_others_where_noise_is_of_a_few_rows():
+    """Planted: with one factor, a small table loses at a large budget what single cells show."""
+    assert rare_when_ordered(6.0, 1_000.0) == 6.0
+    assert rare_when_ordered(32.0, 100_000.0) == 128.0
 
 
 def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
@@ -144,3 +151,20 @@ def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_c
     singles = [Measurement((c,), counts, "gaussian", 1.0) for c in "ab"]
     found = rare_groups(domain, singles, 30.0, values={"a": 4, "b": 4}, ordered={"a": 100.0}).groups
     assert set(found) == {"a"} and found["a"].tolist() == [0, 0, 1, 2, 3]
+
+
+def test_ends_of_numbers_that_noise_alone_fills_join_the_next_group():
+    """Planted: a group of their own, its rows drawn far outside of all real numbers."""
+    counts = np.array([20, -30, 5000, 400, 6000, 70, -20, 15])
+    single = Measurement(("a",), counts, "gaussian", 50.0)
+    domain = Domain({"a": 8})
+    apart = rare_groups(domain, [single], 150.0).groups["a"].tolist()
+    joined = rare_groups(domain, [single], 150.0, ordered={"a": 150.0}).groups["a"].tolist()
+    assert apart == [0, 0, 1, 2, 3, 4, 4, 4]
+    assert joined == [0, 0, 0, 1, 2, 2, 2, 2]
+
+
+def test_a_column_of_noise_alone_keeps_its_groups():
+    single = Measurement(("a",), np.array([5, -8, 3, 6]), "gaussian", 50.0)
+    found = rare_groups(Domain({"a": 4}), [single], 150.0, ordered={"a": 150.0}).groups["a"]
+    assert found.max() == 1

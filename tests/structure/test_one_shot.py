@@ -91,7 +91,7 @@ def test_a_triple_counts_by_what_it_adds_to_its_farthest_pair():
     assert added_distance(("a", "b", "d"), told) == 40
 
 
-@pytest.mark.parametrize("columns", [4, 26, 27])
+@pytest.mark.parametrize("columns", [4, pytest.param(26, marks=pytest.mark.slow), 27])
 def test_triples_are_asked_about_while_there_are_few_enough_of_them(columns):
     door, problem = laid_down(0, rows=200, columns=columns, budget=Fraction(10))
     ONE_SHOT.select(door, problem)

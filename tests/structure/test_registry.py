@@ -33,8 +33,7 @@ def test_every_file_that_declares_a_strategy_is_a_method_of_the_config():
 
 
 def test_its_outline_asks_what_its_line_says(method):
-    for noise in method.noise:
-        measure = GDP if noise == "gaussian" else PURE
+    for noise, measure in (("gaussian", GDP), ("laplace", PURE)):
         sizes = dict.fromkeys("abcde", 3)
         outlined = strategy_of(method.name, CLIQUES).outline(sizes, (), measure, noise)
         assert (outlined.choices + outlined.errors > 0) == method.chooses
@@ -44,7 +43,7 @@ def test_its_outline_asks_what_its_line_says(method):
 
 
 def test_its_releases_are_replayed_on_neighbours_under_every_noise_that_it_has(method):
-    for noise in method.noise:
+    for noise in ("gaussian", "laplace"):
         terms = {t for t, privacy in replay.TERMS.items() if privacy["noise"] == noise}
         assert terms and {(method.name, t) for t in terms} <= {case.values for case in replay.ALL}
 

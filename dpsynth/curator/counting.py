@@ -1,0 +1,150 @@
+"""One pass over coded rows: figures of blocks of rows, added up over blocks and threads.
+
+Whoever holds coded rows, in memory or in mapped files, has them counted here. A pass goes through the rows
+once, block by block, and makes all that is asked for of each block while its codes are in the processor's
+cache. Arrays' operations, ``bincount`` among them, release the interpreter's lock, so threads share the rows.
+
+Invariant: figures are exact integers, and don't depend on the size of blocks or on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.domain import Clique, Domain
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+Counts = NDArray[np.int64]
+Block = Callable[[slice], Sequence[Counts]]
+"""The figures of a block of rows."""
+
+LEAST_BLOCK, MOST_BLOCK = 1 << 16, 1 << 21
+"""Rows of a block: few enough for a processor's cache, unless there are more cells than rows."""
+CELLS_A_PASS = 1 << 22
+"""Largest number of cells that a thread adds up at once."""
+_PAYS = 1 << 19
+"""Rows times cliques from which more threads save more than they cost."""
+
+
+def cores() -> int:
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """Results of work on items, in their order; threads work on some while the next items are made.
+
+    Args:
+        work: mostly operations on arrays.
+        items: each is held until its result was taken; as many at once as there are processors.
+    """
+    threads = cores()
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, "dpsynth-code") as pool:
+        pending: deque[Future[Made]] = deque()
+        for item in items:
+            if len(pending) >= threads:
+                yield pending.popleft().result()
+            pending.append(pool.submit(work, item))
+        while pending:
+            yield pending.popleft().result()
+
+
+def counted(
+    codes: Callable[[str, slice], NDArray[np.unsignedinteger]],
+    domain: Domain,
+    rows: int,
+    cliques: Sequence[Clique],
+) -> list[Counts]:
+    """Exact marginals of cliques, int64 of shape ``domain.shape(clique)``, in their order. Private.
+
+    Args:
+        codes: from a column and a range of rows to their codes.
+        domain: the domain of the columns.
+        rows: number of rows.
+        cliques: any cliques; each costs its own part of a pass.
+    """
+    found: dict[Clique, Counts] = {}
+    # Alike in size: a clique of many cells wants large blocks, all others small ones.
+    for together in domain.batches(sorted(dict.fromkeys(cliques), key=domain.cells), CELLS_A_PASS):
+        sizes = [domain.cells(clique) for clique in together]
+
+        def figures(
+            block: slice, together: list[Clique] = together, sizes: list[int] = sizes
+        ) -> list[Counts]:
+            columns = {c: codes(c, block) for c in {c for clique in together for c in clique}}
+            long = block.stop - block.start
+            return [
+                np.bincount(cells_of(columns, domain, clique, long), minlength=size)
+                for clique, size in zip(together, sizes, strict=True)
+            ]
+
+        sums = added_up(figures, rows, sizes)
+        found |= {c: s.reshape(domain.shape(c)) for c, s in zip(together, sums, strict=True)}
+    return [found[clique] for clique in cliques]
+
+
+def cells_of(
+    columns: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, clique: Clique, rows: int
+) -> NDArray[np.integer]:
+    """The cell of every row in the flat array of a clique.
+
+    Args:
+        columns: the codes of some rows, by column.
+        domain: the domain of the columns.
+        clique: the clique.
+        rows: number of rows.
+    """
+    if len(clique) == 1:
+        return columns[clique[0]]
+    cells = domain.cells(clique)
+    # Narrow integers are faster to compute.
+    number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
+    cell = np.zeros(rows, dtype=number)
+    for i, column in enumerate(clique):
+        if i > 0:
+            np.multiply(cell, number.type(domain.sizes[column]), out=cell)
+        np.add(cell, columns[column], out=cell, casting="unsafe")
+    return cell
+
+
+def added_up(figures: Block, rows: int, sizes: Sequence[int]) -> list[Counts]:
+    """Sums of the figures of all blocks of rows.
+
+    Args:
+        figures: from a range of rows to as many arrays int64[cells] as there are sizes.
+        rows: number of rows.
+        sizes: number of cells of each array.
+    """
+    long = min(max(LEAST_BLOCK, 2 * max(sizes, default=0)), MOST_BLOCK)
+    threads = min(cores(), -(-rows // long)) if rows * len(sizes) >= _PAYS else 1
+
+    def share(thread: int) -> list[Counts]:
+        sums = [np.zeros(size, dtype=np.int64) for size in sizes]
+        for block in blocks(rows, long, thread, threads):
+            for total, part in zip(sums, figures(block), strict=True):
+                np.add(total, part, out=total)
+        return sums
+
+    if threads <= 1:
+        return share(0)
+    with ThreadPoolExecutor(threads, "dpsynth-count") as pool:
+        shares = list(pool.map(share, range(threads)))
+    return [np.sum(parts, axis=0) for parts in zip(*shares, strict=True)]
+
+
+def blocks(rows: int, long: int, first: int = 0, every: int = 1) -> Iterator[slice]:
+    """Ranges of at most so many rows: one in every few of them, from a first one on."""
+    for start in range(first * long, rows, every * long):
+        yield slice(start, min(start + long, rows))

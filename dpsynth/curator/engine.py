@@ -1,0 +1,47 @@
+"""The engine: whoever makes exact figures of coded rows, from partitions to counts, summed.
+
+Charge, draw and record stay with the curator, in one process, whichever engine counts. An engine knows of no
+price, no noise and no journal. All that it makes can be added up over partitions of the rows: counts and
+bounded sums. Distances to estimates can't, for a sum of absolute values is no absolute value of a sum; so
+they follow from counts, in ``scores`` and ``exam``, and no engine makes them.
+
+Invariant: exact figures are private, and the same integers whichever engine makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.compression import Compression
+from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.sums import Centring
+
+
+class Engine(Protocol):
+    """Coded rows that can be counted, wherever they lie. ``table.PrivateTable`` is one."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the columns that are coded."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of rows after contribution bounding. Private unless the relation makes it public."""
+        ...
+
+    def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
+        ...
+
+    def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
+        """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
+        ...
+
+    def recoded(self, compression: Compression) -> Engine:
+        """The same rows with groups in place of values."""
+        ...

@@ -1,0 +1,108 @@
+"""Tables of counts with all their margins, each margin once, and the equations that link them.
+
+Tables that share a column share that column's totals. Whoever reads all of them has one system of linear
+equations: each margin is the sum of the cells that it is over.
+
+Invariant: counts are whole and none is negative; every margin agrees with its cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Clique = tuple[str, ...]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedTables:
+    """Counts over some sets of columns, closed under margins; () is the total.
+
+    Attributes:
+        sizes: number of codes of each column.
+        cliques: the sets of columns, each with the columns in the order of ``sizes``, smaller sets first.
+        counts: int64[cells] of all cliques, one after the other, each in row-major order.
+    """
+
+    sizes: Mapping[str, int]
+    cliques: tuple[Clique, ...]
+    counts: Counts
+
+    @cached_property
+    def places(self) -> Mapping[Clique, slice]:
+        """The cells of each clique among all cells."""
+        found, start = {}, 0
+        for clique in self.cliques:
+            stop = start + self._cells(clique)
+            found[clique] = slice(start, stop)
+            start = stop
+        return found
+
+    def _cells(self, clique: Clique) -> int:
+        return prod(self.sizes[name] for name in clique)
+
+    @cached_property
+    def equations(self) -> sparse.csr_matrix:
+        """One row a margin's cell and column summed over: the sum of cells less the margin is zero."""
+        rows: list[Counts] = []
+        columns: list[Counts] = []
+        signs: list[NDArray[np.float64]] = []
+        number = 0
+        for clique in self.cliques:
+            shape = tuple(self.sizes[name] for name in clique)
+            cells = np.arange(self.places[clique].start, self.places[clique].stop).reshape(shape)
+            for axis, name in enumerate(clique):
+                margin = self.places[tuple(c for c in clique if c != name)]
+                sums = np.arange(margin.start, margin.stop)
+                each = np.moveaxis(cells, axis, -1).reshape(len(sums), -1)
+                equation = number + np.arange(len(sums))
+                rows += [np.repeat(equation, each.shape[1]), equation]
+                columns += [each.ravel(), sums]
+                signs += [np.ones(each.size), -np.ones(len(sums))]
+                number += len(sums)
+        shape = (number, len(self.counts))
+        if not rows:
+            return sparse.csr_matrix(shape)
+        found = (np.concatenate(rows), np.concatenate(columns))
+        return sparse.csr_matrix((np.concatenate(signs), found), shape=shape)
+
+
+def margins_of(cliques: Iterable[Sequence[str]], order: Sequence[str]) -> tuple[Clique, ...]:
+    """The sets of columns with all their subsets, smaller ones first, columns in a given order.
+
+    >>> margins_of([("sex", "age")], ["age", "sex"])
+    ((), ('age',), ('sex',), ('age', 'sex'))
+    """
+    found: set[Clique] = set()
+    for clique in cliques:
+        names = [name for name in order if name in clique]
+        found.update(part for size in range(len(names) + 1) for part in combinations(names, size))
+    return tuple(sorted(found, key=lambda part: (len(part), [order.index(name) for name in part])))
+
+
+def number_of_cells(cliques: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> int:
+    """The number of cells of some tables with all their margins, each margin once."""
+    return sum(prod(sizes[name] for name in clique) for clique in margins_of(cliques, list(sizes)))
+
+
+def linked_tables(
+    cliques: Iterable[Sequence[str]], sizes: Mapping[str, int], counted: Callable[[Clique], Counts]
+) -> LinkedTables:
+    """The tables of some sets of columns, with all their margins.
+
+    Args:
+        cliques: the sets of columns.
+        sizes: number of codes of each column.
+        counted: the counts of a set of columns, in row-major order.
+    """
+    closed = margins_of(cliques, list(sizes))
+    counts = [np.asarray(counted(clique), np.int64).reshape(-1) for clique in closed]
+    return LinkedTables(sizes, closed, np.concatenate([np.zeros(0, np.int64), *counts]))

@@ -1,0 +1,205 @@
+"""A soak: very many releases over one ledger, each with a misfortune or none, and what must hold after each.
+
+Started as ``python -m tests.release.soak --releases 1000``, or by ``make soak``. Several places make releases
+at once, each of a dataset of its own, over one PostgreSQL database or one SQLite file. A release may be
+killed at a random instant or place, lose its database's answer, run on a machine whose clock is wrong, or
+meet a restart of the database. Then it is resumed until it is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests import databases
+from tests.release import clock
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, FEW_COLUMNS, Watch, passed
+from tests.release.place import Ended, furnished
+
+MISFORTUNES = {
+    "none": 6,
+    "killed at an instant": 6,
+    "killed at a place": 6,
+    "an answer lost": 2,
+    "a wrong clock": 2,
+    "the database restarted": 1,
+}
+"""Misfortunes, with their weights."""
+RESUMABLE = (DIED, 5)
+"""Exit codes after which a release is resumed: killed, interrupted. Or its ledger can't be used."""
+_TRIES = 60
+_ALL_ROWS = 200
+"""The ledger's chain is verified once in so many releases: it has a row for each of them."""
+
+
+@dataclass
+class Tally:
+    """What many releases came to, over all places."""
+
+    releases: Counter[str] = field(default_factory=Counter)
+    resumed: int = 0
+    charged: int = 0
+    drawn: int = 0
+    lost: int = 0
+    verified: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __str__(self) -> str:
+        """One line."""
+        kinds = ", ".join(f"{name} {number}" for name, number in sorted(self.releases.items()))
+        return (
+            f"{self.releases.total()} releases ({kinds}); resumed {self.resumed} times; {self.charged} "
+            f"charges, {self.drawn} draws, {self.lost} answers lost; chain verified {self.verified} times"
+        )
+
+
+class Soaked:
+    """One place in which releases are made one after the other."""
+
+    def __init__(self, folder: Path, url: str, number: int, server: databases.Postgres | None) -> None:
+        """Furnish the place, and start its process."""
+        self.place = replace(furnished(folder, url), dataset=f"people{number}")
+        ledger = {"dataset": self.place.dataset, "cap": {"epsilon": 1_000_000, "delta": 0.5}}
+        self.place.configure(**FEW_COLUMNS, ledger=ledger)
+        self._stack = ExitStack()
+        self._clock = None if clock.reason_without() else clock.Clock(folder / "clock")
+        more = {} if self._clock is None else dict(self._clock.environment)
+        self.keeper = self._stack.enter_context(Keeper(folder / "keeper", **more))
+        self._server = server
+        self._chance = random.Random(number)
+        self._span = 0.3
+        self._stops: list[Stop] = []
+
+    def close(self) -> None:
+        """End the process."""
+        self._stack.close()
+
+    def prepare(self) -> None:
+        """Learn the places that a run passes, and how long it takes."""
+        self._stops = passed(self.keeper, self.place)
+        self._span = self.keeper.seconds
+        self._clear()
+
+    def release(self, tally: Tally) -> None:
+        """Make one release, whatever befalls it, and check all that must hold."""
+        kinds = [k for k in MISFORTUNES if k != "the database restarted" or self._server is not None]
+        kind = self._chance.choices(kinds, [MISFORTUNES[k] for k in kinds])[0]
+        watch = SoakWatch(self.place)
+        ended, deaths = self._run(kind), 0
+        while ended.code != 0:
+            unreachable = ended.code in (1, 2) and "The ledger " in ended.err
+            assert ended.code in RESUMABLE or unreachable, ended
+            deaths += 1
+            assert deaths < _TRIES, ended
+            watch.look()
+            begun = watch.begun
+            # The database may still be starting.
+            time.sleep(0.2 * unreachable)
+            ended = self.keeper.run(self.place, *(("--resume", begun[-1]) if begun else ()))
+        watch.ended(ended.folder, deaths)
+        with tally.lock:
+            tally.releases[kind] += 1
+            tally.resumed += deaths
+            tally.charged += sum(watch.charges.values())
+            tally.drawn += sum(watch.draws.values())
+            tally.lost += sum(watch.lost.values())
+            if tally.releases.total() % _ALL_ROWS == 0:
+                assert self.place.ledger.verify().problems == ()
+                tally.verified += 1
+        self._clear()
+
+    def _run(self, kind: str) -> Ended:
+        if self._clock is not None:
+            days = self._chance.randrange(-400, 400) if kind == "a wrong clock" else 0
+            self._clock.set(datetime.now(UTC) + timedelta(days=days))
+        match kind:
+            case "killed at an instant":
+                return self.keeper.run(self.place, after=self._chance.uniform(0, self._span))
+            case "killed at a place":
+                return self.keeper.run(self.place, stop=self._chance.choice(self._stops), by=signal.SIGKILL)
+            case "an answer lost":
+                rows = [stop for stop in self._stops if stop[0] == "end ledger commit"]
+                return self.keeper.run(self.place, stop=self._chance.choice(rows), by="an answer lost")
+            case "the database restarted":
+                assert self._server is not None
+                self.keeper.begin(self.place)
+                time.sleep(self._chance.uniform(0, self._span))
+                with _restarting:
+                    self._server.stop("immediate")
+                    self._server.start()
+                return self.keeper.end()
+            case _:
+                return self.keeper.run(self.place)
+
+    def _clear(self) -> None:
+        """Remove the bundle and the logs: the ledger alone grows."""
+        shutil.rmtree(self.place.folder / "outputs", ignore_errors=True)
+        (self.place.home / "draws").unlink(missing_ok=True)
+
+
+_restarting = threading.Lock()
+
+
+class SoakWatch(Watch):
+    """A watch that leaves the ledger's chain to the tally, since verifying it takes as long as it is."""
+
+    def look(self) -> None:
+        """``Watch.look``, while no database is starting."""
+        with _restarting:
+            super().look()
+
+    def _sound(self) -> bool:
+        return True
+
+
+def soak(releases: int, places: int, *, postgresql: bool) -> Tally:
+    """Make so many releases at several places at once.
+
+    Raises:
+        AssertionError: something doesn't hold.
+    """
+    tally = Tally()
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dpsynth-soak-")))
+        server = databases.Postgres() if postgresql else None
+        if server is not None:
+            stack.callback(server.close)
+        url = f"sqlite:///{root / 'ledger.db'}" if server is None else server.make()
+        soaked = [Soaked(root / f"place{n}", url, n, server) for n in range(places)]
+        for one in soaked:
+            stack.callback(one.close)
+            one.prepare()
+        began = time.monotonic()
+
+        def work(one: Soaked) -> None:
+            while tally.releases.total() < releases:
+                one.release(tally)
+                if tally.releases.total() % 100 == 0:
+                    print(f"{time.monotonic() - began:.0f} s: {tally}", flush=True)
+
+        with ThreadPoolExecutor(places) as pool:
+            list(pool.map(work, soaked))
+        assert soaked[0].place.ledger.verify().problems == ()
+        tally.verified += 1
+    return tally
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--releases", type=int, default=1000)
+    parser.add_argument("--places", type=int, default=3)
+    parser.add_argument("--sqlite", action="store_true", help="one SQLite file in place of PostgreSQL")
+    asked = parser.parse_args()
+    print(soak(asked.releases, asked.places, postgresql=not asked.sqlite))
