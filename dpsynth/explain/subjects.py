@@ -326,18 +326,22 @@ def _plan(path: Path) -> Subject:
     spec = load(path)
     compiled_spec = compiled(spec)
     plan = make_plan(compiled_spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
-    measure, left = plan.measure, plan.spent_delta - plan.selection_delta
-    rho, half = measure.implied(plan.budget, mu_by_rho=False)
+    measure, budget = plan.measure, plan.whole.budget
+    asked = plan.whole_delta if plan.sampling is None else plan.whole_delta / plan.sampling.rate
+    rho, half = measure.implied(budget, mu_by_rho=False)
+    epsilon = measure.epsilon(budget, asked - plan.selection_delta if measure.needs_delta else None)
     guarantee = Guarantee(
-        epsilon=float(measure.epsilon(plan.budget, left if measure.needs_delta else None)),
-        delta=float(plan.spent_delta),
+        epsilon=float(epsilon),
+        delta=float(plan.whole_delta),
         rho=float(rho) if measure.needs_delta else None,
         unit=plan.neighbours.unit,
         neighbours=plan.neighbours.relation,
         accountant=measure.accountant,
-        mu=measure.mu(plan.budget) if half is not None else None,
+        mu=measure.mu(budget) if half is not None else None,
         approximate_delta=float(plan.selection_delta),
     )
+    if plan.sampling is not None:
+        guarantee = plan.sampling.of_whole(guarantee, epsilon, plan.whole_delta)
     return _of_guarantee(
         f"plan of {spec.release}",
         "What a release of this configuration may spend; no data was read.",
