@@ -1,14 +1,16 @@
 """Coverage of 95 % intervals against real tables, by kind, and what the exam costs.
 
-    DPSYNTH_DATA=FOLDER python benchmarks/coverage.py [--tables adult nltcs flights randhie] [--releases 20]
-        [--epsilon 1] [--method mst]
+    DPSYNTH_DATA=FOLDER python benchmarks/coverage.py --keep KEPT [--tables adult nltcs flights randhie]
+        [--releases 200] [--epsilon 1] [--method auto] [--seconds 250]
     DPSYNTH_DATA=FOLDER python benchmarks/coverage.py --cost [--tables nltcs] [--shares 0 0.03 0.06]
 
-The first form makes releases with statistics of each kind, and prints for each kind the part of all figures
-whose interval holds the private table's own number, and the median width of an interval in its column's
-units. Beside them stand intervals of the noise alone, which is what there would be without an exam; for
-measured figures these are the same. The errors of the exam are held against the exact distances of all pairs.
-The second form prints the mean total variation distance of all three-way marginals, by share of the exam.
+The first form makes as many releases of each table as are missing in the folder KEPT, within the seconds. It
+then computes statistics of each kind from each bundle, as its recipient would. For each kind it prints the
+part of the figures whose 95 % interval holds the private table's own number, and the median width of an
+interval. Beside them stand how often naive intervals hold, and the median of the widths by those of the naive
+ones. Naive intervals are those of whoever takes the synthetic rows for real ones. The exam's distances are
+held against the exact ones of all pairs. The second form prints the mean total variation distance of all
+three-way marginals, by share of the exam.
 """
 
 from __future__ import annotations
@@ -16,197 +18,157 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from coverage_tables import TABLES, Table
+from coverage_truth import Rows
 from numpy.typing import NDArray
 
-from dpsynth import pipeline
+from dpsynth import open_bundle, pipeline
 from dpsynth.config import from_mapping
-from dpsynth.curator.exam import ExamQuestions
+from dpsynth.config.statistic_kinds import Asked, request_of
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.result import Release
+from dpsynth.publish import Provenance, StatisticTable, compute_statistics
+from dpsynth.recipient.bundle import Bundle
 
 Numbers = NDArray[np.float64]
 MOST_TRIPLES = 60
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table with its declared columns and statistics.
-
-    Attributes:
-        frame: the rows that are released.
-        columns: declarations.
-        statistics: requested statistics.
-    """
-
-    frame: pd.DataFrame
-    columns: Mapping[str, Mapping[str, object]]
-    statistics: Sequence[Mapping[str, object]]
-
-
-def adult(folder: Path) -> Table:
-    """Numbers and categories of a census."""
-    frame = pd.read_csv(folder / "adult.csv")
-    frame.columns = frame.columns.str.strip()
-    columns: dict[str, Mapping[str, object]] = {
-        "age": {"type": "integer", "min": 17, "max": 90, "bins": [17, 25, 35, 45, 55, 65, 90]},
-        "education-num": {"type": "integer", "min": 1, "max": 16},
-        "hours-per-week": {"type": "integer", "min": 1, "max": 99, "bins": [1, 20, 35, 40, 45, 60, 99]},
-    }
-    return _crossed(frame, columns, ("marital-status", "relationship", "race", "sex", "income"))
-
-
-def nltcs(folder: Path) -> Table:
-    """Sixteen binary columns."""
-    frame = pd.read_csv(folder / "nltcs.csv")
-    return _crossed(frame, {}, tuple(frame.columns))
-
-
-def flights(folder: Path) -> Table:
-    """A tenth of the flights of a year: delays with long tails."""
-    frame = pd.read_csv(folder / "flights.csv.gz").iloc[::10]
-    columns: dict[str, Mapping[str, object]] = {
-        "month": {"type": "integer", "min": 1, "max": 12},
-        "dep_delay": {"type": "integer", "bins": [-50, -10, -5, 0, 10, 30, 60, 120, 300, 1500]},
-        "distance": {"type": "integer", "bins": [0, 300, 600, 900, 1200, 1800, 2500, 5000]},
-        "air_time": {"type": "integer", "bins": [0, 60, 120, 180, 240, 360, 700]},
-    }
-    return _crossed(frame, columns, ("origin", "carrier"))
-
-
-def randhie(folder: Path) -> Table:
-    """Visits and health by plan, of person-years."""
-    del folder
-    package = find_spec("statsmodels")
-    assert package is not None and package.origin is not None
-    frame = pd.read_csv(Path(package.origin).parent / "datasets" / "randhie" / "src" / "randhie.csv")
-    columns: dict[str, Mapping[str, object]] = {
-        "mdvis": {"type": "integer", "bins": [0, 1, 2, 4, 8, 16, 100]},
-        "xage": {"type": "number", "bins": [0, 6, 12, 18, 25, 35, 45, 55, 65], "decimals": 2},
-        "year": {"type": "integer", "min": 1, "max": 5},
-    }
-    return _crossed(frame, columns, ("coins", "site", "female", "hlthg"))
-
-
-TABLES = {"adult": adult, "nltcs": nltcs, "flights": flights, "randhie": randhie}
-
-
-def _crossed(
-    frame: pd.DataFrame, numbers: Mapping[str, Mapping[str, object]], categories: Sequence[str]
-) -> Table:
-    """A table of whole rows, with counts of all pairs and the means of all numbers by all categories."""
-    frame = frame[[*numbers, *categories]].dropna().reset_index(drop=True)
-    texts = {c: frame[c].astype(str).str.strip() for c in categories}
-    frame = frame.assign(**texts)
-    kinds = {c: {"type": "category", "values": sorted(set(texts[c])), "missing": False} for c in categories}
-    columns = {c: {**kind, "missing": False} for c, kind in numbers.items()} | kinds
-    pairs = [{"crosstab": list(pair)} for pair in combinations(columns, 2)]
-    means = [{"mean": n, "by": c} for n in numbers for c in categories]
-    triples = [{"crosstab": list(c)} for c in list(combinations(columns, 3))[:3]]
-    return Table(frame, columns, [*pairs, *means, *triples])
-
-
-def released(table: Table, epsilon: float, method: str, exam: float, work: Path) -> tuple[Release, Numbers]:
-    """A release, and the exact distances of its exam; they are empty without one."""
+def released(table: Table, options: argparse.Namespace, exam: float, work: Path) -> Release:
+    """A release."""
     path = work / "table.csv"
     table.frame.to_csv(path, index=False)
     config = {
         "release": "coverage",
         "source": {"path": str(path)},
-        "privacy": {"epsilon": epsilon, "delta": 1e-9, "split": {"exam": exam}},
+        "privacy": {"epsilon": options.epsilon, "delta": 1e-9, "split": {"exam": exam}},
         "ledger": {"url": f"sqlite:///{work / 'ledger.db'}", "cap": {"epsilon": 1e6, "delta": 0.1}},
         "columns": json.loads(json.dumps(table.columns)),
-        "structure": {"method": method},
-        "publish": {"statistics": list(table.statistics), "formats": ["csv"]},
+        "structure": {"method": options.method},
+        "publish": {"statistics": list(table.asked), "formats": ["parquet"]},
     }
-    exact: list[Numbers] = [np.zeros(0)]
-    sound = ExamQuestions._exact
-
-    def noted(self, cliques, finished):  # type: ignore[no-untyped-def]
-        exact.append(sound(self, cliques, finished))
-        return exact[-1]
-
-    with patch.object(ExamQuestions, "_exact", noted):
-        release = pipeline.run(from_mapping(config), Request(work / "out"))
-    return release, exact[-1].astype(np.float64)
+    return pipeline.run(from_mapping(config), Request(work / "out"))
 
 
-def truth(table: Table, kind: str, columns: Sequence[str], labels: pd.DataFrame) -> Numbers:
-    """The private table's own number for each row of a table of statistics; NaN where there is none."""
-    frame = table.frame
-    if kind == "mean":
-        *by, of = columns
-        means = frame.groupby(by[0])[of].mean()
-        return labels[by[0]].map(means).to_numpy(dtype=np.float64)
-    found = np.ones(len(labels))
-    coded = frame.assign(**{c: _labelled(frame[c], labels[c].unique(), table.columns[c]) for c in columns})
-    counts = coded.groupby(list(columns)).size()
-    keys = labels[list(columns)].apply(tuple, axis=1) if len(columns) > 1 else labels[columns[0]]
-    return np.array([counts.get(key, 0) for key in keys], dtype=np.float64) * found
+def keep(name: str, table: Table, options: argparse.Namespace) -> Iterator[Path]:
+    """The public folders of the kept releases; missing ones are made, within the seconds."""
+    end = time.monotonic() + options.seconds
+    for number in range(options.releases):
+        folder = Path(options.keep) / f"{name}-{options.method}" / f"{number:03d}"
+        if not folder.exists() and time.monotonic() < end:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory() as work:
+                made = released(table, options, options.exam, Path(work))
+                shutil.move(str(made.folder / "public"), folder)
+        if folder.exists():
+            yield folder
 
 
-def _labelled(cells: pd.Series, labels: Sequence[str], declared: Mapping[str, object]) -> pd.Series:
-    """The label of each cell; bins are closed at the left, and the last one at both ends."""
-    bins = declared.get("bins")
-    if not isinstance(bins, list):
-        return cells.astype(str)
-    at = np.clip(np.searchsorted(bins, cells.to_numpy(dtype=np.float64), side="right") - 1, 0, len(bins) - 2)
-    return pd.Series(np.asarray(labels, dtype=object)[at], index=cells.index)
+def statistics(bundle: Bundle, table: Table) -> Iterator[tuple[Mapping[str, object], StatisticTable]]:
+    """Each statistic with its table, computed from the published files alone."""
+    wanted: list[Mapping[str, object]] = [*table.asked, *table.further]
+    requests: list[Asked] = [request_of(json.loads(json.dumps(asked))) for asked in wanted]
+    columns = bundle.rows.layout.columns
+    facts = Provenance(
+        public_marginals=bundle.rows.public_marginals, sums=bundle.sums, distances=bundle.distances
+    )
+    found = compute_statistics(requests, columns, bundle.measured, bundle.model, (), provenance=facts)
+    singles = [({"crosstab": list(t.columns)}, t) for t in found[: len(columns)]]
+    yield from (*singles, *zip(wanted, found[len(columns) :], strict=True))
 
 
-def measured_coverage(name: str, arguments: argparse.Namespace, folder: Path) -> None:
+def kind_of(asked: Mapping[str, object], found: StatisticTable, basis: str, limits: str) -> str:
+    """The row of a figure in the printed table."""
+    model = f"{asked['model']} regression" if "model" in asked else found.kind.replace("one_way", "crosstab")
+    return f"{model}, {basis}, {limits}"
+
+
+def judged(bundle: Bundle, table: Table, real: Rows) -> dict[str, Numbers]:
+    """For each kind float64[figures, 4]: held, width, held naively, naive width."""
+    labels = {c.name: c.codec.labels for c in bundle.layout.columns}
+    naive = Rows(bundle.synthetic, table.columns, labels)
+    found: dict[str, list[Numbers]] = defaultdict(list)
+    for asked, statistic in statistics(bundle, table):
+        true, other = real.of(asked).value, naive.of(asked)
+        shown = statistic.table.to_pandas()
+        low, high = (shown[end].to_numpy(dtype=np.float64) for end in ("low", "high"))
+        slack = 1e-9 * np.maximum(np.abs(true), 1.0)
+        held = (low - slack <= true) & (true <= high + slack)
+        by_chance = (other.low - slack <= true) & (true <= other.high + slack)
+        figures = np.column_stack([held, high - low, by_chance, other.high - other.low])
+        usable = np.isfinite(true) & np.isfinite(low)
+        kinds = shown["basis"] + "|" + shown["limits"]
+        for kind in kinds.unique():
+            rows = figures[(usable & (kinds == kind)).to_numpy()]
+            if len(rows):
+                found[kind_of(asked, statistic, *kind.split("|"))].append(rows)
+    return {kind: np.concatenate(rows) for kind, rows in found.items()}
+
+
+def of_exam(bundle: Bundle, real: Rows) -> NDArray[np.bool_]:
+    """For each examined pair true if the limits of its error hold the exact error."""
+    labels = {c.name: c.codec.labels for c in bundle.layout.columns}
+    made, rows = Rows(bundle.synthetic, real.declared, labels), bundle.manifest["exam"]["rows"]
+    found = []
+    for line in bundle.errors[bundle.errors["kind"] == "pair"].itertuples():
+        asked = {"crosstab": [line.column_1, line.column_2]}
+        scaled = made.of(asked).value * rows / len(made.frame)
+        exact = float(np.abs(real.of(asked).value - scaled).sum()) / (2 * rows)
+        # Distances are rounded down to whole rows, published numbers have nine digits.
+        found.append(line.low - 1e-8 <= exact <= line.high + 1 / rows)
+    return np.array(found)
+
+
+def measured_coverage(name: str, options: argparse.Namespace, folder: Path) -> None:
     """Print the coverage of one table's intervals, by kind."""
     table = TABLES[name](folder)
-    held: dict[str, list[Numbers]] = defaultdict(list)
-    wide: dict[str, list[Numbers]] = defaultdict(list)
-    of_exam: list[NDArray[np.bool_]] = []
-    for _ in range(arguments.releases):
-        with tempfile.TemporaryDirectory() as work:
-            release, exact = released(table, arguments.epsilon, arguments.method, arguments.exam, Path(work))
-        if release.exam is not None:
-            errors = release.errors
-            true = exact / (2 * release.exam.rows)
-            of_exam.append(((errors.low <= true) & (true <= errors.high)).to_numpy())
-        for statistic in release.tables.values():
-            found = statistic.table.to_pandas()
-            true = truth(table, statistic.kind, statistic.columns, found)
-            usable = np.isfinite(true) & np.isfinite(found.low.to_numpy(dtype=np.float64))
-            kind = f"{statistic.kind}, {found.basis.iloc[0]}, {found.limits.iloc[0]}"
-            held[kind].append(((found.low <= true) & (true <= found.high)).to_numpy()[usable])
-            wide[kind].append((found.high - found.low).to_numpy(dtype=np.float64)[usable])
-    print(f"{name}: {len(table.frame):,} rows, {arguments.releases} releases, epsilon {arguments.epsilon:g}")
-    if of_exam:
-        whole = np.concatenate(of_exam)
-        print(f"  {'exam, each distance':48} {whole.mean():6.1%} of {whole.size:,}")
-    for kind in sorted(held):
-        hits, widths = np.concatenate(held[kind]), np.concatenate(wide[kind])
-        print(f"  {kind:48} {hits.mean():6.1%} of {hits.size:,}; median width {np.median(widths):.4g}")
+    figures: dict[str, list[Numbers]] = defaultdict(list)
+    exams, releases, real = [], 0, None
+    for path in keep(name, table, options):
+        bundle = open_bundle(path)
+        labels = {c.name: c.codec.labels for c in bundle.layout.columns}
+        real = real or Rows(table.frame, table.columns, labels)
+        for kind, rows in judged(bundle, table, real).items():
+            figures[kind].append(rows)
+        exams.append(of_exam(bundle, real))
+        releases += 1
+    rows, by = len(table.frame), f"method {options.method}, epsilon {options.epsilon:g}"
+    print(f"{name}, {rows:,} rows, {by}, {releases} releases")
+    distances = np.concatenate(exams)
+    print(f"| {'exam, each distance':44} | {distances.mean():6.1%} of {distances.size:9,} |")
+    for kind in sorted(figures):
+        held, width, naively, naive_width = np.concatenate(figures[kind]).T
+        by_width = np.median(width / np.where(naive_width > 0, naive_width, np.nan))
+        part = np.isfinite(width / np.where(naive_width > 0, naive_width, np.nan))
+        by_width = np.median(width[part] / naive_width[part]) if part.any() else np.nan
+        print(
+            f"| {kind:44} | {held.mean():6.1%} of {held.size:9,} | {np.median(width):9.4g} "
+            f"| {naively.mean():6.1%} | {by_width:7.2f} |",
+            flush=True,
+        )
 
 
-def cost(name: str, arguments: argparse.Namespace, folder: Path) -> None:
+def cost(name: str, options: argparse.Namespace, folder: Path) -> None:
     """Print the mean three-way error by the exam's share."""
     whole = TABLES[name](folder)
-    table = Table(whole.frame, whole.columns, [])
-    for share in arguments.shares:
+    table = Table(whole.frame, whole.columns, [], [])
+    for share in options.shares:
         errors = []
-        for _ in range(arguments.releases):
+        for _ in range(options.releases):
             with tempfile.TemporaryDirectory() as work:
-                release, _ = released(table, arguments.epsilon, arguments.method, share, Path(work))
-            errors.append(three_way(table, release.synthetic))
+                errors.append(three_way(table, released(table, options, share, Path(work)).synthetic))
         mean, spread = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(len(errors))
-        print(
-            f"{name}, epsilon {arguments.epsilon:g}, share {share:g}: {mean:.5f} +- {spread:.5f}", flush=True
-        )
+        print(f"{name}, epsilon {options.epsilon:g}, share {share:g}: {mean:.5f} +- {spread:.5f}", flush=True)
 
 
 def three_way(table: Table, synthetic: pd.DataFrame) -> float:
@@ -231,19 +193,21 @@ def _binned(cells: pd.Series, declared: Mapping[str, object]) -> NDArray[np.obje
     return np.clip(np.searchsorted(bins, numbers, side="right") - 1, 0, len(bins) - 2).astype(object)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--releases", type=int, default=20)
+    parser.add_argument("--keep", default="coverage-releases")
+    parser.add_argument("--releases", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--method", default="mst")
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--exam", type=float, default=0.03)
     parser.add_argument("--cost", action="store_true")
     parser.add_argument("--shares", nargs="*", type=float, default=[0, 0.03, 0.06])
-    arguments = parser.parse_args()
-    for name in arguments.tables:
-        (cost if arguments.cost else measured_coverage)(name, arguments, Path(os.environ["DPSYNTH_DATA"]))
+    options = parser.parse_args(arguments)
+    for name in options.tables:
+        (cost if options.cost else measured_coverage)(name, options, Path(os.environ["DPSYNTH_DATA"]))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.sampling import sample_rows
-from dpsynth.lifecycle.steps import RunStep, Steps, plainly
+from dpsynth.lifecycle.steps import RunStep, Step, Steps, plainly
 
 
 def run(
@@ -92,24 +92,22 @@ def run(
         StepFailed: an unforeseen error, its details withheld.
     """
     step = Steps(run_step)
-    planned = step("plan", inputs_of, spec, table)
-    inputs = (
-        planned if spec.public_table is None else step("read the public table", with_public_table, planned)
-    )
-    with step("reserve budget", begin, inputs, request, tell) as release_run:
-        earlier = step("read earlier releases", earlier_answers, inputs, release_run, request.outputs)
-        first = step("open the table", door, inputs, release_run)
+    planned = step(Step.PLAN, inputs_of, spec, table)
+    inputs = planned if spec.public_table is None else step(Step.PUBLIC_TABLE, with_public_table, planned)
+    with step(Step.RESERVE, begin, inputs, request, tell) as release_run:
+        earlier = step(Step.EARLIER, earlier_answers, inputs, release_run, request.outputs)
+        first = step(Step.OPEN, door, inputs, release_run)
         if isinstance(first, Unbounded):
-            bounded = step("find the contribution bound", find_contribution_bound, inputs, first)
+            bounded = step(Step.FIND_BOUND, find_contribution_bound, inputs, first)
         else:
             bounded = first
-        stage = step("find domains", find_domains, inputs, bounded) if bounded.plan.searches else bounded
+        stage = step(Step.FIND_DOMAINS, find_domains, inputs, bounded) if bounded.plan.searches else bounded
         tiers = [_tier(step, inputs, release_run, stage, earlier, tell)]
         while (done := tiers[-1]).stage.plan.later:
-            stage = step("go on to the next audience", next_tier, inputs, done.stage, done.measured)
+            stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, done.stage, done.measured)
             tiers.append(_tier(step, inputs, release_run, stage, (), tell))
-        step("settle the ledger", settle, release_run, done.stage.plan, done.synthesis.guarantee)
-        step("publish the bundle", publish, release_run, tell)
+        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)
+        step(Step.PUBLISH, publish, release_run, tell)
     releases = [_result(inputs, release_run, tier) for tier in tiers]
     audiences = {one.audience: one for one in releases if one.audience}
     return replace(releases[-1], audiences=audiences)
@@ -135,21 +133,21 @@ def _tier(
     """The steps from the single columns to the bundle, which are those of every audience."""
     step, place = steps.of_audience(stage.plan.audience), stage.plan.place
     rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
-    answers = step("measure single columns", measure_one_way, inputs, stage, release_run, earlier)
-    warnings = step("heed warnings", heed_warnings, inputs, stage, release_run, answers, tell)
-    summed = step("measure sums", measure_sums, inputs, stage, answers) if stage.plan.summed else answers
-    expansion = step("merge rare values", compress, stage, summed)
-    measured = step("choose and measure marginals", select, inputs, stage, summed, expansion)
-    fit = step.counted("fit the model", fit_model, inputs, stage, measured)
-    fitted = step("spread groups over values", spread_over_values, inputs, stage, measured, fit)
+    answers = step(Step.MEASURE_SINGLES, measure_one_way, inputs, stage, release_run, earlier)
+    warnings = step(Step.HEED_WARNINGS, heed_warnings, inputs, stage, release_run, answers, tell)
+    summed = step(Step.MEASURE_SUMS, measure_sums, inputs, stage, answers) if stage.plan.summed else answers
+    expansion = step(Step.MERGE, compress, stage, summed)
+    measured = step(Step.SELECT, select, inputs, stage, summed, expansion)
+    fit = step.counted(Step.FIT, fit_model, inputs, stage, measured)
+    fitted = step(Step.SPREAD, spread_over_values, inputs, stage, measured, fit)
     public = None if release_run.published else public_of(release_run, stage.plan)
-    drawn = step.by_rows("sample rows", sample_rows, inputs, fitted, public, rng)
-    exam = step("examine the table", examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
-    guarantee = step("compose the guarantee", composed, stage.plan, release_run.journal)
-    statistics = step("compute statistics", tabulate, inputs, fitted, rng, exam)
+    drawn = step.by_rows(Step.SAMPLE, sample_rows, inputs, fitted, public, rng)
+    exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
+    guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
+    statistics = step(Step.TABULATE, tabulate, inputs, fitted, rng, exam)
     synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
     if not release_run.published:
-        step("write the bundle", write, inputs, release_run, stage.plan, synthesis)
+        step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)
     return _Tier(stage, measured, synthesis)
 
 
@@ -189,18 +187,18 @@ def aggregate(
         DpsynthError: the folder of reports can't be read.
     """
     step = Steps(run_step)
-    collected = step("read reports", read_reports, spec, reports)
+    collected = step(Step.READ_REPORTS, read_reports, spec, reports)
     rng = np.random.default_rng(collected.seed)
-    measured = step("hold answers", hold, collected)
-    fit = step.counted("fit the model", fit_model, collected, collected, measured)
-    fitted = step("spread groups over values", spread_over_values, collected, collected, measured, fit)
-    place = step("begin the bundle", begun, spec, outputs)
-    drawn = step.by_rows("sample rows", sample_rows, collected, fitted, place.partial / "public", rng)
-    statistics = step("compute statistics", tabulate, collected, fitted, rng, unbiased=collected.answers)
+    measured = step(Step.HOLD_ANSWERS, hold, collected)
+    fit = step.counted(Step.FIT, fit_model, collected, collected, measured)
+    fitted = step(Step.SPREAD, spread_over_values, collected, collected, measured, fit)
+    place = step(Step.BEGIN_BUNDLE, begun, spec, outputs)
+    drawn = step.by_rows(Step.SAMPLE, sample_rows, collected, fitted, place.partial / "public", rng)
+    statistics = step(Step.TABULATE, tabulate, collected, fitted, rng, unbiased=collected.answers)
     synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
-    step("write the bundle", write_local, collected, place, synthesis)
-    step("enter the release in the ledger", enter, collected, place)
-    step("publish the bundle", show, place)
+    step(Step.WRITE, write_local, collected, place, synthesis)
+    step(Step.ENTER, enter, collected, place)
+    step(Step.PUBLISH, show, place)
     titles = {t.title: t for t in statistics}
     return Release(
         place.release_id,

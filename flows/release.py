@@ -39,6 +39,7 @@ from dpsynth.pipeline import run
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.reservation import table_of
 from flows.ending import completed, failed
+from flows.secrets import unlock
 
 T = TypeVar("T")
 
@@ -163,6 +164,7 @@ def release(
     try:
         spec = load(config, source=source)
         title = spec.release
+        unlock(spec.source)
         dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
         done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)

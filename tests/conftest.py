@@ -43,18 +43,24 @@ if _in_memory():
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 LONGEST = (
-    "test_canary",
     "test_serve",
-    "test_random_kills",
+    "test_canary",
     "test_databases",
+    "test_kills",
+    "test_copies",
+    "test_fuzz",
+    "test_every_strategy_by_replay",
+    "test_found_on_all_neighbours",
+    "test_comparison",
+    "test_bad_input",
+    "test_random_kills",
+    "test_occasions",
+    "test_promises",
+    "test_estimation",
+    "test_auto",
+    "test_any_terminal",
     "test_notebook",
     "test_broken_sources",
-    "test_copies",
-    "test_real_tables",
-    "test_bad_input",
-    "test_kills",
-    "test_fuzz",
-    "test_comparison",
 )
 """Files of which each takes long by itself, the longest first."""
 
@@ -69,10 +75,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+# Nothing of what is collected is garbage.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Take what was collected out of the garbage collector's rounds: thousands of items, which stay."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ epsilon and delta was fixed before the first; ``fixed_order`` has what holds wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import comb, prod
@@ -18,6 +18,7 @@ from scipy.special import gammaln, log_expit
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.normal_tail import EXACT
+from dpsynth.accounting.rounding import float_up
 
 _SLACK = Decimal("1e-45")
 
@@ -42,12 +43,12 @@ def optimal_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None
     if bound is None:
         return None
     whole = sum((part.epsilon for part in parts), Fraction(0))
-    each = Counter(part.epsilon for part in parts if part.epsilon)
+    each = Counter(float_up(part.epsilon) for part in parts if part.epsilon)
     if not each or prod(times + 1 for times in each.values()) > _MOST_LOSSES:
         return bound
     kept = prod((1 - part.delta for part in parts), start=Fraction(1))
     allowed = float(1 - (1 - delta) / kept) * (1 - _MARGIN)
-    losses, weights = _sums_of_responses({float(epsilon): times for epsilon, times in each.items()})
+    losses, weights = _sums_of_responses(each)
 
     def spent(epsilon: float) -> float:
         over = losses > epsilon
@@ -64,7 +65,7 @@ def optimal_epsilon(parts: Sequence[Amount], delta: Fraction) -> Fraction | None
     return min(Fraction(high) * (1 + Fraction(_MARGIN) / 1000), bound, whole)
 
 
-def _sums_of_responses(each: dict[float, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sums_of_responses(each: Mapping[float, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The losses of so many randomised responses of each epsilon together, and their probabilities."""
     losses, weights = np.zeros(1), np.zeros(1)
     for epsilon, times in each.items():

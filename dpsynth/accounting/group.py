@@ -7,7 +7,10 @@ Without an approximate delta the bound follows from the events. Let k units chan
 answer move by k times the sensitivity, and so do scores and the counts of a Laplace answer. The noise stays.
 So epsilon grows by k, mu by k, and rho by k^2, for each event and for their sum (Bun and Steinke 2016,
 proposition 1.9; Dong, Roth and Su 2022, theorem 2.14). The proof for discrete noise in ``gaussian_dp`` holds
-of k units as it stands, with k Delta for Delta. Epsilon is then taken at the same delta.
+of k units as it stands, with k Delta for Delta. Epsilon is then taken at the same delta. Where choices were
+counted by their loss distribution (``beside_noise``), mu is that of the release as a whole, and it is the
+theorem of Dong, Roth and Su that makes it k mu. Under Renyi DP, optimal and advanced composition rho is the
+bound that the measure implies.
 
 With an approximate delta the outcomes without failure differ at every step, so rho and mu don't grow that
 way. The bound that always holds follows from (epsilon, delta)-DP alone, step by step:
@@ -24,7 +27,10 @@ from functools import lru_cache
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import GDP, ZCDP
+from dpsynth.accounting.rounding import float_up
 
+GROUPS = (2, 5, 10, 20)
+"""Sizes of groups whose guarantee is stated: a pair, a household, and larger ones."""
 _EXACT = Context(prec=80)
 _MARGIN = 1 + Fraction(1, 10**40)
 """Margin above the rounding error of 80 digits: epsilon is at least 1e-6."""
@@ -48,16 +54,36 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
     if units < 1:
         raise ValueError("a group has at least one unit")
     epsilon, delta = Fraction(guarantee.epsilon), Fraction(repr(guarantee.delta))
-    if (
-        guarantee.accountant == "sequential"
-        or guarantee.approximate_delta
-        or guarantee.sample_rate is not None
-    ):
-        grown = delta * _powers(epsilon, units)
-        return Amount(units * epsilon, grown) if grown < 1 else None
-    if guarantee.mu is not None:
+    if units == 1:
+        return Amount(epsilon, delta)
+    if guarantee.mu is not None and not guarantee.approximate_delta:
         return Amount(GDP.epsilon((units * Fraction(guarantee.mu)) ** 2 / 2, delta), delta)
-    return Amount(ZCDP.epsilon(units**2 * Fraction(guarantee.rho or 0), delta), delta)
+    if guarantee.rho is not None and not guarantee.approximate_delta:
+        return Amount(ZCDP.epsilon(units**2 * Fraction(guarantee.rho), delta), delta)
+    grown = delta * _powers(epsilon, units)
+    return Amount(units * epsilon, grown) if grown < 1 else None
+
+
+def of_groups(guarantee: Guarantee) -> list[dict[str, float | None]]:
+    """The guarantees of groups of several sizes, as JSON values; null where nothing is promised."""
+    return [{"units": units, **_shown(group_amount(guarantee, units))} for units in GROUPS]
+
+
+def other_relation(guarantee: Guarantee) -> dict[str, object]:
+    """The guarantee under the other relation, as JSON values: to exchange is to remove one and add another.
+
+    Nothing follows for units that come or go from a guarantee for units that are exchanged: their number is
+    taken to be public there.
+    """
+    if guarantee.neighbours == "replace_one":
+        return {"neighbours": "add_remove", **_shown(None)}
+    return {"neighbours": "replace_one", **_shown(group_amount(guarantee, 2))}
+
+
+def _shown(amount: Amount | None) -> dict[str, float | None]:
+    if amount is None:
+        return {"epsilon": None, "delta": None}
+    return {"epsilon": float_up(amount.epsilon), "delta": float_up(amount.delta)}
 
 
 def _powers(epsilon: Fraction, units: int) -> Fraction:

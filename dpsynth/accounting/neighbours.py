@@ -5,11 +5,32 @@ Invariant: sensitivities are exact integers, derived from the relation and the u
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 Relation = Literal["add_remove", "replace_one"]
 Nameless = Literal["left_out", "together"]
+Unit = Literal["row", "event", "person", "household"]
+"""Kinds of units; an event is a row, and a household is told by its id as a person is."""
+Calendar = Literal["day", "week", "month", "quarter", "year"]
+
+
+@dataclass(frozen=True)
+class PerPeriod:
+    """The periods into which the rows of a person fall, each a unit of its own.
+
+    Attributes:
+        column: the column of dates.
+        every: the length of a period.
+    """
+
+    column: str
+    every: Calendar
+
+
+ROW, EVENT = "one row", "one event: a row"
+"""The units that are rows, in words."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +44,8 @@ class Neighbours:
         max_rows: rows of one unit that enter any count; 1 where a unit is a row.
         nameless: the treatment of rows without a person: "left_out" (they enter no count) or "together"
             (they are one person).
+        kind: the kind of unit; the words alone depend on it. Left out: a row, or a person.
+        per: the periods that make several units of a person's rows; None where all of them are one.
 
     A unit moves one cell of a marginal by at most ``max_rows`` when it comes or goes. When
     it is exchanged, up to ``max_rows`` leave one cell and as many enter another. Nameless rows that are left
@@ -33,11 +56,17 @@ class Neighbours:
     person: str | None = None
     max_rows: int = 1
     nameless: Nameless = "left_out"
+    kind: Unit | None = None
+    per: PerPeriod | None = None
 
     def __post_init__(self) -> None:
         """Reject a bound that the unit cannot have."""
         if self.max_rows < 1 or (self.person is None and self.max_rows != 1):
             raise ValueError("max_rows is at least 1, and exactly 1 where a unit is a row")
+        if (self.person is None) != (self.kind in (None, "row", "event")) and self.kind is not None:
+            raise ValueError("a row and an event have no column, a person and a household have one")
+        if self.person is None and self.per is not None:
+            raise ValueError("only the rows of a person fall into periods")
 
     @property
     def l1(self) -> int:
@@ -70,8 +99,45 @@ class Neighbours:
     def unit(self) -> str:
         """The privacy unit in words."""
         if self.person is None:
-            return "one row"
-        return f"one person: all rows with the same {self.person}, at most {self.max_rows}"
+            return EVENT if self.kind == "event" else ROW
+        whose = f"one {self.kind or 'person'}"
+        if self.per is None:
+            return f"{whose}: all rows with the same {self.person}, at most {self.max_rows}"
+        return (
+            f"{whose} in one {self.per.every}: all rows with the same {self.person} and the same "
+            f"{self.per.every} of {self.per.column}, at most {self.max_rows}"
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell whose row it is, and in which period; none where a unit is a row."""
+        if self.person is None:
+            return ()
+        return (self.person,) if self.per is None else (self.person, self.per.column)
+
+
+_WORDS = re.compile(
+    r"one (?P<kind>person|household)(?: in one (?P<every>day|week|month|quarter|year))?: "
+    r"all rows with the same (?P<column>.+?)(?: and the same (?P=every) of (?P<dates>.+))?, at most "
+    r"(?P<most>[0-9]+)",
+    re.DOTALL,
+)
+
+
+def neighbours_in_words(relation: Relation, unit: str, nameless: Nameless = "left_out") -> Neighbours:
+    """The neighbours whose unit has these words, as a manifest states them.
+
+    >>> near = Neighbours("add_remove", "who", 3, kind="household")
+    >>> neighbours_in_words("add_remove", near.unit) == near
+    True
+    """
+    found = _WORDS.fullmatch(unit)
+    if found is None:
+        return Neighbours(relation, kind="event" if unit == EVENT else None)
+    every = cast("Calendar | None", found["every"])
+    per = None if every is None or found["dates"] is None else PerPeriod(found["dates"], every)
+    kind: Unit | None = "household" if found["kind"] == "household" else None
+    return Neighbours(relation, found["column"], int(found["most"]), nameless, kind, per)
 
 
 def protected(unit: str) -> str:
@@ -84,3 +150,32 @@ def protected(unit: str) -> str:
     'one person: all rows with the same who'
     """
     return unit.rpartition(", at most ")[0] or unit
+
+
+def left_unprotected(unit: str) -> str:
+    """A sentence on what a unit in words doesn't protect.
+
+    >>> left_unprotected(ROW)
+    'People with several rows, as a whole: one row is protected, all rows of one person less.'
+    """
+    near = neighbours_in_words("add_remove", unit)
+    if near.person is None:
+        if near.kind == "event":
+            return (
+                "Whoever has several events, as a whole: whether a single event took place is protected, and "
+                "that somebody is in the table at all is protected less."
+            )
+        return "People with several rows, as a whole: one row is protected, all rows of one person less."
+    if near.per is not None:
+        return (
+            f"A {near.kind or 'person'} over several periods: what happened in one {near.per.every} is "
+            "protected, and that somebody is in the table at all, or a habit of many "
+            f"{near.per.every}s, is protected less. Rows whose {near.per.column} is no date count as one "
+            "period."
+        )
+    if near.kind == "household":
+        return (
+            f"What rows of several {near.person} together say of one person: relatives elsewhere, or earlier "
+            "households of the same person. A single member is protected as the whole household is."
+        )
+    return f"Somebody who stands under several {near.person}, as a whole, and what others' rows say of her."

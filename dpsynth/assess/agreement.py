@@ -7,7 +7,6 @@ would say that the release had copied, and they can't, by the guarantee.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,11 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpsynth.assess.coded_table import CodedTable
-from dpsynth.domain.column import Column
-from dpsynth.domain.layout import Layout
-from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.progress import Advance
-from dpsynth.rules import Checks, RuleRefused, rules_of
 
 _SEED = 7
 _MOST_ROWS = 100_000
@@ -61,15 +56,6 @@ class Unseen:
     held_out: float
     synthetic: float
     worst: tuple[tuple[str, str, float, float], ...]
-
-
-@dataclass(frozen=True)
-class Violations:
-    """Rows whose cells violate a constraint, of either table; None where a rule can't be checked here."""
-
-    rule: str
-    real: int | None
-    synthetic: int | None
 
 
 def halves(real: CodedTable) -> tuple[CodedTable, CodedTable]:
@@ -140,26 +126,3 @@ def unseen_pairs(advance: Advance, real: CodedTable, synthetic: CodedTable) -> U
         advance(done + 1, len(pairs))
     found.sort(key=lambda pair: pair[2] - pair[3])
     return Unseen(_share(hit[0]), _share(hit[1]), tuple(pair for pair in found[:8] if pair[3] > pair[2]))
-
-
-def violations(
-    columns: Sequence[Column], rules: Sequence[str], real: CodedTable, synthetic: CodedTable
-) -> tuple[Violations, ...]:
-    """Rows of both tables that violate each constraint by their cells, whatever their values within them."""
-    return tuple(_violations(tuple(columns), rule, real, synthetic) for rule in rules)
-
-
-def _violations(
-    columns: tuple[Column, ...], rule: str, real: CodedTable, synthetic: CodedTable
-) -> Violations:
-    layout = Layout(columns)
-    try:
-        checks = Checks(rules_of([rule], layout), layout)
-        counts = [
-            int(checks.violating_cells({name: c.astype(np.int64) for name, c in table.codes.items()}).sum())
-            for table in (real, synthetic)
-        ]
-    except (RuleRefused, DpsynthError, ValueError, KeyError):
-        # The rule names a column that is computed, which no manifest can make again.
-        return Violations(rule, None, None)
-    return Violations(rule, counts[0], counts[1]) if checks.grids else Violations(rule, None, None)

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +66,7 @@ class Check:
     """The result of a check. Private: it holds exact counts and cells.
 
     Attributes:
-        path: the private table.
+        source: the private table: its file, or the words for its database.
         rows: rows that a release would read, before contribution bounding.
         period: label of the slice of a release; None without periods.
         outside: rows of other slices.
@@ -76,7 +75,7 @@ class Check:
         findings: the findings, those about the file first; then by column; then relations between columns.
     """
 
-    path: Path
+    source: str
     rows: int
     period: str | None
     outside: int
@@ -110,16 +109,16 @@ def check(spec: Spec, period: str | None = None) -> Check:
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
-    path, form = file_of(inputs)
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
     for batch in as_texts(cells_of(inputs, occasion, broken)):
         tallying.add(batch)
-    about_file = list(
-        source_findings(
-            path, form, broken, tallying.headers, keeps_broken=inputs.plan.neighbours.person is None
-        )
-    )
-    return tallying.check(path, about_file)
+    source = inputs.spec.source
+    if source.in_database:
+        return tallying.check(source.url or f"the database of {source.url_from}", ())
+    path, form = file_of(inputs)
+    keeps_broken = inputs.plan.neighbours.person is None
+    about_file = source_findings(path, form, broken, tallying.headers, keeps_broken=keeps_broken)
+    return tallying.check(str(path), list(about_file))
 
 
 class _Tallying:
@@ -134,7 +133,7 @@ class _Tallying:
         self._ruled = [frozenset(rules.columns(i)) for i in range(len(rules.written))]
         self._relations = RelationTally(inputs.compiled.columns)
         key = secrets.token_bytes(32)
-        self._persons = None if near.person is None else PersonTally(near.person, key)
+        self._persons = None if near.person is None else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
 
     def add(self, read: Mapping[str, pa.StringArray]) -> None:
@@ -169,7 +168,7 @@ class _Tallying:
             self._undated += len(cells) - int(pc.sum(dated).as_py() or 0)
         return {name: c.filter(inside) for name, c in batch.items()}
 
-    def check(self, path: Path, about_file: Sequence[Finding]) -> Check:
+    def check(self, source: str, about_file: Sequence[Finding]) -> Check:
         """The check after the last batch."""
         persons = self._counted_persons()
         findings = [*about_file, *self._about_period(), *_about_persons(persons)]
@@ -177,7 +176,7 @@ class _Tallying:
             findings += column_findings(tally)
         findings += self._relations.findings(self._ruled)
         label = None if self._part is None else self._part.label
-        return Check(path, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
+        return Check(source, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
 
     def _about_period(self) -> Iterator[Finding]:
         if self._part is None:
@@ -203,7 +202,7 @@ class _Tallying:
         spread = np.quantile(rows, (0.5, 0.9, 0.99, 1.0), method="higher") if len(rows) else np.zeros(4)
         median, ninety, ninety_nine, largest = (int(n) for n in spread)
         return Persons(
-            column=self._persons.column,
+            column=str(self._near.person),
             number=len(rows),
             most=most,
             searched=self._searched,

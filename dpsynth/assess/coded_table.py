@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dpsynth.assess.owned_bundle import OwnedBundle
 from dpsynth.curator import read_batches
-from dpsynth.curator.contribution_bounding import nobody, person_codes, rows_kept
+from dpsynth.curator.contribution_bounding import nobody, rows_kept
 from dpsynth.curator.loading import rows_within
+from dpsynth.curator.unit_codes import unit_codes
 from dpsynth.domain.column import Column, codes_of
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import companion
@@ -88,7 +89,7 @@ def private_table(bundle: OwnedBundle, path: Path, form: FileForm) -> CodedTable
     """
     near, part = bundle.neighbours, bundle.part
     names = [column.name for column in bundle.columns]
-    more = [*([] if near.person is None else [near.person]), *([] if part is None else [part.column])]
+    more = [*near.columns, *([] if part is None else [part.column])]
     read = read_batches(path, list(dict.fromkeys([*names, *more])), form, keep_broken=near.person is None)
     batches = (dict(batch) if part is None else rows_within(batch, part) for batch in read)
     if near.person is None:
@@ -97,7 +98,7 @@ def private_table(bundle: OwnedBundle, path: Path, form: FileForm) -> CodedTable
 
     def named() -> Iterator[Mapping[str, pa.StringArray]]:
         for batch in batches:
-            persons = person_codes(batch[str(near.person)], key)
+            persons = unit_codes(batch, near, key)
             used = np.ones(len(persons), np.bool_)
             if near.nameless == "left_out":
                 used = persons != nobody(key)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from dpsynth.assess.agreement import Agreement, Unseen, Violations, agreement, unseen_pairs, violations
+from dpsynth.assess.agreement import Agreement, Unseen, agreement, unseen_pairs
 from dpsynth.assess.coded_table import private_table, synthetic_table
 from dpsynth.assess.coefficients import Regression, regression
 from dpsynth.assess.distances import (
@@ -30,6 +30,7 @@ from dpsynth.assess.owned_bundle import OwnedBundle
 from dpsynth.assess.prediction import Prediction, check_targets, prediction
 from dpsynth.assess.propensity import Propensity, propensity
 from dpsynth.assess.raw_values import Correlation, RawColumn, correlations, raw_columns
+from dpsynth.assess.violations import Violations, violations
 from dpsynth.config import load
 from dpsynth.curator import check_source
 from dpsynth.errors import ConfigError
@@ -119,7 +120,7 @@ def _evaluation(
         propensity=step("tell rows apart", propensity, real, made),
         raw=step("compare raw values", raw_columns, real, made),
         correlations=step("compare correlations", correlations, real, made),
-        coverages=step("check published intervals", interval_coverage, owned, real),
+        coverages=step("check published intervals", interval_coverage, owned, real, made),
         agreement=step("look for rows that agree", agreement, real, made),
         unseen=step.counted("look for unseen pairs of values", unseen_pairs, real, made),
         violations=step("check constraints", violations, owned.columns, owned.rules, real, made),

@@ -1,6 +1,7 @@
 """Published intervals against the exact statistics of the rows that the release used.
 
-Invariant: every table of statistics in the manifest is compared, or named as not compared.
+Invariant: every table of statistics in the manifest is compared, or named as not compared: rules that cut
+through bins can't be counted again here.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.assess.coded_table import CodedTable
+from dpsynth.assess.exact_statistics import exact_figures
 from dpsynth.assess.owned_bundle import OwnedBundle
-from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, request_of
+from dpsynth.domain.domain import Clique
+from dpsynth.errors import ConfigError
 from dpsynth.publish import restore
 
 _MISSES_SHOWN = 12
-_CLAIMS, _NOISE = ("limits", "interval"), "noise"
-"""Columns that say what an interval covers, and how the text begins where that is the noise alone."""
+_NOISE = "noise"
+"""The beginning of what an interval claims to cover, where that is the noise alone."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Coverage:
     """Intervals of one kind and basis.
 
     Attributes:
-        kind: "one_way", "crosstab" or "mean".
+        kind: "one_way", the word of its kind in the configuration, or "exam".
         basis: "measured", "model", "public" and so on, as the tables say; with "noise alone" if they do.
         intervals: number of intervals.
         held: number of those that hold the exact number.
@@ -97,49 +101,83 @@ class _Compared:
     grouping: NDArray[np.float64]
 
 
-def interval_coverage(bundle: OwnedBundle, real: CodedTable) -> Coverages:
-    """The coverage of all published intervals."""
+def interval_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverages:
+    """The coverage of all published intervals, and of the exam's limits.
+
+    Args:
+        bundle: the release.
+        real: the rows that it used.
+        made: its synthetic table.
+    """
     listed = cast(list[Mapping[str, object]], bundle.manifest["statistics"])
     compared, left_out = list[_Compared](), list[str]()
     for described in listed:
         one = _compared(bundle, real, described)
-        if one is None:
+        compared += one
+        if not one:
             left_out.append(str(described["file"]))
-        else:
-            compared.append(one)
     groups = dict.fromkeys((one.kind, one.basis) for one in compared)
-    return Coverages(
-        tuple(_coverage([c for c in compared if (c.kind, c.basis) == group]) for group in groups),
-        tuple(left_out),
-    )
+    of_exam = exam_coverage(bundle, real, made)
+    found = (_coverage([c for c in compared if (c.kind, c.basis) == group]) for group in groups)
+    return Coverages((*found, *([] if of_exam is None else [of_exam])), tuple(left_out))
 
 
-def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, object]) -> _Compared | None:
+def _compared(bundle: OwnedBundle, real: CodedTable, described: Mapping[str, object]) -> list[_Compared]:
+    """A table of statistics, in parts of one basis and claim each; none where it can't be counted again."""
     kind, clique = str(described["kind"]), tuple(cast(list[str], described["columns"]))
-    if not set(clique) <= real.codes.keys():
-        return None
+    asked = _asked(kind, clique, described.get("asked"))
+    if asked is None or not set(clique) <= real.codes.keys():
+        return []
     table = _read(bundle.public / str(described["file"]))
-    if kind in ("one_way", "crosstab"):
-        exact = real.counts(clique).astype(np.float64)
-    elif kind == "mean" and clique[-1] in real.numbers:
-        exact = _means(real, clique)
-    else:
-        return None
-    if len(exact) != table.num_rows or not {"low", "high", "basis"} <= set(table.column_names):
-        return None
+    exact = exact_figures(real, asked)
+    if exact is None or len(exact) != table.num_rows or not {"low", "high"} <= set(table.column_names):
+        return []
     names = table.column_names[: table.column_names.index("estimate")]
-    cells = [" · ".join(row.values()) for row in table.select(names).to_pylist()]
-    nothing = np.zeros(len(exact))
-    return _Compared(
-        kind=kind,
-        basis=_basis(table),
-        title=str(described["title"]),
-        labels=tuple(cells or [""] * len(exact)),
-        exact=exact,
-        low=_numbers(table["low"]),
-        high=_numbers(table["high"]),
-        grouping=_numbers(table["grouping_error"]) if "grouping_error" in table.column_names else nothing,
-    )
+    cells = np.array([" · ".join(row.values()) for row in table.select(names).to_pylist()] or [""], object)
+    cells = np.broadcast_to(cells, exact.shape)
+    wide = _numbers(table["grouping_error"]) if "grouping_error" in table.column_names else 0 * exact
+    low, high, bases = _numbers(table["low"]), _numbers(table["high"]), _bases(table)
+    title = str(described["title"])
+    return [
+        _Compared(kind, basis, title, tuple(cells[at]), exact[at], low[at], high[at], wide[at])
+        for basis in dict.fromkeys(bases.tolist())
+        for at in [np.flatnonzero(bases == basis)]
+    ]
+
+
+def _asked(kind: str, clique: Clique, written: object) -> Asked | None:
+    """The request for a published table; None for a kind of another version."""
+    if written is not None:
+        try:
+            return request_of(written)
+        except ConfigError:
+            return None
+    if kind in ("one_way", "crosstab"):
+        return Crosstab(crosstab=clique)
+    return Mean(mean=clique[-1], by=clique[:-1]) if kind == "mean" else None
+
+
+def exam_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverage | None:
+    """The coverage of the exam's limits: its errors beside the exact ones; None without an exam."""
+    path, facts = bundle.public / "exam.csv", cast(Mapping[str, int] | None, bundle.manifest.get("exam"))
+    if facts is None or not path.is_file():
+        return None
+    table, rows = _read(path), int(facts["rows"])
+    names = [name for name in table.column_names if name.startswith("column_")]
+    cliques = [tuple(filter(None, row.values())) for row in table.select(names).to_pylist()]
+    if any(not set(clique) <= real.codes.keys() for clique in cliques):
+        return None
+    exact = np.array([_error(real, made, clique, rows) for clique in cliques])
+    low, high = _numbers(table["low"]), _numbers(table["high"])
+    labels = tuple(" · ".join(clique) for clique in cliques)
+    # A distance is rounded down to a whole row.
+    high = high + 1 / (2 * rows)
+    return _coverage([_Compared("exam", "distance", "exam.csv", labels, exact, low, high, 0 * exact)])
+
+
+def _error(real: CodedTable, made: CodedTable, clique: Clique, rows: int) -> float:
+    scaled = made.counts(clique) * (rows / max(made.rows, 1))
+    return min(float(np.abs(real.counts(clique) - scaled).sum()) / (2 * rows), 1.0)
 
 
 def _read(path: Path) -> pa.Table:
@@ -151,33 +189,19 @@ def _read(path: Path) -> pa.Table:
     return pa.table([restore(pa.array(column, pa.string())) for column in columns], names=names)
 
 
-def _basis(table: pa.Table) -> str:
-    """The basis of a table, and whether its intervals cover the noise alone, where it says so."""
-    if not table.num_rows:
-        return ""
-    basis = str(table["basis"][0].as_py())
-    claims = [text for name in _CLAIMS if name in table.column_names for text in table[name].to_pylist()]
-    return f"{basis}, {_NOISE} alone" if any(str(text).startswith(_NOISE) for text in claims) else basis
+def _bases(table: pa.Table) -> NDArray[np.object_]:
+    """The basis of each figure, and whether its interval covers the noise alone, where it says so."""
+    stated = table["basis"].to_pylist()
+    claims = table["limits"].to_pylist() if "limits" in table.column_names else [""] * len(stated)
+    texts = [
+        f"{b}, {_NOISE} alone" if str(c).startswith(_NOISE) else b
+        for b, c in zip(stated, claims, strict=True)
+    ]
+    return np.array(texts, dtype=object)
 
 
 def _numbers(texts: pa.ChunkedArray) -> NDArray[np.float64]:
     return np.array([float(text) if text else np.nan for text in texts.to_pylist()])
-
-
-def _means(real: CodedTable, clique: tuple[str, ...]) -> NDArray[np.float64]:
-    """Exact means by group, of numbers moved to the declared ends as a release moves them."""
-    column = next(c for c in real.columns if c.name == clique[-1])
-    assert isinstance(column.codec, NumericCodec)
-    numbers = np.clip(real.numbers[clique[-1]], column.codec.edges[0], column.codec.edges[-1])
-    if column.codec.integer:
-        numbers = np.minimum(numbers, np.floor(column.codec.edges[-1]))
-    known = np.isfinite(numbers)
-    groups = real.cells(clique[:-1])
-    size = int(np.prod([real.sizes[name] for name in clique[:-1]], dtype=np.int64))
-    rows = np.bincount(groups[known], minlength=size)
-    sums = np.bincount(groups[known], weights=numbers[known], minlength=size)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(rows > 0, sums / rows, np.nan)
 
 
 def _coverage(compared: list[_Compared]) -> Coverage:

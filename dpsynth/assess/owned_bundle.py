@@ -6,7 +6,6 @@ Invariant: nothing here is written, and an error names files and columns alone.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from dpsynth.accounting.neighbours import Nameless, Neighbours, Relation
+from dpsynth.accounting.neighbours import Nameless, Neighbours, Relation, neighbours_in_words
 from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.curator import Journal
 from dpsynth.domain.column import Column
@@ -23,8 +22,6 @@ from dpsynth.domain.domain import Clique
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.publish import MANIFEST
-
-_PERSON = re.compile(r"one person: all rows with the same (.+), at most ([0-9]+)", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +98,8 @@ class OwnedBundle:
     def neighbours(self) -> Neighbours:
         """The neighbour relation and the unit, with the contribution bound."""
         promise = cast(Mapping[str, object], self.manifest["guarantee"])
-        person = _PERSON.fullmatch(str(promise["unit"]))
-        relation = cast(Relation, promise["neighbours"])
-        if person is None:
-            return Neighbours(relation)
         nameless: Nameless = "together" if promise.get("rows_without_id") == "together" else "left_out"
-        return Neighbours(relation, person[1], int(person[2]), nameless)
+        return neighbours_in_words(cast(Relation, promise["neighbours"]), str(promise["unit"]), nameless)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

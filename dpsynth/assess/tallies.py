@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.curator.contribution_bounding import nobody, person_codes
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator.contribution_bounding import nobody
+from dpsynth.curator.unit_codes import unit_codes
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
@@ -125,17 +127,17 @@ class PersonTally:
     """Rows of each person.
 
     Attributes:
-        column: the column of the person.
+        near: relation and unit.
         codes: the codes of the persons of each batch, uint64[rows].
     """
 
-    column: str
+    near: Neighbours
     key: bytes
     codes: list[NDArray[np.uint64]] = field(default_factory=list)
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
         """Count the rows of a batch."""
-        self.codes.append(person_codes(batch[self.column], self.key))
+        self.codes.append(unit_codes(batch, self.near, self.key))
 
     def rows(self) -> tuple[NDArray[np.int64], int]:
         """Rows of each person with an id, int64[persons], and the number of rows without an id."""

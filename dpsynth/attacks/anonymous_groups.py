@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.attacks.noise_draws import noise_draws
+from dpsynth.attacks.noise_draws import noise_draws, two_of
 from dpsynth.attacks.success import Success, of_games, value_bound
 from dpsynth.attacks.world import World
 
@@ -98,8 +98,7 @@ def _targets(world: World, kept: Bits, games: int, rng: np.random.Generator) -> 
     cells = len(world.columns[world.sensitive].codec.labels)
     rows = np.flatnonzero(kept) if kept.any() else np.arange(world.rows)
     target = rng.choice(rows, games)
-    values = np.array([rng.choice(cells, 2, replace=False) for _ in range(games)])
-    return target, values, rng.integers(0, 2, games).astype(np.bool_)
+    return target, two_of(cells, games, rng), rng.integers(0, 2, games).astype(np.bool_)
 
 
 def _shown(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsynth.attacks.noise_draws import noise_draws
+from dpsynth.attacks.noise_draws import noise_draws, two_of
 from dpsynth.attacks.success import Success, of_games, value_bound
 from dpsynth.attacks.world import World
 
@@ -29,7 +29,7 @@ def differencing(world: World, games: int, rng: np.random.Generator) -> tuple[Su
     amounts = np.arange(cells, dtype=np.float64) if centres is None else centres
     of_rows = world.codes[world.sensitive]
     salaries = np.minimum(of_rows[rng.integers(0, len(of_rows), (games, 2))], cells - 1)
-    low, high = np.sort([rng.choice(cells, 2, replace=False) for _ in range(games)], axis=1).T
+    low, high = np.sort(two_of(cells, games, rng), axis=1).T
     secret = rng.integers(0, 2, games)
     third = np.where(secret, high, low)
     middle = (amounts[low] + amounts[high]) / 2

@@ -16,6 +16,12 @@ _TAIL = 36.0
 """Largest distance in scales: e^-36 is below 1e-15."""
 
 
+def two_of(cells: int, games: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Two different cells for each game, each pair as likely, int64[games, 2]."""
+    first = rng.integers(0, cells, games)
+    return np.column_stack([first, (first + rng.integers(1, cells, games)) % cells])
+
+
 def noise_draws(
     noise: str, scale: float, shape: tuple[int, ...], rng: np.random.Generator
 ) -> NDArray[np.int64]:

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.config import load
-from dpsynth.disclosure import Demand, Hierarchy, Level, generalised
-from dpsynth.disclosure.hierarchy import by_default
+from dpsynth.disclosure.hierarchy import Hierarchy, Level, by_default
+from dpsynth.disclosure.k_anonymity import Demand, generalised
 from dpsynth.domain.column import Column, codes_of, each_once
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.finished_table import FinishedTable
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.pipeline import run
@@ -141,8 +140,7 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
         _refuse_local(bundle)
         layout = bundle.rows.layout
         drawn = pa.concat_tables(more_rows(bundle, choice.rows, None, int(rng.integers(2**31))))
-        coded = FinishedTable.of(layout, drawn, max(drawn.num_rows, 1)).codes
-        codes = {name: np.asarray(own, np.int64) for name, own in coded.items()}
+        codes = _codes(layout.columns, layout.texts(drawn))
         return _world(f"release {bundle.manifest['release']}", bundle, codes, choice, made_up=False)
     spec = load(on)
     if spec.trust == "local":
@@ -152,13 +150,16 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
             table = pq.read_table(str(rehearsal.spec.source.path))
             released = rehearsal.kept(run(rehearsal.spec, rehearsal.request))
         bundle = open_bundle(released.folder)
-        codes = {
-            column.name: each_once(
-                partial(codes_of, column), table.column(column.name).combine_chunks()
-            ).astype(np.int64)
-            for column in bundle.layout.columns
-        }
+        columns = bundle.layout.columns
+        codes = _codes(columns, {c.name: table.column(c.name).combine_chunks() for c in columns})
         return _world(f"config {on.name}", bundle, codes, choice, made_up=True)
+
+
+def _codes(columns: Sequence[Column], texts: Mapping[str, pa.StringArray]) -> dict[str, Codes]:
+    return {
+        column.name: each_once(partial(codes_of, column), texts[column.name]).astype(np.int64)
+        for column in columns
+    }
 
 
 def _refuse_local(bundle: Bundle) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -214,12 +213,10 @@ def audit(
                 shop, base, extent.releases, lambda done: advance(extent.neighbours + done, whole)
             )
     plan = inputs.plan
-    # No mu of the sample's own is one of the whole.
-    counted = plan.measure.mu(Fraction(1)) is not None and plan.sampling is None
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        float(np.sqrt(2 * float(plan.whole.budget))) if counted else None,
+        None if plan.sampling is not None else plan.measure.mu(plan.whole.budget),
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth import pipeline
@@ -28,6 +27,7 @@ from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.generating import FittedModel
 from dpsynth.lifecycle.inputs import inputs_of
 from dpsynth.lifecycle.measuring import open_door
+from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.publish.exam import Exam
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
     transcript = Transcript()
     curator, unbounded = observers(transcript)
     plan = inputs_of(spec).plan
-    last, audiences = Exam if plan.exam else pa.Table, len(plan.tiers)
+    last, audiences = Exam if plan.exam else SyntheticTable, len(plan.tiers)
 
     def until_all_is_asked(name: str, action: Callable[[], T]) -> T:
         nonlocal audiences
@@ -57,8 +57,8 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
         outcome = action()
         if isinstance(outcome, FittedModel):
             transcript.layout = outcome.layout
-        if isinstance(outcome, pa.Table):
-            transcript.synthetic = outcome
+        if isinstance(outcome, SyntheticTable):
+            transcript.synthetic = outcome.table
         if isinstance(outcome, last):
             audiences -= 1
             if not audiences:

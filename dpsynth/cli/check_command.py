@@ -41,9 +41,9 @@ def check(
     spec = load(config, source=source)
     result = checked(spec, period)
     if as_json:
-        print(_json(_facts(result, spec), str(result.path)))
+        print(_json(_facts(result, spec), result.source))
     else:
-        print(f"{_warning(str(result.path))}\n")
+        print(f"{_warning(result.source)}\n")
         _print(result, spec)
 
 
@@ -60,7 +60,7 @@ def _facts(result: Check, spec: Spec) -> dict[str, object]:
     persons = result.persons
     return {
         "release": spec.release,
-        "source": str(result.path),
+        "source": result.source,
         "period": result.period,
         "rows": result.rows,
         "rows_outside_period": result.outside,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpsynth.cli.accountants_table import print_accountants
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
 
@@ -43,22 +44,29 @@ def plan(
     detail: Annotated[
         bool, typer.Option("--detail", help="Show shares, mechanisms, noise scales and losses too.")
     ] = False,
+    side_by_side: Annotated[
+        bool, typer.Option("--accountants", help="Compare all accountants, for this plan.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
 ) -> None:
     """Say what a release would protect, cost and tell; reads no data."""
     from dpsynth.config import load
-    from dpsynth.lifecycle.forecast import SHARE, forecast
+    from dpsynth.lifecycle.forecast import SHARE, accountants, forecast
 
     if error is not None and rows is None:
         raise ConfigError("--error has no use without --rows: it is a share of the rows.")
     if error is not None and not 0 < error < 100:
         raise ConfigError("--error must lie between 0 and 100: a share of the rows in per cent.")
     spec = load(config, source=source)
+    if side_by_side and spec.trust == "local":
+        raise ConfigError("--accountants has no use with trust: local: a respondent's epsilon counts.")
     if spec.trust == "local":
         _plan_local(spec, rows, error, detail=detail, as_json=as_json)
         return
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
+    if side_by_side:
+        facts["accountants"] = accountants(spec)
     if as_json:
         print(json_text(facts))
     else:
@@ -92,6 +100,8 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
         console.print(Text(line))
     if detail:
         _print_detail(facts, console)
+    if "accountants" in facts:
+        print_accountants(facts["accountants"], console)
     for note in facts["notes"]:
         console.print(Text(f"Note: {note}"))
     more = [] if detail else ["--detail: the budget step by step"]
@@ -104,6 +114,8 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
 def _in_words(facts: Facts) -> Iterator[str]:
     yield f"{facts['release']}: {facts['columns']} columns of dataset {facts['dataset']}"
     yield _protected(facts)
+    yield f"Not protected by this unit: {facts['unit_leaves_unprotected']}"
+    yield _groups(facts)
     if facts["sampling"] is not None:
         yield _sampling(facts["sampling"], facts["expected_errors"]["rows"])
     if facts["audiences"]:
@@ -121,6 +133,28 @@ def _in_words(facts: Facts) -> Iterator[str]:
         f"Time and memory: roughly {tiers * rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB, and "
         f"for each million rows {tiers * rough['seconds_per_million_rows']:,.0f} s and "
         f"{rough['megabytes_per_million_rows']:,.0f} MB more."
+    )
+    yield from _engine(facts["engine"])
+
+
+def _engine(engine: Facts) -> Iterator[str]:
+    """The coded rows, where they lie, and time and memory of so many rows."""
+    from dpsynth.presentation.figures import size_in_words
+
+    memory = size_in_words(engine["memory"])
+    if engine["rows"] is None:
+        yield (
+            f"Rows are coded to {engine['bytes_of_a_row']:,} bytes each; up to {memory} of them are held in "
+            "memory (engine.memory), more in a private file without a name."
+        )
+        return
+    coded = size_in_words(engine["coded_bytes"])
+    place = "in memory"
+    if engine["cache_bytes"]:
+        place = f"in a private file without a name, as engine.memory is {memory}"
+    yield (
+        f"{engine['rows']:,} rows are coded to {coded}, held {place}: roughly {engine['seconds']:,.0f} s and "
+        f"{engine['megabytes']:,.0f} MB in all."
     )
 
 
@@ -182,6 +216,25 @@ def _protected(facts: Facts) -> str:
         f"most {_guess(facts)} % of the time after reading all of the "
         f"release: that is ε = {facts['epsilon']:g}{delta} ({facts['neighbours']})."
     )
+
+
+def _groups(facts: Facts) -> str:
+    """The guarantee of several units together, and under the other relation."""
+    several = ", ".join(f"{group['units']}: {_promise(group, facts['delta'])}" for group in facts["groups"])
+    other = facts["other_relation"]
+    exchanged = (
+        f"; if one were exchanged for another (replace_one): {_promise(other, facts['delta'])}"
+        if other["neighbours"] == "replace_one"
+        else "; if one were left out (add_remove): nothing, as their number is public"
+    )
+    return f"Together, by the number of units that change: {several}{exchanged}."
+
+
+def _promise(amount: Facts, delta: float) -> str:
+    if amount["epsilon"] is None:
+        return "no promise"
+    at = "" if amount["delta"] == delta else f" at δ = {amount['delta']:.2g}"
+    return f"ε = {amount['epsilon']:.3g}{at}"
 
 
 def _questions(facts: Facts) -> Iterator[str]:

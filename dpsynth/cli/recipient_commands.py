@@ -6,7 +6,7 @@ Invariant: they parse, call and print; what they print goes to standard output a
 from __future__ import annotations
 
 import sys
-from math import floor, log10
+from math import floor, isnan, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,7 +148,7 @@ def _print_answer(answer: Answer) -> None:
 
 def _figure(value: float | None) -> str:
     """A number with up to six digits, and all digits before the point."""
-    if value is None:
+    if value is None or isnan(value):
         return ""
     digits = 6 if value == 0 else max(0, 5 - floor(log10(abs(value))))
     return f"{value:,.{min(digits, 6)}f}"

@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from dpsynth.config.audiences import Audience, Promise, check_audiences, promises_of, with_largest_epsilon
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
+from dpsynth.config.engine import Engine
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
@@ -122,6 +123,7 @@ class Spec(Section):
         description="Marginals that are public, such as census totals. The model and the synthetic table "
         "agree with them, and they are not asked for.",
     )
+    engine: Engine = Field(default=Engine(), description="What counts the private table, and its memory.")
     local: Local = Field(default=Local(), description="With trust: local: what respondents report.")
     review: Annotated[tuple[str, ...], Unreviewed()] = Field(
         default=(), description="Keys that someone has to check first. Nothing is run until it is empty."
@@ -170,7 +172,16 @@ class Spec(Section):
             return {**values, "source": InMemory()}
         refuse_local_keys(values)
         ledger = values.get("ledger", {})
-        if isinstance(ledger, dict) and isinstance(values.get("source"), InMemory):
+        source = values.get("source")
+        queried = isinstance(source, dict) and source.get("query") is not None
+        if queried and isinstance(ledger, dict) and not ledger.get("dataset"):
+            raise refused(
+                "is missing: the ledger knows the rows of a query by a name alone. Give them one, the same "
+                "for every query about the same people",
+                "ledger",
+                "dataset",
+            )
+        if isinstance(ledger, dict) and isinstance(source, InMemory):
             if "dataset" not in ledger:
                 raise refused(
                     f"is missing: {NAMELESS}, such as dataset='visits'",

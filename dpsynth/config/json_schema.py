@@ -33,7 +33,10 @@ def json_schema() -> dict[str, Json]:
     tidy = cast(dict[str, Json], _tidied(schema))
     definitions = cast(dict[str, dict[str, Json]], tidy["$defs"])
     # The grammar's shorthands, which stand for models and so don't show in them.
-    definitions["Row"] = {"const": "row", "description": "One neighbour is one row."}
+    definitions["Row"] = {
+        "enum": ["row", "event"],
+        "description": "One neighbour is one row; an event is one.",
+    }
     definitions["Structure"] = {
         "anyOf": [
             definitions["Structure"],

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from dpsynth.config.scalars import Choice, ColumnName, Flag
 from dpsynth.config.section import Section
-from dpsynth.domain.slices import Slice, span_of, value_of
+from dpsynth.domain.slices import Slice, label_of, span_of, value_of
 from dpsynth.errors import ConfigError
 
 Every = Literal["day", "week", "month", "quarter", "year", "value"]
@@ -67,14 +67,7 @@ class Reuse(Section):
 
 def slice_of(period: Period, day: date) -> Slice:
     """The slice of the calendar that a day is in; not for ``every: value``."""
-    year, week, _ = day.isocalendar()
-    label = {
-        "day": f"{day:%Y-%m-%d}",
-        "week": f"{year:04}-W{week:02}",
-        "month": f"{day:%Y-%m}",
-        "quarter": f"{day:%Y}-Q{(day.month + 2) // 3}",
-        "year": f"{day:%Y}",
-    }[period.every]
+    label = label_of(period.every, day)
     span = span_of(label)
     assert span is not None
     return Slice(period.column, label, *span)

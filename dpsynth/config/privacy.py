@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from dpsynth.accounting.known_measures import ACCOUNTANTS, measure_for
 from dpsynth.accounting.measures import PURE
+from dpsynth.accounting.neighbours import Calendar
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole
 from dpsynth.config.section import Section, refused, without_default
@@ -35,9 +36,11 @@ _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number
 
 
 class Row(BaseModel):
-    """Unit of privacy: one row."""
+    """Unit of privacy: one row, which may be an event."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"const": "row"})
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"enum": ["row", "event"]})
+
+    kind: Literal["row", "event"] = "row"
 
     @property
     def max_rows(self) -> int:
@@ -66,8 +69,17 @@ class MostRows(Checked):
         return {"anyOf": [{"type": "integer", "minimum": 1, "maximum": _MOST_ROWS}, {"const": "private"}]}
 
 
+class Per(Section):
+    """The periods that make several units of a person's rows."""
+
+    column: ColumnName = Field(description="Column of dates. It need not be among columns.")
+    every: Annotated[Calendar, Choice(get_args(Calendar))] = Field(
+        description="Length of a period; a week is Monday to Sunday. Rows without a date are one period."
+    )
+
+
 class Person(Section):
-    """Unit of privacy: all rows of one person."""
+    """Unit of privacy: all rows of one person, or of one household; or those of a period."""
 
     column: ColumnName = Field(description="Column that says whose row it is. It need not be among columns.")
     max_rows: Annotated[int | Literal["private"], MostRows()] = Field(
@@ -77,6 +89,13 @@ class Person(Section):
     at_most: Annotated[int, Whole(at_least="2", at_most=str(_MOST_ROWS))] | None = Field(
         default=None,
         description=f"With max_rows: private, the most that it may come to. Left out: {_DEFAULT_AT_MOST}.",
+    )
+    kind: Annotated[Literal["person", "household"], Choice(("person", "household"))] = Field(
+        default="person", description="Whom the column tells apart; the guarantee is worded so."
+    )
+    per: Per | None = Field(
+        default=None,
+        description="Protects what a person does in one period, not the person. Left out: all rows are one.",
     )
     missing: Annotated[Nameless, Choice(("left_out", "together"))] = Field(
         default="left_out",
@@ -98,11 +117,11 @@ class Person(Section):
 
 
 def _unit_of(value: object) -> object:
-    if value == "row":
-        return Row()
+    if value in ("row", "event"):
+        return Row(kind=value)
     if isinstance(value, dict | Row | Person):
         return value
-    raise refused("must be row, or a mapping such as {column: patient_id, max_rows: 4}")
+    raise refused("must be row, event, or a mapping such as {column: patient_id, max_rows: 4}")
 
 
 Unit = Annotated[
@@ -176,7 +195,8 @@ class Privacy(Section):
         "unit is exchanged.",
     )
     unit: Unit = Field(
-        default=Row(), description="row, or {column: …, max_rows: …} for all rows of one person."
+        default=Row(),
+        description="row, event (a row), or {column: …, max_rows: …} for all rows of one person.",
     )
     accountant: Annotated[Accountant, Choice(("auto", *ACCOUNTANTS))] = Field(
         default="auto",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dpsynth.config.privacy import Person
 from dpsynth.config.section import refused
 from dpsynth.domain.column import Column
 from dpsynth.domain.search import ValueSearch
@@ -31,6 +32,12 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             "must be left out with neighbours: replace_one. There the number of rows is public, and that of "
             "a secret sample is not; and the sample protects by whether a unit is in it, which is what "
             "add_remove hides. Use neighbours: add_remove",
+            *_RATE,
+        )
+    if isinstance(privacy.unit, Person) and privacy.unit.per is not None:
+        raise refused(
+            "must be left out with unit.per: a person would be in the sample with all periods or with none, "
+            "so her periods are not in it independently of each other",
             *_RATE,
         )
     if privacy.delta is not None and privacy.delta >= privacy.sample_rate:

@@ -1,19 +1,22 @@
-"""The source section: the file of the private table.
+"""The source section: the file of the private table, or the query of a database whose rows it is.
 
-Invariant: the section names the file and its form, and never opens it. What is not declared has a fixed
-meaning: a release infers nothing from the table.
+Invariant: the section names the table and its form, and never opens it. No password stands in it. What is not
+declared has a fixed meaning: a release infers nothing from the table.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text
-from dpsynth.config.section import Later, Section, refused
+from dpsynth.config.section import Section, refused
 from dpsynth.files.encodings import USUAL, encoding_named
 from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
+
+_LONGEST_QUERY = 100_000
 
 
 class Separator(Checked):
@@ -50,6 +53,53 @@ class Encoding(Checked):
     def json_schema(self) -> JsonSchema:
         """A string, as encodings have many spellings."""
         return {"type": "string", "examples": list(USUAL)}
+
+
+_SECRET = r"[A-Za-z_][A-Za-z0-9_]*|secret/[a-z0-9][a-z0-9-]*"
+_SECRET_WORDS = "the name of an environment variable, or secret/NAME for a Secret block of Prefect"
+_ADDRESS = re.compile(r"([a-z0-9]+(?:[+][a-z0-9_]+)?)://([^/?#]*)([^#]*)")
+
+
+class DatabaseUrl(Checked):
+    """The URL of a database, without a password."""
+
+    def check(self, value: object) -> str:
+        """The URL."""
+        if value is None or value == "":
+            raise refused(EMPTY)
+        found = _ADDRESS.fullmatch(value) if isinstance(value, str) and value.isprintable() else None
+        if found is None:
+            raise refused(
+                "must be the URL of a database, such as sqlite:///clinic.db or postgresql://reader@host/clinic"
+            )
+        if ":" in found[2].rpartition("@")[0] or "password" in found[3].lower():
+            raise refused(
+                "holds a password, and a configuration is no place for one: put the whole URL into an "
+                "environment variable, and name that variable with url_from"
+            )
+        return found[0]
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", "pattern": "^[a-z0-9]+([+][a-z0-9_]+)?://"}
+
+
+class Query(Checked):
+    """A query, on one line or several."""
+
+    def check(self, value: object) -> str:
+        """The query."""
+        if value is None or value == "":
+            raise refused(EMPTY)
+        if not isinstance(value, str) or not re.match(r"\s*(select|with)\b", value, re.IGNORECASE):
+            raise refused("must be one SELECT, such as SELECT age, sex FROM visits")
+        if len(value) > _LONGEST_QUERY or ";" in value.rstrip().removesuffix(";"):
+            raise refused(f"must be one SELECT of at most {_LONGEST_QUERY:,} characters, without ';' in it")
+        return value
+
+    def json_schema(self) -> JsonSchema:
+        """A string."""
+        return {"type": "string", "maxLength": _LONGEST_QUERY}
 
 
 class TableFile(Section):
@@ -121,29 +171,56 @@ class TableFile(Section):
 
 
 class Source(TableFile):
-    """The file of the private table."""
+    """The file of the private table, or the query whose rows it is."""
 
     in_memory: ClassVar[bool] = False
     """True if there is no file, and the table is handed over in Python."""
 
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
         default=None,
-        description="A .csv, .tsv, .parquet or .xlsx file; a relative path starts at the working directory.",
+        description="A .csv, .tsv, .parquet or .xlsx file, or a folder of .parquet files with format: "
+        "parquet; a relative path starts at the working directory.",
     )
-    url: Later[Annotated[str, Text("the address of a database", longest=4000)]] = Field(
-        default=None, description="Not yet supported. Database that holds the table."
+    url: Annotated[str, DatabaseUrl()] | None = Field(
+        default=None,
+        description="The URL of a database, without a password, such as sqlite:///clinic.db, "
+        "duckdb:///clinic.duckdb or postgresql://reader@host/clinic.",
     )
-    query: Later[Annotated[str, Text("a query", longest=100_000)]] = Field(
-        default=None, description="Not yet supported. The query whose rows are the table."
+    url_from: Annotated[str, Text(_SECRET_WORDS, pattern=_SECRET)] | None = Field(
+        default=None,
+        description="Where the URL of a database with its password is found: the name of an environment "
+        "variable, or secret/NAME for a Secret block of Prefect.",
     )
+    query: Annotated[str, Query()] | None = Field(
+        default=None, description="One SELECT, whose rows are the table. With url or url_from."
+    )
+
+    @property
+    def in_database(self) -> bool:
+        """True if the table is the rows of a query."""
+        return self.query is not None
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         if self.in_memory:
             return self
-        if self.path is None:
+        given = [key for key in ("path", "url", "url_from") if getattr(self, key) is not None]
+        if not given:
+            if self.query is not None:
+                raise refused("is missing: say where the database of source.query is, or use url_from", "url")
             raise refused("is missing: give the path of a .csv, .parquet or .xlsx file", "path")
-        self.check_format()
+        if len(given) > 1:
+            raise refused(f"is given beside {given[0]}: a table has one source. Keep one of them", given[1])
+        if given == ["path"]:
+            if self.query is not None:
+                raise refused("is for a database: give url or url_from in place of path", "query")
+            self.check_format()
+            return self
+        if self.query is None:
+            raise refused(f"is missing: {given[0]} needs the SELECT whose rows are the table", "query")
+        for key in TableFile.model_fields:
+            if key in self.model_fields_set and getattr(self, key) is not None:
+                raise refused("is for files: remove it", key)
         return self
 
 

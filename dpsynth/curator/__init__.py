@@ -2,6 +2,7 @@
 
 from dpsynth.curator.cell_texts import Batch, as_texts
 from dpsynth.curator.coded_columns import Room
+from dpsynth.curator.database_table import DatabaseTable
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
@@ -13,6 +14,7 @@ from dpsynth.curator.unit_sample import UnitSample
 __all__ = [
     "Batch",
     "Curator",
+    "DatabaseTable",
     "Entry",
     "Journal",
     "Lost",

@@ -33,6 +33,7 @@ Name = TypeVar("Name", bound=Hashable)
 IN_MEMORY = 2 << 30
 """Bytes of coded columns that are held in memory, unless the configuration says another number."""
 _ROWS_COPIED = 1 << 20
+_GROWTH = 1.25
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,10 @@ class CodedColumns:
     """
 
     room: Room
-    _parts: dict[Hashable, list[Array]] = field(default_factory=dict)
+    _arrays: dict[Hashable, Array] = field(default_factory=dict)
+    _used: dict[Hashable, int] = field(default_factory=dict)
     _files: dict[Hashable, BinaryIO] = field(default_factory=dict)
-    _types: dict[Hashable, np.dtype[np.generic]] = field(default_factory=dict)
     _bytes: int = 0
-    _in_files: bool = False
 
     def add(self, batch: Mapping[Name, Array]) -> None:
         """More rows of every column; a column keeps the type that it began with.
@@ -73,22 +73,31 @@ class CodedColumns:
             SourceError: there is no room left in the folder.
         """
         for name, cells in batch.items():
-            kind = self._types.setdefault(name, cells.dtype)
-            self._parts.setdefault(name, []).append(cells.astype(kind, copy=False))
             self._bytes += cells.nbytes
-        if self.room.folder is not None and (self._in_files or self._bytes > self.room.memory):
-            self._write(self.room.folder)
+            beyond = self.room.folder is not None and self._bytes > self.room.memory
+            self._append(name, np.ascontiguousarray(cells))
+            if beyond or name in self._files:
+                self._write(name)
 
-    def _write(self, folder: Path) -> None:
-        self._in_files = True
+    def _append(self, name: Hashable, cells: Array) -> None:
+        held = self._arrays.setdefault(name, np.zeros(0, cells.dtype))
+        used = self._used.get(name, 0)
+        if used + len(cells) > len(held):
+            # The system moves large arrays without a copy.
+            held.resize(max(used + len(cells), int(len(held) * _GROWTH)), refcheck=False)
+        held[used : used + len(cells)] = cells
+        self._used[name] = used + len(cells)
+
+    def _write(self, name: Hashable) -> None:
+        """Move what is held of a column to its file."""
+        folder = self.room.folder
+        assert folder is not None
         try:
-            for name, parts in self._parts.items():
-                if name not in self._files:
-                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    self._files[name] = _nameless(folder)
-                for part in parts:
-                    self._files[name].write(np.ascontiguousarray(part).data.cast("B"))
-                parts.clear()
+            if name not in self._files:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._files[name] = _nameless(folder)
+            held, used = self._arrays[name], self._used[name]
+            self._files[name].write(held[:used].data.cast("B") if used else b"")
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             why = "the disk is full" if full else error.strerror
@@ -96,17 +105,18 @@ class CodedColumns:
                 f"The coded table is larger than engine.memory and finds no room under {folder}: {why}. Make "
                 "room there, give another folder with --out, or raise engine.memory."
             ) from None
+        self._arrays[name], self._used[name] = np.zeros(0, held.dtype), 0
 
     def array(self, name: Hashable) -> Array:
-        """A whole column; its parts are given up."""
-        parts, file = self._parts.pop(name), self._files.pop(name, None)
+        """A whole column, which is given up."""
+        held, used, file = self._arrays.pop(name), self._used.pop(name), self._files.pop(name, None)
         if file is None:
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)
-        kind = self._types[name]
+            held.resize(used, refcheck=False)
+            return held
         # The map holds the file; closing its descriptor leaves the map.
         with file:
             file.flush()
-            return np.memmap(file, dtype=kind, mode="r") if file.tell() else np.zeros(0, kind)
+            return np.memmap(file, dtype=held.dtype, mode="r") if file.tell() else held
 
 
 def _nameless(folder: Path) -> BinaryIO:

@@ -10,19 +10,25 @@ When one of several people with one id comes or goes, the random choice among th
 k rows, as if one person were exchanged: under add_remove that is two steps, so each of them is protected as
 two persons are (``accounting.group``). Rows without an id that are ``left_out`` change nothing.
 Somebody with several ids in the table counts as several persons.
+
+Rows are grouped by parts of the persons' codes, which are spread evenly, so the memory that it takes doesn't
+grow with the table, but for a byte a row. The parts change no choice.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from decimal import Context
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.curator.cell_texts import distinct_cells
+from dpsynth.curator.counting import blocks
 from dpsynth.domain.number_texts import is_number
 
 Person = NDArray[np.uint64]
@@ -38,70 +44,149 @@ _AROUND = " '\"=`"
 _UNSEEN = frozenset(map(chr, (0x34F, 0x115F, 0x1160, *range(0xFE00, 0xFE10))))
 """Invisible characters that Unicode counts among letters and marks."""
 
+ROWS_AT_ONCE = 1 << 23
+"""Rows that are grouped by person at once; they take about 50 bytes each."""
+_HALF = np.uint64(32)
+_DIGITS = 18
+_PLAIN_NUMBER = "^(0|[1-9][0-9]{0,17})$"
+"""Whole numbers as programs write them."""
+
 # No decimal signal raises: every cell has a value.
 _NUMBERS = Context(prec=100, traps=[])
 
 
-def _digest(key: bytes, person: bytes) -> int:
+def keyed_digest(key: bytes, person: bytes) -> int:
+    """64 pseudo-random bits that follow from a key and some bytes."""
     return int.from_bytes(blake2b(person, digest_size=8, key=key).digest(), "big")
+
+
+def _pseudorandom(key: bytes, use: bytes, pairs: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Pseudo-random numbers uint64[n] of pairs uint64[n, 2]: the first half of AES of each pair.
+
+    Args:
+        key: secret bytes of this release.
+        use: what the numbers are for; numbers for two uses have nothing to do with each other.
+        pairs: the pairs, the same number for the same pair.
+    """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    secret = blake2b(use, digest_size=32, key=key).digest()
+    # Each pair is a block of its own: AES is used as a pseudo-random function, and nothing is sent anywhere.
+    cipher = Cipher(algorithms.AES256(secret), modes.ECB()).encryptor()
+    blocks = cipher.update(np.ascontiguousarray(pairs, dtype="<u8").tobytes()) + cipher.finalize()
+    return np.frombuffer(blocks, "<u8")[::2].astype(np.uint64)
 
 
 def person_codes(ids: pa.Array, key: bytes) -> Person:
     """A 64-bit code for each row's person, equal where the canonical ids are equal.
 
     All rows without an id share the code of ``nobody``. Two persons share a code with probability
-    2^-64; they would be bounded as one.
+    2^-64; they would be bounded as one. Ids that are whole numbers are coded all at once.
     """
 
     def read(texts: pa.StringArray) -> Person:
-        return np.array([_digest(key, canonical_id(t).encode()) for t in texts.to_pylist()], dtype=np.uint64)
+        plain = pc.fill_null(pc.match_substring_regex(texts, _PLAIN_NUMBER), False)
+        numbers = pc.cast(pc.if_else(plain, texts, "0"), pa.int64()).to_numpy(zero_copy_only=False).copy()
+        codes = np.zeros(len(texts), dtype=np.uint64)
+        spelt = ~np.asarray(plain.to_numpy(zero_copy_only=False))
+        for spot, text in zip(np.flatnonzero(spelt), texts.filter(pa.array(spelt)).to_pylist(), strict=True):
+            person = canonical_id(text)
+            whole = _whole_number(person)
+            if whole is None:
+                codes[spot] = keyed_digest(key, person.encode())
+            else:
+                numbers[spot], spelt[spot] = whole, False
+        pairs = np.stack([numbers[~spelt].view(np.uint64), np.zeros((~spelt).sum(), np.uint64)], axis=1)
+        codes[~spelt] = _pseudorandom(key, b"persons", pairs)
+        return codes
 
     return distinct_cells(ids).each(read)
 
 
+def _whole_number(person: str) -> int | None:
+    """The value of a canonical id that is a whole number of at most 18 digits."""
+    if not is_number(person):
+        return None
+    number = _NUMBERS.create_decimal(person)
+    return int(number) if number.adjusted() < _DIGITS and number == number.to_integral_value() else None
+
+
 def rows_of_persons(persons: Person) -> NDArray[np.int64]:
     """Number of rows of each person, int64[persons], in no particular order. Private."""
-    return np.unique(persons, return_counts=True)[1]
+    counts = [np.unique(persons[rows], return_counts=True)[1] for rows in _parts(persons)]
+    return np.concatenate([np.zeros(0, np.int64), *counts])
+
+
+def numbered(persons: Person) -> NDArray[np.int32]:
+    """A number for the person of each row, int32[rows], from 0 without a gap. Private."""
+    found, first = np.zeros(len(persons), np.int32), 0
+    for rows in _parts(persons):
+        each, spots = np.unique(persons[rows], return_inverse=True)
+        found[rows] = spots + first
+        first += len(each)
+    return found
 
 
 def nobody(key: bytes) -> np.uint64:
     """The code of rows without an id."""
-    return np.uint64(_digest(key, NOBODY.encode()))
+    return np.uint64(keyed_digest(key, NOBODY.encode()))
+
+
+def _parts(persons: Person) -> Iterator[NDArray[np.intp]]:
+    """The rows of some persons at a time, in their order: all rows of a person are in one part.
+
+    Codes of persons are spread evenly, so parts are about alike, unless one person has more rows than a part.
+    """
+    number = max(1, -(-len(persons) // ROWS_AT_ONCE))
+    if number == 1:
+        yield np.arange(len(persons))
+        return
+    for part in range(number):
+        rows = [
+            block.start + np.flatnonzero((persons[block] >> _HALF) * np.uint64(number) >> _HALF == part)
+            for block in blocks(len(persons), ROWS_AT_ONCE)
+        ]
+        yield np.concatenate(rows)
 
 
 def rows_kept(persons: Person, max_rows: int, key: bytes) -> NDArray[np.bool_]:
     """Mask of the rows that enter the table: all of a person with at most k, a random k of any other person.
 
     Args:
-        persons: uint64[rows], the person of each row.
+        persons: uint64[rows], the person of each row; some of them are held at a time.
         max_rows: k.
         key: secret bytes of this release, the same when it is resumed.
 
     Each row of a person above the bound gets a pseudo-random priority from the key, the
     person and the row's rank among that person's rows; the k lowest are kept.
     """
+    kept = np.ones(len(persons), dtype=np.bool_)
+    for rows in _parts(persons):
+        kept[rows[_beyond(persons[rows], max_rows, key)]] = False
+    return kept
+
+
+def _beyond(persons: Person, max_rows: int, key: bytes) -> NDArray[np.intp]:
+    """The positions of the rows that are left out, of all rows of some persons."""
     order = np.argsort(persons, kind="stable")
     ranked = persons[order]
-    start = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.array([], int)
+    start = _firsts(ranked)
     length = np.diff(np.r_[start, len(ranked)])
-    rank = np.arange(len(ranked)) - np.repeat(start, length)
     crowded = np.repeat(length > max_rows, length)
-    kept = np.ones(len(persons), dtype=np.bool_)
     if not crowded.any():
-        return kept
+        return np.zeros(0, np.intp)
+    rank = (np.arange(len(ranked)) - np.repeat(start, length))[crowded]
     over, rows_over = ranked[crowded], order[crowded]
-    salts = rank[crowded]
-    priority = np.fromiter(
-        (_digest(key, b"%d:%d" % pair) for pair in zip(over.tolist(), salts.tolist(), strict=True)),
-        dtype=np.uint64,
-        count=len(over),
-    )
+    priority = _pseudorandom(key, b"rows", np.stack([over, rank.astype(np.uint64)], axis=1))
     by_priority = np.lexsort((priority, over))
-    grouped = over[by_priority]
-    first = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
-    position = np.arange(len(grouped)) - np.repeat(first, np.diff(np.r_[first, len(grouped)]))
-    kept[rows_over[by_priority[position >= max_rows]]] = False
-    return kept
+    first = _firsts(over)
+    position = np.arange(len(over)) - np.repeat(first, np.diff(np.r_[first, len(over)]))
+    return np.asarray(rows_over[by_priority[position >= max_rows]])
+
+
+def _firsts(ranked: Person) -> NDArray[np.intp]:
+    """The first position of each person among sorted ones."""
+    return np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, np.intp)
 
 
 def canonical_id(cell: str | None) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
+from dpsynth.curator.contribution_bounding import rows_of_persons
 from dpsynth.curator.domain_questions import DomainQuestions
 from dpsynth.curator.exam import ExamQuestions
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
@@ -165,7 +166,7 @@ class UnboundedCurator(PrivacyFilter):
         question = {"ask": "rows", "most": most}
 
         def exact() -> Counts:
-            each = np.unique(self._persons, return_counts=True)[1]
+            each = rows_of_persons(self._persons)
             return np.bincount(np.minimum(each, most), minlength=most + 1)[1:].astype(np.int64)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:

@@ -24,18 +24,13 @@ from numpy.typing import NDArray
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.cell_texts import Batch, distinct_cells
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
-from dpsynth.curator.contribution_bounding import Person, nobody, person_codes, rows_kept, rows_of_persons
+from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
 from dpsynth.curator.counting import in_order
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.curator.unit_codes import dates_written, unit_codes
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.slices import Slice
-
-_TIME = (
-    r"[T ]([01][0-9]|2[0-4])(:[0-5][0-9](:[0-6][0-9]([.,][0-9]+)?)?)?"
-    r" ?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?$"
-)
-_DATED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}" + _TIME
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +72,7 @@ class LoadedRows:
             if rows_of_persons(persons).max(initial=0) > max_rows:
                 raise RuntimeError("contribution bounding failed")
             if texts:
-                unit = np.unique(persons, return_inverse=True)[1].astype(np.int32)
+                unit = numbered(persons)
         held = [*codes.values(), *(t.index for t in texts.values())]
         rows = len(held[0]) if held else 0
         return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed, room=self.room)
@@ -111,13 +106,13 @@ class _Coding:
 
     def coded(self, batch: Batch) -> _CodedBatch:
         """The rows of a batch that lie in the slice, coded."""
-        person, kept = self.neighbours.person, None
+        kept = None
         found: dict[tuple[str, str], NDArray[np.generic]] = {}
         texts: dict[str, pa.LargeStringArray] = {}
         if self.part is not None:
             batch = rows_within(batch, self.part)
-        if person is not None:
-            people = person_codes(batch[person], self.key)
+        if self.neighbours.person is not None:
+            people = unit_codes(batch, self.neighbours, self.key)
             if self.neighbours.nameless == "left_out":
                 named = people != nobody(self.key)
                 kept, people = named, people[named]
@@ -140,7 +135,7 @@ class _Coding:
     def nothing(self) -> _CodedBatch:
         """The coding of no rows."""
         names = [c.name for c in self.columns]
-        names += [self.neighbours.person] if self.neighbours.person is not None else []
+        names += self.neighbours.columns
         names += [self.part.column] if self.part is not None else []
         return self.coded(dict.fromkeys(names, pa.array([], pa.string())))
 
@@ -230,10 +225,7 @@ def in_slice(cells: pa.Array, part: Slice) -> pa.BooleanArray:
 
 
 def _held(cells: pa.StringArray, part: Slice) -> NDArray[np.bool_]:
-    texts = pc.utf8_trim_whitespace(cells)
-    if part.start is not None:
-        dated = pc.match_substring_regex(texts, _DATED)
-        texts = pc.if_else(dated, pc.utf8_slice_codeunits(texts, 0, 10), texts)
+    texts = pc.utf8_trim_whitespace(cells) if part.start is None else dates_written(cells)
     # Many times have one day.
     coded = pc.dictionary_encode(texts, null_encoding="encode")
     known = coded.dictionary.to_pylist()

@@ -196,6 +196,21 @@ def _cells(cells: pd.Series, *, by_cell: bool) -> pa.Array:
     return texts_of_objects(cells.to_numpy(dtype=object))
 
 
+def cells_of_objects(cells: NDArray[np.object_]) -> pa.Array:
+    """Python objects as cells of a type that can be written as text, each by its own type.
+
+    Args:
+        cells: object[rows], of any types.
+    """
+    kinds = set(map(type, cells)) - {type(None)}
+    kind = _ARROW.get(next(iter(kinds))) if len(kinds) == 1 else None
+    if kind is not None:
+        # Arrow writes these as ``texts_of_objects`` does; not a number that is too large for its type.
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(cells, kind, from_pandas=True)
+    return texts_of_objects(cells)
+
+
 def texts_of_objects(cells: NDArray[np.object_]) -> pa.StringArray:
     """Texts of Python objects, each by its own type.
 
@@ -298,3 +313,8 @@ _WRITERS: tuple[tuple[type, Callable[[object], str | None]], ...] = (
     (timedelta, _duration),
 )
 """Writers of cells by type, the narrower type first."""
+
+_ARROW: dict[type, pa.DataType] = {
+    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), date: pa.date32(),
+}  # fmt: skip
+"""Arrow's types for Python's, where both are written alike."""

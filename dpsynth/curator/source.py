@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv, parquet
 
@@ -30,6 +31,7 @@ from dpsynth.errors import SourceError
 from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
 from dpsynth.files.opening import opened, plainly
+from dpsynth.files.parquet_folder import ParquetPart, parquet_parts
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
 
 _BATCH_ROWS = 1 << 18
@@ -119,7 +121,13 @@ def check_source(path: Path, columns: Sequence[str], form: FileForm) -> None:
 
 
 def _parquet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
-    schema = parquet.read_schema(path)
+    for part in parquet_parts(path):
+        yield from _part_batches(path, part, columns, form)
+
+
+def _part_batches(path: Path, part: ParquetPart, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
+    """The rows of one file of a table; messages name the table alone."""
+    schema = part.schema
     missing_columns(path, form, columns, schema.names)
     nested = [c for c in columns if not readable(schema.field(c).type)]
     if nested:
@@ -127,11 +135,15 @@ def _parquet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iter
             f"Column '{nested[0]}' of {path} holds lists or records, or cells of a type that can't be "
             "written as text, such as times in an unknown time zone."
         )
+    inside = [c for c in columns if c not in part.same]
     # Texts that the file holds once are read once.
-    texts = [c for c in columns if is_text(schema.field(c).type)]
-    with parquet.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns)):
-            yield {c: batch.column(c) for c in columns}
+    texts = [c for c in inside if is_text(schema.field(c).type)]
+    with parquet.ParquetFile(part.path, read_dictionary=texts, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=inside):
+            same = {c: pa.array([cell], pa.string()) for c, cell in part.same.items() if c in columns}
+            first = pa.array(np.zeros(batch.num_rows, np.int8))
+            alike = {c: pa.DictionaryArray.from_arrays(first, cell) for c, cell in same.items()}
+            yield {c: alike[c] if c in alike else batch.column(c) for c in columns}
 
 
 def _sheet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[dict[str, pa.StringArray]]:

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Clique = tuple[str, ...]
 Counts = NDArray[np.int64]
@@ -52,6 +55,9 @@ class LinkedTables:
     @cached_property
     def equations(self) -> sparse.csr_matrix:
         """One row a margin's cell and column summed over: the sum of cells less the margin is zero."""
+        # Loading it takes longer than any command but those that need it.
+        from scipy import sparse
+
         rows: list[Counts] = []
         columns: list[Counts] = []
         signs: list[NDArray[np.float64]] = []

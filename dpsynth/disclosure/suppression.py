@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
 
 from dpsynth.disclosure.linked_tables import Counts, LinkedTables
 
@@ -129,6 +128,9 @@ class Ranges:
         self._solve(price, None)
 
     def _solve(self, price: Numbers, most: float | None) -> None:
+        # Loading it takes longer than any command but those that need it.
+        from scipy import optimize
+
         ends = np.column_stack([-self._counts, np.full(len(price), np.inf if most is None else most)])
         found = optimize.linprog(
             price, A_eq=self._equations, b_eq=np.zeros(self._equations.shape[0]), bounds=ends, method="highs"
@@ -147,6 +149,8 @@ def _moves(tables: LinkedTables, cell: int, by: float, hidden: Cells) -> Numbers
 
     A cell's price is its count, so that few rows are left out.
     """
+    from scipy import optimize, sparse
+
     nonzero = np.flatnonzero(tables.counts)
     counts = tables.counts[nonzero].astype(np.float64)
     linked = tables.equations[:, nonzero]

@@ -116,6 +116,35 @@ def span_of(text: str) -> tuple[date, date] | None:
         return None
 
 
+def label_of(every: str, day: date) -> str:
+    """The label of the day, week, month, quarter or year that a day is in.
+
+    >>> label_of("quarter", date(2026, 3, 14)), label_of("week", date(2026, 1, 1))
+    ('2026-Q1', '2026-W01')
+    """
+    year, week, _ = day.isocalendar()
+    return {
+        "day": f"{day:%Y-%m-%d}",
+        "week": f"{year:04}-W{week:02}",
+        "month": f"{day:%Y-%m}",
+        "quarter": f"{day:%Y}-Q{(day.month + 2) // 3}",
+        "year": f"{day:%Y}",
+    }[every]
+
+
+def label_within(every: str, text: str) -> str:
+    """The label of the day, week, month, quarter or year that a date lies in; "" where it lies in none.
+
+    >>> label_within("month", "2026-03-14"), label_within("month", "2026"), label_within("month", "soon")
+    ('2026-03', '', '')
+    """
+    span = span_of(text)
+    if span is None:
+        return ""
+    first, last = (label_of(every, day) for day in (span[0], span[1] - _DAY))
+    return first if first == last else ""
+
+
 def _months(year: int, first: int, number: int) -> tuple[date, date]:
     years, month = divmod(first - 1 + number, 12)
     return date(year, first, 1), date(year + years, month + 1, 1)

@@ -15,7 +15,7 @@ from dpsynth.accounting.advanced import advanced_epsilon, largest_each, textbook
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.group import group_amount
+from dpsynth.accounting.group import of_groups, other_relation
 from dpsynth.accounting.loss_pairs import LossPair
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.rounding import float_down, float_up
@@ -28,7 +28,6 @@ FALSE_ALARMS = (0.001, 0.01, 0.05, 0.1, 0.5)
 PRIORS = (0.001, 0.01, 0.1, 0.5, 0.9)
 SURENESS = (0.5, 0.95, 0.999)
 """Shares of the outcomes for which the odds are given."""
-GROUPS = (2, 5, 10)
 _MOST = 1 << 20
 """Largest number of releases that is looked for within a cap."""
 
@@ -73,8 +72,8 @@ def facts(subject: Subject, question: Question) -> dict[str, object]:
         },
         "odds": _odds(pair),
         "harm": None if question.harm is None else _harm(pair, question.risk, question.harm),
-        "groups": _groups(subject),
-        "other_relation": _other_relation(subject),
+        "groups": [] if subject.guarantee is None else of_groups(subject.guarantee),
+        "other_relation": None if subject.guarantee is None else other_relation(subject.guarantee),
         "together": _together(subject.composed, question),
         "each_within": _each_within(question),
         "cap": None if question.cap is None else _fits(subject.composed, question.cap),
@@ -139,36 +138,6 @@ def _harm(pair: LossPair, risk: float, harm: float) -> dict[str, object]:
         "cost_without": risk * harm,
         "cost_with_at_most": after * harm,
         "costs_at_most_more": (after - risk) * harm,
-    }
-
-
-def _groups(subject: Subject) -> list[dict[str, object]]:
-    """The guarantee of a group of units, for a release."""
-    if subject.guarantee is None:
-        return []
-    found = ((units, group_amount(subject.guarantee, units)) for units in GROUPS)
-    return [
-        {"units": units, "epsilon": None, "delta": None}
-        if amount is None
-        else {"units": units, "epsilon": float_up(amount.epsilon), "delta": float_up(amount.delta)}
-        for units, amount in found
-    ]
-
-
-def _other_relation(subject: Subject) -> dict[str, object] | None:
-    """The guarantee under the other relation: to exchange is to remove one unit and add another."""
-    guarantee = subject.guarantee
-    if guarantee is None:
-        return None
-    if guarantee.neighbours == "replace_one":
-        return {"neighbours": "add_remove", "epsilon": None, "delta": None}
-    amount = group_amount(guarantee, 2)
-    if amount is None:
-        return {"neighbours": "replace_one", "epsilon": None, "delta": None}
-    return {
-        "neighbours": "replace_one",
-        "epsilon": float_up(amount.epsilon),
-        "delta": float_up(amount.delta),
     }
 
 

@@ -32,6 +32,7 @@ from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.config import compiled, load
 from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import make_plan
+from dpsynth.plan.promised import promised
 from dpsynth.structure import strategy_of
 
 _CALL = re.compile(r"\s*([a-z_]+)\s*\(([^()]*)\)\s*")
@@ -326,26 +327,10 @@ def _plan(path: Path) -> Subject:
     spec = load(path)
     compiled_spec = compiled(spec)
     plan = make_plan(compiled_spec, strategy_of(spec.structure.method, spec.structure.cliques or ()))
-    measure, budget = plan.measure, plan.whole.budget
-    asked = plan.whole_delta if plan.sampling is None else plan.whole_delta / plan.sampling.rate
-    rho, half = measure.implied(budget, mu_by_rho=False)
-    epsilon = measure.epsilon(budget, asked - plan.selection_delta if measure.needs_delta else None)
-    guarantee = Guarantee(
-        epsilon=float(epsilon),
-        delta=float(plan.whole_delta),
-        rho=float(rho) if measure.needs_delta else None,
-        unit=plan.neighbours.unit,
-        neighbours=plan.neighbours.relation,
-        accountant=measure.accountant,
-        mu=measure.mu(budget) if half is not None else None,
-        approximate_delta=float(plan.selection_delta),
-    )
-    if plan.sampling is not None:
-        guarantee = plan.sampling.of_whole(guarantee, epsilon, plan.whole_delta)
     return _of_guarantee(
         f"plan of {spec.release}",
         "What a release of this configuration may spend; no data was read.",
-        guarantee,
+        promised(plan),
     )
 
 

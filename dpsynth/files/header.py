@@ -14,12 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from pyarrow import parquet
-
 from dpsynth.errors import SourceError
 from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
+from dpsynth.files.parquet_folder import parquet_parts
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
 
 LONGEST_HEADER = 1 << 20
@@ -33,7 +32,7 @@ def header_of(path: Path, form: FileForm) -> list[str]:
         SourceError: the first line of a CSV file, or the first row of a sheet, is no header.
     """
     if form.kind == "parquet":
-        return list(parquet.read_schema(path).names)
+        return list(next(parquet_parts(path)).schema.names)
     if form.kind == "xlsx":
         return sheet_header(path, next(sheet_rows(path, form.sheet), ()))
     with opened(path, form) as stream:

@@ -39,10 +39,14 @@ def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
         form: the form that was declared.
         advice: a sentence for a path without a file.
     """
-    if not os.path.isfile(path):  # noqa: PTH113
-        # Path.is_file raises where a name is too long, or a folder may not be searched.
-        if os.path.isdir(path):  # noqa: PTH112
-            raise SourceError(f"{path} is a folder, and a table is one file. {advice}")
+    # Path.is_file raises where a name is too long, or a folder may not be searched.
+    folder = os.path.isdir(path)  # noqa: PTH112
+    if not os.path.isfile(path) and not (folder and form.kind == "parquet"):  # noqa: PTH113
+        if folder:
+            raise SourceError(
+                f"{path} is a folder, and a table is one file, unless it is a folder of .parquet files with "
+                f"source.format: parquet. {advice}"
+            )
         raise SourceError(f"There is no file {path}. {advice}")
     try:
         yield
@@ -61,6 +65,8 @@ def _no_archive(path: Path, form: FileForm) -> str:
 
 
 def _no_table(path: Path, form: FileForm) -> str:
+    if path.is_dir():
+        return f"{path} has no .parquet file in it, or one of its files is broken."
     words = f"{path} can't be read as {_AS_WHAT[form.kind]}: it is of another format, or broken."
     hint = other_format(path)
     return words if f"source.format: {form.kind}" in hint else f"{words} {hint}".rstrip()

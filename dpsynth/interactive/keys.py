@@ -71,6 +71,7 @@ class Keys(TypedDict, total=False):
     reuse: Mapping[str, object]
     public_table: str | Mapping[str, object]
     public_marginals: Sequence[Mapping[str, object]]
+    engine: Mapping[str, object]
 
 
 def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:

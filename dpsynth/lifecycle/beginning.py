@@ -23,6 +23,7 @@ from dpsynth.evidence.reused import Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.ledger.hints import hints
 from dpsynth.ledger.refusals import taken_over
+from dpsynth.lifecycle.addresses import is_locked
 from dpsynth.lifecycle.inputs import Inputs, accept_source, check_public_table, inputs_of
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.plan.occasion import Occasion, occasion_of
@@ -121,7 +122,9 @@ def check_beginning(spec: Spec, request: Request) -> None:
         begun.journal.close()
         ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume))
         return
-    _check_new(inputs, ledger, occasion_of(spec, now, request.period), _new_id(now))
+    occasion = occasion_of(spec, now, request.period)
+    # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
+    _check_new(inputs, ledger, occasion, _new_id(now), opens=not is_locked(spec.source))
 
 
 def _new_id(now: datetime) -> str:
@@ -185,13 +188,16 @@ def _new(
     return _Begun(release_id, occasion, journal, holder)
 
 
-def _check_new(inputs: Inputs, ledger: Ledger, occasion: Occasion, release_id: str) -> Reservation | None:
+def _check_new(
+    inputs: Inputs, ledger: Ledger, occasion: Occasion, release_id: str, *, opens: bool = True
+) -> Reservation | None:
     """Accept the source of a release that the ledger would take; its reservation, unless there is one."""
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
     if ledger.foreseen(wanted) is not None:
         return None
     try:
-        accept_source(inputs, occasion)
+        if opens:
+            accept_source(inputs, occasion)
     except SourceError as error:
         raise SourceError(f"{error} {UNCHARGED}") from None
     return wanted

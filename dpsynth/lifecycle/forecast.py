@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpsynth.accounting.amount import Amount, digits
+from dpsynth.accounting.group import of_groups, other_relation
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
 from dpsynth.domain.slices import Slice
@@ -30,7 +31,10 @@ from dpsynth.plan.expected_errors import (
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.promised import promised
 from dpsynth.plan.reservation import reservation_of, table_of
+from dpsynth.plan.resources import bytes_of_row
+from dpsynth.plan.side_by_side import side_by_side, under
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
@@ -64,6 +68,8 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "dataset": account,
         "columns": len(spec.columns),
         **plan.to_json(),
+        "groups": of_groups(promised(plan)),
+        "other_relation": other_relation(promised(plan)),
         "expected_errors": _errors(compiled_spec, plan, rows, share),
         "sampling": _sampling(compiled_spec, plan, rows),
         "audiences": [
@@ -73,6 +79,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         ],
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, ledger.balance(account), account),
+        "engine": _engine(compiled_spec, plan, rows),
         "notes": [*spec.warnings(), *_hints(compiled_spec, plan, ledger, account)],
     }
 
@@ -99,6 +106,47 @@ def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict
             for one, other in zip(column_errors(plan, sizes), column_errors(without, sizes), strict=True)
         ],
     }
+
+
+def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object]:
+    """The engine that counts, the coded rows that it holds, and time and memory for so many rows."""
+    summed = len({mean.column for mean in plan.summed})
+    person = plan.neighbours.person is not None
+    sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
+    each, memory = bytes_of_row(sizes, summed, person=person), compiled_spec.spec.engine.memory
+    # The rows of persons are copied when contributions are bounded, so half of the memory is for either.
+    held = memory // 2 if person else memory
+    known = rows if rows is not None else compiled_spec.public_marginals.rows
+    facts: dict[str, object] = {
+        "name": "this process",
+        "memory": memory,
+        "bytes_of_a_row": each,
+        "rows": known,
+    }
+    if known is None:
+        return facts
+    whole = plan.forecast.of_rows(known, held=held, coded=known * each)
+    return {
+        **facts,
+        "coded_bytes": known * each,
+        "cache_bytes": known * each if known * each > held else 0,
+        "seconds": round(whole.seconds, 1),
+        "megabytes": round(whole.megabytes, 1),
+    }
+
+
+def accountants(spec: Spec) -> list[dict[str, object]]:
+    """The accountants side by side, as plain JSON values, for a release of one bundle.
+
+    Raises:
+        ConfigError: the plan can't be made.
+    """
+
+    def planned_by(accountant: str) -> Plan:
+        return _plans_of(compiled(under(spec, accountant)))[0]
+
+    plan = _plans_of(compiled(spec))[0]
+    return [row.to_json() for row in side_by_side(plan, planned_by)]
 
 
 def _hints(compiled_spec: CompiledSpec, plan: Plan, ledger: Ledger, account: str) -> Iterator[str]:

@@ -37,7 +37,6 @@ from dpsynth.model import (
 )
 from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
-from dpsynth.publish.computations import BY_EXAM
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
@@ -193,7 +192,8 @@ def tabulate(
     direct = _direct(inputs, measured) if unbiased is None else unbiased
     distances = {} if exam is None else exam.by_columns
     modelled = [r for r in requests if any(not direct.covers(clique) for clique in r.cliques)]
-    unexamined = any(not isinstance(r, BY_EXAM) or frozenset(r.columns) not in distances for r in modelled)
+    cliques = [clique for r in modelled for clique in r.cliques if not direct.covers(clique)]
+    unexamined = any(frozenset(clique) not in distances for clique in cliques)
     replicates = (
         refits(fitted.fit, measured.fitted_to, REPLICATES, rng, measured.expansion) if unexamined else ()
     )

@@ -12,11 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpsynth.config import CompiledSpec, Spec, compiled
-from dpsynth.curator import Batch, MemoryTable, check_source, names_of, read_batches, read_cells
+from dpsynth.curator import (
+    Batch,
+    DatabaseTable,
+    MemoryTable,
+    check_source,
+    names_of,
+    read_batches,
+    read_cells,
+)
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
+from dpsynth.lifecycle.addresses import address_of
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
 from dpsynth.plan.plan import Plan, make_plan
@@ -35,6 +44,7 @@ __all__ = [
     "file_of",
     "inputs_of",
     "names_to_read",
+    "table_of_rows",
     "with_public_table",
 ]
 
@@ -166,15 +176,16 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     Raises:
         ConfigError, SourceError: the table can't be read.
     """
-    if inputs.table is not None:
-        inputs.table.check(names_to_read(inputs, occasion))
+    table = table_of_rows(inputs)
+    if table is not None:
+        table.check(names_to_read(inputs, occasion))
         return
     path, form = file_of(inputs)
     check_source(path, names_to_read(inputs, occasion), form)
 
 
 def cells_of(inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None) -> Iterator[Batch]:
-    """The cells of the private table, from memory or from the config's file.
+    """The cells of the private table, from memory, from the config's database or from its file.
 
     Args:
         inputs: the inputs of a release.
@@ -182,18 +193,32 @@ def cells_of(inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = Non
         broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
     """
     names = names_to_read(inputs, occasion)
-    if inputs.table is not None:
-        return inputs.table.batches(names)
+    table = table_of_rows(inputs)
+    if table is not None:
+        return table.batches(names)
     path, form = file_of(inputs)
     keep_broken = inputs.plan.neighbours.person is None
     return read_cells(path, names, form, keep_broken=keep_broken, broken=broken)
 
 
+def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
+    """The private table in memory or in a database; None if it is a file.
+
+    Raises:
+        ConfigError: the address of the database isn't found.
+    """
+    source = inputs.spec.source
+    if inputs.table is not None or source.query is None:
+        return inputs.table
+    address, named = address_of(source)
+    return DatabaseTable(address, source.query, named)
+
+
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     """Names of the columns that a release reads, with the columns of the person and the period."""
-    person, part = inputs.plan.neighbours.person, occasion.part
+    unit, part = inputs.plan.neighbours.columns, occasion.part
     names = [c.name for c in inputs.compiled.columns]
-    more = [*([person] if person else []), *([] if part is None else [part.column])]
+    more = [*unit, *([] if part is None else [part.column])]
     return list(dict.fromkeys([*names, *more]))
 
 
@@ -205,5 +230,7 @@ def file_of(inputs: Inputs) -> tuple[Path, FileForm]:
     """
     source = inputs.spec.source
     if source.path is None:
-        raise ConfigError("source.path is missing.")
+        raise ConfigError(
+            "This needs source.path: the table of this configuration is no file. Give one with --source."
+        )
     return Path(source.path), source.form

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
-from dpsynth.curator import Curator, Terms, UnboundedCurator, UnitSample, load_rows
+from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnitSample, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
@@ -129,7 +129,9 @@ def open_door(
         # The journal has every answer.
         batches = iter(())
     summed = frozenset(mean.column for mean in plan.summed)
-    rows = load_rows(batches, inputs.compiled.columns, plan.neighbours, run.key, run.occasion.part, summed)
+    room = Room(inputs.spec.engine.memory, run.partial / "private")
+    columns, part = inputs.compiled.columns, run.occasion.part
+    rows = load_rows(batches, columns, plan.neighbours, run.key, part, summed, room)
     budget, delta = plan.whole.budget, plan.selection_delta
     terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
     if plan.bound_price:

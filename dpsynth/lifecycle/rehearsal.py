@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +155,8 @@ def made_up_table(inputs: Inputs, occasion: Occasion, rows: int, rng: np.random.
     near = inputs.plan.neighbours
     if near.person is not None:
         texts[near.person] = _persons(rows, near.max_rows, rng)
+    if near.per is not None and near.per.column not in texts:
+        texts[near.per.column] = _within(_A_YEAR, rows, rng)
     if part is not None:
         texts[part.column] = _within(part, rows, rng)
     return pa.table({name: texts[name] for name in names_to_read(inputs, occasion)})
@@ -180,6 +182,9 @@ def _cells(column: Column, hidden: NDArray[np.float64], rng: np.random.Generator
     drawn = np.searchsorted(ends, rng.random(rows), side="right") if shares else np.zeros(rows, np.int64)
     codes = np.where(drawn < len(shares), values + drawn, codes)
     return column.text(column.decode(codes, rng), column.distinct_texts(codes))
+
+
+_A_YEAR = Slice("", "2000", date(2000, 1, 1), date(2001, 1, 1))
 
 
 def _persons(rows: int, most: int, rng: np.random.Generator) -> pa.StringArray:

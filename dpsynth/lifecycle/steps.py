@@ -10,6 +10,7 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from dpsynth.errors import DpsynthError, Interrupted, StepFailed
@@ -26,6 +27,41 @@ _FULL = {
 """Errors of a full disk, which may stop a step that only writes our own files."""
 
 
+class Step(StrEnum):
+    """The steps of a release, in the order in which they run, then those of the local model alone.
+
+    A value is the public name: progress shows it, Prefect keeps it, and an error tells it. Who runs steps, or
+    leaves a release at one, names its member.
+    """
+
+    PLAN = "plan"
+    PUBLIC_TABLE = "read the public table"
+    RESERVE = "reserve budget"
+    EARLIER = "read earlier releases"
+    OPEN = "open the table"
+    FIND_BOUND = "find the contribution bound"
+    FIND_DOMAINS = "find domains"
+    MEASURE_SINGLES = "measure single columns"
+    HEED_WARNINGS = "heed warnings"
+    MEASURE_SUMS = "measure sums"
+    MERGE = "merge rare values"
+    SELECT = "choose and measure marginals"
+    FIT = "fit the model"
+    SPREAD = "spread groups over values"
+    SAMPLE = "sample rows"
+    EXAMINE = "examine the table"
+    COMPOSE = "compose the guarantee"
+    TABULATE = "compute statistics"
+    WRITE = "write the bundle"
+    NEXT_AUDIENCE = "go on to the next audience"
+    SETTLE = "settle the ledger"
+    PUBLISH = "publish the bundle"
+    READ_REPORTS = "read reports"
+    HOLD_ANSWERS = "hold answers"
+    BEGIN_BUNDLE = "begin the bundle"
+    ENTER = "enter the release in the ledger"
+
+
 class RunStep(Protocol):
     """A function that runs one named step of a release and returns its outcome."""
 
@@ -35,7 +71,7 @@ class RunStep(Protocol):
 
 
 class Steps:
-    """The named steps of a release, each guarded, and run by a given function."""
+    """Named steps, each guarded, and run by a given function; a release has those of ``Step``."""
 
     def __init__(self, run_step: RunStep, ending: str = "") -> None:
         """Steps that are run plainly, or as tasks of an orchestrator.
@@ -50,23 +86,23 @@ class Steps:
         """These steps, named after an audience; "" leaves the names as they are."""
         return Steps(self._run_step, f" for {audience}" if audience else "")
 
-    def __call__(self, name: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, step: str, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The outcome of an action, run as a step under a public name."""
-        named = name + self._ending
+        named = f"{step}{self._ending}"
         return self._run_step(named, lambda: guarded(named, lambda _: action(*args, **kwargs)))
 
     def counted(
-        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+        self, step: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports its progress to its first argument."""
-        named = name + self._ending
+        named = f"{step}{self._ending}"
         return self._run_step(named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs)))
 
     def by_rows(
-        self, name: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
+        self, step: str, action: Callable[Concatenate[Advance, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """The outcome of an action that reports public numbers of rows to its first argument."""
-        named = name + self._ending
+        named = f"{step}{self._ending}"
         return self._run_step(
             named, lambda: guarded(named, lambda advance: action(advance, *args, **kwargs), "rows")
         )

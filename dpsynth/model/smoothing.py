@@ -57,20 +57,21 @@ def smoothed(counts: Array, variance: float, step: float = STEP) -> Array:
     return found
 
 
-def outside(smooth: Array, variance: float) -> NDArray[np.bool_]:
+def outside(smooth: Array, variance: float, least: float = NOBODY) -> NDArray[np.bool_]:
     """Values before the first or after the last significant step, bool[values].
 
-    A step is significant if its sum is more than ``NOBODY`` standard deviations above zero. Outside of the
+    A step is significant if its sum is more than ``least`` standard deviations above zero. Outside of the
     significant steps, noise cut off at zero would give rows to values that nobody has, and at the end of a
     long tail a few rows are a large part of a mean. Without a significant step all values are outside.
 
     Args:
         smooth: the result of ``smoothed``.
         variance: variance of the noise of each count.
+        least: least sum of a significant step, in standard deviations of its noise.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(smooth)) + 1, [len(smooth)]])
     lengths = np.repeat(np.diff(starts), np.diff(starts))
-    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > NOBODY)
+    stands = np.flatnonzero(smooth * np.sqrt(lengths / variance) > least)
     found = np.ones(len(smooth), dtype=np.bool_)
     if stands.size:
         found[stands[0] : stands[-1] + 1] = False

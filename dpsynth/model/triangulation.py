@@ -28,6 +28,9 @@ from dpsynth.model.elimination import (
 from dpsynth.model.elimination_search import best_tree
 from dpsynth.model.elimination_tree import EliminationTree, Region
 
+_WIDE = 100
+"""Columns from which on a growing tree is mostly renewed in its changed part alone."""
+
 
 @dataclass(frozen=True)
 class TreeSize:
@@ -55,10 +58,12 @@ class Triangulation:
     Attributes:
         domain: the columns and their sizes.
         tree: the elimination tree; columns are numbered in table order.
+        cells_as_a_whole: the cells when the whole graph was triangulated last.
     """
 
     domain: Domain
     tree: EliminationTree
+    cells_as_a_whole: int = 0
 
     @classmethod
     def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Triangulation:
@@ -75,7 +80,11 @@ class Triangulation:
         place = {c: i for i, c in enumerate(domain.columns)}
         listed = {tuple(place[c] for c in clique) for clique in cliques}
         graph = tuple(neighbours(len(place), listed))
-        return cls(domain, best_tree(graph, Sizes(domain.shape(domain.columns))))
+        return cls._whole(domain, best_tree(graph, Sizes(domain.shape(domain.columns))))
+
+    @classmethod
+    def _whole(cls, domain: Domain, tree: EliminationTree) -> Triangulation:
+        return cls(domain, tree, tree.cells)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -121,7 +130,9 @@ class Triangulation:
         """The triangulation after a clique is added.
 
         If the tree holds the clique, it does not change. Otherwise the better of two triangulations is
-        improved as in ``of``: one with the changed part eliminated anew, and one of the whole graph.
+        improved as in ``of``: one with the changed part eliminated anew, and one of the whole graph. In a
+        wide domain the whole graph is triangulated anew only when the tree has grown by an eighth since the
+        last time, as that takes time that grows with the square of the columns.
 
         Args:
             clique: columns of the domain.
@@ -132,11 +143,13 @@ class Triangulation:
             graph[c] |= mask & ~(1 << c)
         joined = tuple(graph)
         if self.tree.lies_within(mask):
-            return Triangulation(self.domain, replace(self.tree, graph=joined))
+            return replace(self, tree=replace(self.tree, graph=joined))
         region = self.tree.between(mask)
         found = [_eliminated(region, self.tree.sizes, rule) for rule in RULES]
         local = self.tree.renewed(region, min(found, key=burden), joined)
-        return Triangulation(self.domain, best_tree(joined, self.tree.sizes, local))
+        if len(self.domain.columns) >= _WIDE and 8 * local.cells <= 9 * self.cells_as_a_whole:
+            return replace(self, tree=local)
+        return Triangulation._whole(self.domain, best_tree(joined, self.tree.sizes, local))
 
     @cached_property
     def _bits(self) -> dict[str, int]:

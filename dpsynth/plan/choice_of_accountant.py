@@ -45,7 +45,11 @@ def measures_of(spec: Spec) -> list[Measure]:
     epsilon = Fraction(privacy.epsilon)
     delta = None if privacy.delta is None else Fraction(privacy.delta)
     if privacy.accountant != "auto":
+        if delta is None and privacy.accountant != PURE.accountant:
+            raise ConfigError(f"privacy.delta is missing: accountant {privacy.accountant} needs it.")
         measure = measure_for(privacy.accountant, epsilon, delta)
+        if privacy.noise not in measure.noises:
+            raise ConfigError(f"{privacy.accountant} counts {' or '.join(measure.noises)} noise only.")
         if not _honoured(spec, measure):
             raise ConfigError(
                 f"ledger.filter {spec.ledger.filter} adds up mu of Gaussian DP, and a release with "

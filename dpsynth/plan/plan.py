@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import sqrt
 
 from dpsynth.accounting.measures import Measure
-from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.noises import NoiseName, noise_named
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.audiences import Promise
@@ -199,6 +199,7 @@ class Plan:
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
             "unit": self.neighbours.unit,
+            "unit_leaves_unprotected": left_unprotected(self.neighbours.unit),
             "accounting": self.measure.title,
             "budget": float(self.budget),
             "budget_exact": str(self.budget),
@@ -250,8 +251,10 @@ def neighbours_of(spec: Spec) -> Neighbours:
     """The neighbour relation and unit of a spec, with the largest bound if the bound is to be found."""
     unit = spec.privacy.unit
     if isinstance(unit, Person):
-        return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing)
-    return Neighbours(spec.privacy.neighbours)
+        per = None if unit.per is None else PerPeriod(unit.per.column, unit.per.every)
+        kind = None if unit.kind == "person" else unit.kind
+        return Neighbours(spec.privacy.neighbours, unit.column, unit.bound, unit.missing, kind, per)
+    return Neighbours(spec.privacy.neighbours, kind=None if unit.kind == "row" else unit.kind)
 
 
 def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = None) -> Plan:

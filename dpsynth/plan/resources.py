@@ -9,7 +9,10 @@ Invariant: a forecast is public. It decides no question after the table is opene
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 START_SECONDS = 1.0
 """Imports, the ledger, the journal, and writing the bundle."""
@@ -25,6 +28,10 @@ START_MEGABYTES = 280.0
 CELL_MEGABYTES = 3e-5
 ROWS_COLUMN_MEGABYTES = 50.0
 """For each million rows and column: texts, codes, and synthetic rows, at the peak."""
+
+_NUMBER = 4
+"""Bytes of a number of steps, or of a text's number."""
+_MILLION = 1e6
 
 LEAST_CELLS = 100_000
 """Cells of a model that every hint allows."""
@@ -43,6 +50,34 @@ class Forecast:
     megabytes: float
     seconds_per_million_rows: float
     megabytes_per_million_rows: float
+
+    def of_rows(self, rows: int, *, held: int, coded: int) -> Forecast:
+        """The same with the part of so many rows in the first two figures.
+
+        Args:
+            rows: their number.
+            held: most bytes of coded rows that are held in memory.
+            coded: bytes of all coded rows. What is beyond memory lies in a file and takes none of it.
+        """
+        share = min(1.0, held / coded) if coded else 1.0
+        return replace(
+            self,
+            seconds=self.seconds + self.seconds_per_million_rows * rows / _MILLION,
+            megabytes=self.megabytes + self.megabytes_per_million_rows * rows * share / _MILLION,
+        )
+
+
+def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> int:
+    """Bytes of a coded row: of each column's code the least integer type, of sums and searches four more.
+
+    Args:
+        sizes: number of codes of each column; None for a column whose domain is to be found, whose texts are
+            numbered.
+        summed: number of columns that are summed.
+        person: True if the unit is a person, whose code has eight bytes.
+    """
+    codes = sum(_NUMBER if size is None else np.min_scalar_type(size - 1).itemsize for size in sizes)
+    return codes + _NUMBER * summed + 8 * person
 
 
 def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Forecast:

@@ -32,6 +32,17 @@ def rounded_up(value: float, digits: int = 4) -> str:
     return f"{up:,f}"
 
 
+def size_in_words(size: int) -> str:
+    """An amount of memory or of a file, in units of 1 000.
+
+    >>> size_in_words(15), size_in_words(150_000_000), size_in_words(2_000_000_000)
+    ('15 bytes', '150 MB', '2 GB')
+    """
+    units = ("bytes", "kB", "MB", "GB", "TB")
+    place = min(max(len(str(size)) - 1, 0) // 3, len(units) - 1)
+    return f"{size / 1000**place:.3g} {units[place]}"
+
+
 def odds_factor(epsilon: float) -> str:
     """e^epsilon, rounded up."""
     return rounded_up(exp(min(epsilon, _LARGEST_EXPONENT)))

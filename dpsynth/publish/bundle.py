@@ -56,14 +56,16 @@ def write_public(folder: Path, publication: Publication, key: SigningKey | None 
     source = report_source(folder, manifest(publication, {}), names)
     (folder / REPORT).write_text(report_html(source), encoding="utf-8", newline="\n")
     names += [REPORT, "README.md"]
-    described = {**source.manifest, "files": file_facts(folder, names)}
+    # A large table is read once for its checksum.
+    facts = file_facts(folder, names)
+    described = {**source.manifest, "files": facts}
     (folder / croissant.FILE).write_text(croissant.croissant_text(described), encoding="utf-8", newline="\n")
-    names.append(croissant.FILE)
-    for name in names:
+    facts |= file_facts(folder, [croissant.FILE])
+    for name in facts:
         _sync(folder / name)
-    content = manifest_text(manifest(publication, file_facts(folder, names)))
-    _write_text(folder / MANIFEST, content)
-    checksums = checksums_text(folder, [*names, MANIFEST])
+    _write_text(folder / MANIFEST, manifest_text(manifest(publication, facts)))
+    listed = {name: str(fact["sha256"]) for name, fact in {**facts, **file_facts(folder, [MANIFEST])}.items()}
+    checksums = checksums_text(listed)
     _write_text(folder / CHECKSUMS, checksums)
     if key is not None:
         _write_text(folder / SIGNATURE, key.signature_text(checksums.encode()))

@@ -8,7 +8,7 @@ Invariant: the same files give the same bytes, so any other file of checksums is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 CHECKSUMS = "SHA256SUMS"
@@ -28,10 +28,10 @@ def public_files(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()))
 
 
-def checksums_text(folder: Path, names: Iterable[str]) -> str:
+def checksums_text(checksums: Mapping[str, str]) -> str:
     """The content of the file of checksums, a line a file, in the order of names.
 
-    Raises:
-        OSError: a file can't be read.
+    Args:
+        checksums: SHA-256 in hex of each file, by name.
     """
-    return "".join(f"{sha256_of(folder / name)}  {name}\n" for name in sorted(names))
+    return "".join(f"{checksums[name]}  {name}\n" for name in sorted(checksums))

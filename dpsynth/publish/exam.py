@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.examined import Examined, reach
 from dpsynth.domain.measurement import NoisyDistances
+from dpsynth.publish.examined_estimates import Distance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,12 +128,16 @@ class Exam:
         return self.distances.values / (2.0 * self.rows)
 
     @property
-    def by_columns(self) -> dict[frozenset[str], float]:
+    def by_columns(self) -> dict[frozenset[str], Distance]:
         """For the columns of each marginal the distance that intervals of its figures rest on, in rows."""
         if self.distances is None:
             return {}
-        values = resting_on(self.distances.values, self.distances.stddev)
-        return {frozenset(e.clique): float(v) for e, v in zip(self.examined, values, strict=True)}
+        values, stddev = self.distances.values.tolist(), self.distances.stddev
+        highest = reach(self.distances.noise, self.distances.scale)
+        return {
+            frozenset(e.clique): _resting_on(v, stddev, highest)
+            for e, v in zip(self.examined, values, strict=True)
+        }
 
     @cached_property
     def _limits(self) -> tuple[Numbers, Numbers]:
@@ -205,23 +210,27 @@ class Exam:
         }
 
 
-def resting_on(distances: Numbers | NDArray[np.int64], stddev: float) -> Numbers:
-    """The distances that intervals rest on: one standard error above the noisy ones, and above 0.
+def _resting_on(distance: float, stddev: float, wide: float) -> Distance:
+    """The distance that intervals rest on.
 
-    Intervals would be too short where noise has made a distance small.
+    Args:
+        distance: the noisy distance.
+        stddev: the standard deviation of its noise.
+        wide: half the width of its 95 % interval.
     """
-    return np.maximum(distances, 0) + stddev
+    return Distance(max(distance, 0.0) + stddev, max(distance, 0.0) + wide)
 
 
-def distances_in(table: pd.DataFrame, facts: Mapping[str, Any] | None) -> dict[frozenset[str], float]:
+def distances_in(table: pd.DataFrame, facts: Mapping[str, Any] | None) -> dict[frozenset[str], Distance]:
     """The same as ``Exam.by_columns``, from the published table and the manifest's facts."""
     if table.empty or not facts:
         return {}
     names = table[[name for name in table.columns if name.startswith("column_")]]
     stddev = 2 * float(facts["rows"]) * float(facts["standard_error"])
-    values = resting_on(table["distance"].to_numpy(dtype=np.float64), stddev)
+    wide = reach(str(facts["noise"]), float(facts["scale"]))
     cliques = (frozenset(c for c in row if isinstance(c, str) and c) for row in names.itertuples(index=False))
-    return dict(zip(cliques, values.tolist(), strict=True))
+    values = table["distance"].to_numpy(dtype=np.float64).tolist()
+    return {c: _resting_on(v, stddev, wide) for c, v in zip(cliques, values, strict=True)}
 
 
 def _is_pair(basis: str, examined: Examined, of: str) -> bool:

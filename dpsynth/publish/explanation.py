@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dpsynth.accounting.group import group_amount
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
 from dpsynth.accounting.rounding import float_up
 from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
@@ -35,7 +36,7 @@ def _short_unit(guarantee: Guarantee) -> str:
 
 
 def _by_row(guarantee: Guarantee) -> bool:
-    return _short_unit(guarantee) == "one row"
+    return guarantee.unit in (ROW, EVENT)
 
 
 def headline(guarantee: Guarantee) -> str:
@@ -98,8 +99,8 @@ def _sampled_in_words(publication: Publication) -> tuple[str, ...]:
     )
 
 
-GROUPS = (2, 5, 20)
-"""Sizes of groups whose guarantee is given."""
+_IN_WORDS = (2, 5, 20)
+"""Sizes of groups whose guarantee stands in a sentence."""
 
 
 def _group_in_words(guarantee: Guarantee, units: int) -> str:
@@ -116,7 +117,7 @@ def _group_in_words(guarantee: Guarantee, units: int) -> str:
 def _groups_in_words(guarantee: Guarantee, of: str) -> str:
     """The guarantees of groups of several sizes: ``with 2 rows it is ε = 2.12, with 5 rows ε = 5.93``."""
     same = " at the same δ" if guarantee.delta and not guarantee.approximate_delta else ""
-    return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in GROUPS)}{same}"
+    return f"{', '.join(f'with {k} {of} it is {_group_in_words(guarantee, k)}' for k in _IN_WORDS)}{same}"
 
 
 def rows_in_words(publication: Publication) -> str:
@@ -158,9 +159,10 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
             "is exact."
         )
     if _by_row(guarantee):
+        several = "events" if guarantee.unit == EVENT else "rows"
         sentences.append(
-            "People with several rows, as a whole. One row is what is protected, and all rows of somebody "
-            f"who has several are protected less: {_groups_in_words(guarantee, 'rows')}."
+            f"People with several {several}, as a whole. One of them is what is protected, and all {several} "
+            f"of somebody who has several are protected less: {_groups_in_words(guarantee, several)}."
         )
     else:
         or_none = ", or have none," if publication.nameless == "together" else ""
@@ -177,6 +179,15 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
             "Somebody who stands under several ids is protected less: "
             f"{_groups_in_words(guarantee, 'ids')}."
         )
+        near = neighbours_in_words("add_remove", guarantee.unit)
+        if near.per is not None:
+            several = f"{near.per.every}s"
+            sentences.append(
+                f"{left_unprotected(guarantee.unit)} Whoever has rows in several {several} is protected "
+                f"less: {_groups_in_words(guarantee, several)}."
+            )
+        elif near.kind == "household":
+            sentences.append(left_unprotected(guarantee.unit))
     return tuple(sentences)
 
 

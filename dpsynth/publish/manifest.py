@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from dpsynth.accounting.group import of_groups, other_relation
 from dpsynth.domain.public_schema import public_schema
 from dpsynth.evidence.reused import guarantee_with
 from dpsynth.publish.checksums import sha256_of
@@ -64,6 +65,8 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             "rows_without_id": publication.nameless,
             "neighbours": guarantee.neighbours,
             "accountant": guarantee.accountant,
+            "groups": of_groups(guarantee),
+            "other_relation": other_relation(guarantee),
             "in_words": [*guarantee_words(publication), *guarantee_with(publication.reused)],
         },
         "not_protected": list(not_protected(publication)),

@@ -43,6 +43,7 @@ def _or_null(schema: Schema) -> Schema:
 
 def manifest_schema() -> Schema:
     """The schema as JSON values."""
+    loss_of: dict[str, Schema] = {"epsilon": _LOSS, "delta": _or_null(_PROBABILITY)}
     guarantee: dict[str, Schema] = {
         "epsilon": {"type": "number", "minimum": 0, "description": "Rounded up."},
         "delta": _PROBABILITY,
@@ -57,6 +58,10 @@ def manifest_schema() -> Schema:
             "pattern": "^(sequential|advanced|zcdp|gdp|pld|local|(optimal|rdp)@[0-9.]+)$",
             "description": "With optimal and rdp the multiplier, or the order, that was fixed beforehand.",
         },
+        "groups": _list(
+            _object({"units": _WHOLE, **loss_of}), "The guarantees of units that change together; null: none."
+        ),
+        "other_relation": _object({"neighbours": {"enum": ["add_remove", "replace_one"]}, **loss_of}),
         "in_words": _TEXTS,
     }
     mechanism: dict[str, Schema] = {

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.sums import MeasuredSums
-from dpsynth.publish.estimates import Marginals, Numbers, Unbiased
+from dpsynth.publish.counted_cells import CountedCells, ModelCells, examined, public_or_measured
+from dpsynth.publish.estimates import Marginals, Unbiased
 from dpsynth.publish.examined_estimates import Distances
-from dpsynth.publish.sampled_estimates import SampledUnits
-
-
-class Counted(Protocol):
-    """Estimated counts of cliques, by the answers or by a model."""
-
-    def marginal(self, clique: Clique) -> Numbers:
-        """Estimated counts over a clique, axes in its order."""
-        ...
+from dpsynth.publish.sampled_estimates import SampledUnits, of_all_rows
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,20 @@ class Sources:
     def measured(self, clique: Clique) -> bool:
         """True if a clique's columns were measured together, and are not public."""
         return self.provenance.public_marginals.shares(clique) is None and self.direct.covers(clique)
+
+    def known(self, clique: Clique) -> bool:
+        """True if a clique's figures don't rest on the model."""
+        return self.provenance.public_marginals.shares(clique) is not None or self.direct.covers(clique)
+
+    def counted(self, clique: Clique) -> CountedCells:
+        """The counts of a clique: public, measured, or the model's."""
+        known = public_or_measured(self.provenance.public_marginals, self.direct, clique)
+        if known is not None:
+            return of_all_rows(known, self.provenance.sampled)
+        cells, basis = self.model.marginal(clique), self.provenance.basis
+        by_exam = examined(cells, clique, self.provenance.distances, self.direct, basis)
+        modelled = ModelCells(cells, [again.marginal(clique) for again in self.replicates], basis)
+        return of_all_rows(by_exam or modelled, self.provenance.sampled)
 
     def members(self, clique: Clique) -> tuple[Column, ...]:
         """The columns of a clique."""

@@ -273,10 +273,14 @@ def _mean_row(label: str, row: Row, position: Callable[[float | None], float]) -
     estimate, error = _number(row, "estimate"), _number(row, "standard_error")
     low, high = _number(row, "low"), _number(row, "high")
     grouping_error = _number(row, "grouping_error")
+    half = None if error is None else Z95 * error
+    if "grouping_error" not in row and half is not None and low is not None and high is not None:
+        # Where bins hide something, it is part of the interval, and no column of its own tells how much.
+        half = max(half, (high - low) / 2)
     return MeanRow(
         label=label,
         figure=figures.number(estimate, error),
-        margin="" if error is None else f"± {figures.number(Z95 * error, error)}",
+        margin="" if half is None or error is None else f"± {figures.number(half, error)}",
         rows="" if "rows" not in row else figures.count(_number(row, "rows")),
         grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
         dot=None if estimate is None else position(estimate),

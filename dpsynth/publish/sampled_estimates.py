@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import hypot, sqrt
 from typing import cast
 
 import numpy as np
 
-from dpsynth.domain.domain import Clique
-from dpsynth.publish.estimates import Counts, Means, Numbers, Source, Unbiased
+from dpsynth.publish.counted_cells import CountedCells
+from dpsynth.publish.estimates import ALL, Z95, Counts, Numbers, Place
 
 
 @dataclass(frozen=True)
@@ -62,18 +63,34 @@ class SampledUnits:
 
 @dataclass(frozen=True, eq=False)
 class OfAllRows:
-    """The figures of a source that counts rows of the sample, as figures of all rows."""
+    """Counts of the sample as counts of all rows."""
 
-    source: Source
+    counted: CountedCells
     sampled: SampledUnits
 
-    def counts(self, clique: Clique) -> Counts:
-        """Counts over the rate; shares as they are."""
-        found, rate = self.source.counts(clique), self.sampled.rate
+    @property
+    def basis(self) -> str:
+        """The basis of the counts of the sample."""
+        return self.counted.basis
+
+    @property
+    def limits(self) -> str:
+        """The claim of the counts of the sample, which holds with the error of sampling too."""
+        return self.counted.limits
+
+    @property
+    def cells(self) -> Numbers:
+        """The counts over the rate."""
+        return np.asarray(self.counted.cells / self.sampled.rate)
+
+    @property
+    def figures(self) -> Counts:
+        """Counts over the rate; shares as they are. Errors count the noise and the sample."""
+        found, rate = self.counted.figures, self.sampled.rate
         each = self.sampled.variance(np.ones((found.rows.size, 1)), found.rows[:, None])
         total = max(float(found.rows.sum()), 1.0)
         share = np.clip(found.share, 0.0, 1.0)
-        apart = (1.0 - share) ** 2 * share + share**2 * (1.0 - share) + 1.0 / total
+        apart = share * (1.0 - share) + 1.0 / total
         of_share = (1.0 - rate) * self.sampled.rows_a_unit * apart / total
         return replace(
             found,
@@ -82,38 +99,13 @@ class OfAllRows:
             share_error=np.sqrt(found.share_error**2 + of_share),
         )
 
-    def means(self, clique: Clique, centres: Numbers, half_widths: Numbers) -> Means:
-        """Means, with the error of the sample; a value may lie anywhere in its bin."""
-        found = self.source.means(clique, centres, half_widths)
-        cells = self.source.counts(clique).rows.reshape(len(found.mean), -1)[:, : len(centres)]
-        far = np.hypot(centres - found.mean[:, None], half_widths)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = self.sampled.variance(far, cells) / found.rows**2
-        return replace(found, rows=found.rows / self.sampled.rate, error=np.sqrt(found.error**2 + spread))
+    def reach(self, weights: Numbers, place: Place = ALL) -> float:
+        """Half the width of the 95 % interval, by the noise and by the sample."""
+        mine = np.reshape(self.counted.cells, (place[1], -1))[place[0]]
+        of_sample = Z95 * sqrt(float(self.sampled.variance(weights, mine)))
+        return hypot(self.counted.reach(weights, place), of_sample) / self.sampled.rate
 
 
-@dataclass(frozen=True, eq=False)
-class UnbiasedOfAllRows:
-    """Unbiased estimates of all rows from those of the sample."""
-
-    direct: Unbiased
-    sampled: SampledUnits
-
-    def covers(self, clique: Clique) -> bool:
-        """True if a clique's columns were measured together."""
-        return self.direct.covers(clique)
-
-    def marginal(self, clique: Clique) -> Numbers:
-        """Estimated counts of all rows."""
-        return self.direct.marginal(clique) / self.sampled.rate
-
-    def variance(self, clique: Clique, weights: Numbers) -> float:
-        """Variance of a weighted sum, by noise and by sampling."""
-        of_sample = self.sampled.variance(np.ravel(weights), np.ravel(self.direct.marginal(clique)))
-        return (self.direct.variance(clique, weights) + float(of_sample)) / self.sampled.rate**2
-
-    def cell_variance(self, clique: Clique) -> float:
-        """The largest variance of a cell."""
-        most = np.ravel(self.direct.marginal(clique)).max(keepdims=True)
-        of_sample = float(self.sampled.variance(np.ones(1), most))
-        return (self.direct.cell_variance(clique) + of_sample) / self.sampled.rate**2
+def of_all_rows(counted: CountedCells, sampled: SampledUnits | None) -> CountedCells:
+    """Counts of all rows from those of a sample; unchanged without one."""
+    return counted if sampled is None else OfAllRows(counted, sampled)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -20,15 +21,12 @@ from dpsynth.config.statistic_kinds import Asked, Crosstab, Mean, as_json
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
-from dpsynth.publish.computations import COMPUTATIONS, HOLDS, NOISE_ONLY, NONE, Computed
-from dpsynth.publish.estimates import Z95, Marginals, Means, Measured, Modelled, Numbers, Source, Unbiased
-from dpsynth.publish.examined_estimates import ExaminedFigures
+from dpsynth.publish.computations import COMPUTATIONS, Computed
+from dpsynth.publish.estimates import HOLDS, NONE, Z95, Marginals, Numbers, Unbiased
 from dpsynth.publish.file_names import file_name
+from dpsynth.publish.grouped_counts import GroupedCounts, Measure
 from dpsynth.publish.provenance import ANSWERS_ALONE, Provenance, Sources
-from dpsynth.publish.public_estimates import PublicFigures
-from dpsynth.publish.sampled_estimates import OfAllRows
 from dpsynth.publish.summed_means import SummedMeans, summed_means, sums_of
-from dpsynth.publish.uneven_estimates import MeasuredUnevenly, Uneven
 
 _FIGURES = frozenset(("estimate", "standard_error", "low", "high", "share", "share_standard_error"))
 _FIGURES |= frozenset(("rows", "grouping_error", "basis", "limits", "quantile", "standard_deviation"))
@@ -134,18 +132,7 @@ def compute_statistics(
             column without numbers.
     """
     named = {column.name: column for column in columns}
-    examined = ExaminedFigures(model, provenance.distances)
-    sources = Sources(named, direct, model, replicates, provenance)
-    sampled = provenance.sampled
-    measured: Source = MeasuredUnevenly(direct) if isinstance(direct, Uneven) else Measured(direct)
-    modelled: Source = Modelled(model, replicates)
-    everything = _Tables(
-        sources,
-        measured if sampled is None else OfAllRows(measured, sampled),
-        examined,
-        modelled if sampled is None else OfAllRows(modelled, sampled),
-        PublicFigures(provenance.public_marginals, direct),
-    )
+    everything = _Tables(Sources(named, direct, model, replicates, provenance))
     tables: dict[str, StatisticTable] = {}
     for column in columns:
         table = everything.counts("one_way", (column.name,), tables.keys())
@@ -159,18 +146,10 @@ def compute_statistics(
 @dataclass(frozen=True)
 class _Tables:
     sources: Sources
-    measured: Source
-    examined: ExaminedFigures
-    modelled: Source
-    public: Source
 
     @property
     def columns(self) -> Mapping[str, Column]:
         return self.sources.columns
-
-    @property
-    def provenance(self) -> Provenance:
-        return self.sources.provenance
 
     def requested(self, request: StatisticRequest, taken: Set[str]) -> StatisticTable:
         if isinstance(request, Asked) and not _plain(request):
@@ -182,23 +161,6 @@ class _Tables:
         assert isinstance(request, CrosstabRequest)
         return self.counts("crosstab", tuple(request.crosstab), taken)
 
-    def source(self, clique: Clique) -> Source:
-        if self.provenance.public_marginals.shares(clique) is not None:
-            return self.public
-        if self.sources.direct.covers(clique):
-            return self.measured
-        return self.examined if self.examined.covers(clique) else self.modelled
-
-    def basis_of(self, source: Source) -> str:
-        if source is self.public:
-            return "public"
-        return "measured" if source is self.measured else self.provenance.basis
-
-    def claim_of(self, source: Source) -> str:
-        if source is not self.modelled:
-            return HOLDS
-        return NOISE_ONLY if self.sources.replicates else NONE
-
     def checked(self, clique: Clique) -> tuple[Column, ...]:
         unknown = [name for name in clique if name not in self.columns]
         if unknown or not clique or len(set(clique)) < len(clique):
@@ -208,8 +170,8 @@ class _Tables:
 
     def counts(self, kind: str, clique: Clique, taken: Set[str]) -> StatisticTable:
         members = self.checked(clique)
-        source = self.source(clique)
-        found = source.counts(clique)
+        counted = self.sources.counted(clique)
+        found = counted.figures
         figures = _with_interval(found.rows, found.error)
         if kind == "one_way":
             figures |= {"share": found.share, "share_standard_error": found.share_error}
@@ -218,35 +180,30 @@ class _Tables:
             title=listed(clique),
             kind=kind,
             columns=clique,
-            table=_table(members, figures, self.claim_of(source), self.basis_of(source)),
-            measured=source not in (self.examined, self.modelled),
+            table=_table(members, figures, counted.limits, counted.basis),
+            measured=self.sources.known(clique),
         )
 
     def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
         clique = (*by, of)
-        column = self.checked(clique)[-1]
-        centres, half_widths = column.centres, column.codec.half_widths
-        if centres is None or half_widths is None:
+        members = self.checked(clique)
+        if members[-1].centres is None or members[-1].codec.half_widths is None:
             raise ConfigError(f"The mean of {of} can't be made: its values are not numbers.")
-        source = self.source(clique)
-        summed = sums_of(clique, self.provenance.sums)
-        if summed is not None and source is self.measured:
-            figures = _summed(summed_means(summed, column, self.sources.direct))
-            return self.mean_table(clique, figures, (HOLDS, "measured sum"), taken)
-        figures = _of_counts(source.means(clique, centres, half_widths), centres, half_widths)
-        return self.mean_table(clique, figures, (self.claim_of(source), self.basis_of(source)), taken)
-
-    def mean_table(
-        self, clique: Clique, figures: Mapping[str, Numbers], stated: tuple[str, str], taken: Set[str]
-    ) -> StatisticTable:
-        *groups, of = clique
+        summed = sums_of(clique, self.sources.provenance.sums)
+        counted = self.sources.counted(clique)
+        if summed is not None and self.sources.measured(clique):
+            figures = _summed(summed_means(summed, members[-1], self.sources.direct))
+            limits, basis = HOLDS, "measured sum"
+        else:
+            figures = _of_counts(GroupedCounts(members, len(by), counted), of)
+            limits, basis = counted.limits, counted.basis
         return StatisticTable(
-            name=file_name(("mean", of, *(("by", *groups) if groups else ())), taken),
-            title=f"{of} by {groups[0]}" if groups else f"mean of {of}",
+            name=file_name(("mean", of, *(("by", *by) if by else ())), taken),
+            title=f"{of} by {by[0]}" if by else f"mean of {of}",
             kind="mean",
             columns=clique,
-            table=_table([self.columns[group] for group in groups], figures, *stated),
-            measured=stated[-1] != self.provenance.basis,
+            table=_table(members[:-1], figures, limits, basis),
+            measured=self.sources.known(clique),
         )
 
 
@@ -292,7 +249,8 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
         name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()
     }
     # A figure without an end has no interval to claim anything of.
-    claims = [figures.interval if np.isfinite(low) else NONE for low in figures.low]
+    stated = [figures.interval] * rows if isinstance(figures.interval, str) else figures.interval
+    claims = [claim if np.isfinite(low) else NONE for claim, low in zip(stated, figures.low, strict=True)]
     arrays |= {"limits": pa.array(claims, pa.string()), "basis": pa.array(bases, pa.string())}
     return StatisticTable(
         name=file_name(computed.name, taken),
@@ -306,18 +264,15 @@ def _of_kind(request: Asked, computed: Computed, taken: Set[str]) -> StatisticTa
     )
 
 
-def _of_counts(found: Means, centres: Numbers, half_widths: Numbers) -> dict[str, Numbers]:
+def _of_counts(counts: GroupedCounts, of: str) -> dict[str, Numbers]:
     """Figures of means that follow from counts; a mean may lie off by the grouping error beside its noise."""
-    wide = Z95 * found.error + found.grouping_error
-    least, most = float(np.min(centres - half_widths)), float(np.max(centres + half_widths))
-    return {
-        "estimate": found.mean,
-        "standard_error": found.error,
-        "low": np.clip(found.mean - wide, least, most),
-        "high": np.clip(found.mean + wide, least, most),
-        "rows": found.rows,
-        "grouping_error": found.grouping_error,
-    }
+    found = [
+        (*counts.figure(g, Measure("mean", (of,))), counts.grouping_error(g, of))
+        for g in range(counts.groups)
+    ]
+    rows = [(f.value, f.error, f.low, f.high, n, nan if isnan(f.value) else wide) for f, n, wide in found]
+    names = ("estimate", "standard_error", "low", "high", "rows", "grouping_error")
+    return dict(zip(names, np.array(rows, dtype=np.float64).reshape(-1, len(names)).T, strict=True))
 
 
 def _with_interval(rows: Numbers, error: Numbers) -> dict[str, Numbers]:

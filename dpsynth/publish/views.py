@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from dpsynth.config.publication import Publish
 from dpsynth.config.views import KAnonymity, Rounding, cliques_of
-from dpsynth.disclosure import Demand, Hierarchy, LinkedTables, generalised, left_out, linked_tables, rounded
-from dpsynth.disclosure.k_anonymity import Levels
+from dpsynth.disclosure.hierarchy import Hierarchy
+from dpsynth.disclosure.k_anonymity import Demand, Levels, generalised
+from dpsynth.disclosure.linked_tables import LinkedTables, linked_tables
+from dpsynth.disclosure.rounding import rounded
+from dpsynth.disclosure.suppression import left_out
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.domain import Clique

@@ -28,13 +28,13 @@ from dpsynth.model import LeastSquares, MarkovRandomField, load
 from dpsynth.publish import exam
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
-from dpsynth.publish.estimates import Unbiased
+from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
-from dpsynth.publish.sampled_estimates import SampledUnits, UnbiasedOfAllRows
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.summed_means import sums_in
 from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
@@ -230,11 +230,6 @@ class Bundle:
         return self._read(MANIFEST, lambda: SampledUnits.from_json(self.manifest.get("sampling")))
 
     @cached_property
-    def of_all_rows(self) -> Unbiased:
-        """The measured counts of all rows: those of the sample over its rate, with the error of both."""
-        return self.measured if self.sampled is None else UnbiasedOfAllRows(self.measured, self.sampled)
-
-    @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:
         """The noisy sums from which means were made; () where none was measured."""
         path = self.folder / "sums.json"
@@ -252,7 +247,7 @@ class Bundle:
         return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
 
     @cached_property
-    def distances(self) -> Mapping[frozenset[str], float]:
+    def distances(self) -> Mapping[frozenset[str], Distance]:
         """For the columns of each examined marginal the distance that intervals rest on, in rows."""
         return self._read(exam.FILE, lambda: exam.distances_in(self.errors, self.manifest["exam"]))
 

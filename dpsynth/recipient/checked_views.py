@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsynth.config.views import MOST_CELLS, Rounding
-from dpsynth.disclosure import LinkedTables, number_of_cells, small, too_narrow
+from dpsynth.disclosure.linked_tables import LinkedTables, number_of_cells
+from dpsynth.disclosure.suppression import small, too_narrow
 from dpsynth.publish.views import (
     ROWS,
     Codes,
@@ -113,9 +114,8 @@ def _counts(bundle: Bundle, views: Facts, codes: Codes) -> tuple[list[str], list
     if below is None:
         return [f"{len(listed)} views of counts are those of the synthetic table."], []
     return [
-        f"{int(hidden.sum())} counts are left out of the views of counts, all from 1 to below {below} among "
-        "them, and linear programming computes none of them from the others. It adds nothing to the "
-        "guarantee."
+        f"{int(hidden.sum())} counts are left out of the views of counts: all from 1 to below {below}, and "
+        "others, so that linear programming computes none of them. It adds nothing to the guarantee."
     ], []
 
 

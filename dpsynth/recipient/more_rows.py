@@ -25,9 +25,9 @@ from dpsynth.domain.formulas import Operand
 from dpsynth.domain.layout import Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.model import ImpossibleEvidence
+from dpsynth.publish.conditions import condition_of
 from dpsynth.publish.row_source import PIECE, RowSource
 from dpsynth.recipient.bundle import Bundle
-from dpsynth.recipient.condition import condition_of
 from dpsynth.recipient.question import QuestionRefused, checked_condition
 from dpsynth.rules.satisfaction import true_rows
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError
-from dpsynth.recipient import estimates
+from dpsynth.publish.conditions import condition_of
+from dpsynth.publish.group_figures import UNDEFINED
 from dpsynth.recipient.bundle import Bundle
-from dpsynth.recipient.condition import condition_of
 from dpsynth.recipient.query import Answer, AnswerRow
 from dpsynth.recipient.question import QuestionRefused, question_in
 from dpsynth.recipient.rows_as_text import synthetic_codes
@@ -119,7 +119,7 @@ def default_memory(bundle: Bundle) -> Path:
 
 
 def _withheld(row: AnswerRow) -> AnswerRow:
-    return AnswerRow(row.labels, estimates.UNDEFINED, None, "withheld")
+    return AnswerRow(row.labels, UNDEFINED, None, "withheld")
 
 
 def _sets_of(bundle: Bundle, codes: Codes, text: str) -> dict[Clique, _Set]:

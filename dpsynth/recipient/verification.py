@@ -150,16 +150,18 @@ def _changed(folder: Path) -> Iterator[Finding]:
         listed[name] = digest
     for name in sorted(listed.keys() - set(files)):
         yield Finding(name, f"is named in {CHECKSUMS} and is not there.")
+    found: dict[str, str] = {}
     for name in files:
         try:
-            if name not in listed:
-                yield Finding(name, f"is not named in {CHECKSUMS}.")
-            elif sha256_of(folder / name) != listed[name]:
-                yield Finding(name, f"is not what {CHECKSUMS} says.")
+            found[name] = sha256_of(folder / name)
         except OSError:
             yield Finding(name, "can't be read.")
             return
-    if set(files) == listed.keys() and written != checksums_text(folder, files):
+        if name not in listed:
+            yield Finding(name, f"is not named in {CHECKSUMS}.")
+        elif found[name] != listed[name]:
+            yield Finding(name, f"is not what {CHECKSUMS} says.")
+    if found.keys() == listed.keys() and written != checksums_text(found):
         yield Finding(CHECKSUMS, "is not as dpsynth writes it.")
 
 

@@ -23,6 +23,9 @@ from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
 from dpsynth.model.smoothing import outside, smoothed
 
+_NOTHING = 1.0
+"""Standard deviations of noise below which the rows of an end of a column are taken for noise. A real tail
+of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
 
@@ -43,7 +46,7 @@ def rare_groups(
     many. If a column would become one group, it becomes two groups of neighbours of about the same count.
     A place of missing cells has no neighbours. If it is rare, it joins the most frequent value: so a place
     that nobody uses makes no cell of a marginal. The ends of a column of numbers or dates, before the first
-    value and after the last one whose own count stands out of the noise, join the groups next to them.
+    value and after the last one whose own count is above its noise, join the groups next to them.
 
     Args:
         domain: the columns.
@@ -71,7 +74,7 @@ def rare_groups(
             smooth = smoothed(counts[:number], variance)
             of_values = _groups(smooth, (ordered or {}).get(column, least) * precise)
             if column in (ordered or {}):
-                of_values = _without_ends(of_values, outside(smooth, variance))
+                of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
             groups = _with_missing(of_values, counts, least * precise)
             if groups.max() + 1 < groups.size:
                 found[column] = groups

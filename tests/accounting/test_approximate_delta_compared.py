@@ -61,7 +61,7 @@ def test_selections_that_use_up_delta_leave_only_the_sum() -> None:
     releases = [release(replace(SOUGHT, delta0=9e-9), GaussianEvent(12.0, 1))] * 120
     found = statements(releases, DELTA)
     assert [s.accountant for s in found if s.epsilon is not None] == ["sequential"]
-    assert "What finding values takes of δ adds up to 1.08e-6" in found[2].why
+    assert "What finding values takes of δ adds up to 1.08e-6" in found[3].why
     assert least(found).accountant == "sequential"
     assert epsilons(releases, 2 * DELTA)["gdp"] is not None
 

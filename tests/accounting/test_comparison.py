@@ -172,7 +172,7 @@ def test_of_120_pure_releases_nothing_is_below_the_optimal_composition_and_pld_i
         found = epsilons(releases, delta)
         assert truth * ROUNDING <= min(found.values())
         assert found["pld"] <= truth * 1.001
-        assert found["advanced"] <= found["sequential"]
+        assert found["optimal"] <= min(found["sequential"], found["advanced"], found["pld"] * 1.000001)
 
 
 def test_releases_of_which_only_epsilon_is_known_are_taken_for_the_worst():
@@ -329,8 +329,8 @@ def test_without_its_margin_the_librarys_epsilon_is_below_the_truth(monkeypatch)
 
 def test_each_says_when_it_holds_and_the_least_is_one_that_holds_under_adaptive_choice():
     found = statements(mixed(12), DELTA)
-    assert [s.accountant for s in found] == ["sequential", "advanced", "zcdp", "gdp", "rdp", "pld"]
-    assert {s.accountant for s in found if s.adaptive} == {"sequential", "zcdp", "gdp"}
+    assert [s.accountant for s in found] == ["sequential", "advanced", "optimal", "zcdp", "gdp", "rdp", "pld"]
+    assert {s.accountant for s in found if s.adaptive} == {"sequential", "advanced", "zcdp", "gdp"}
     for s in found:
         assert ("only if all noise was fixed" in s.why) is not s.adaptive
         assert s.why.endswith(".") and "\n" not in s.why
@@ -376,7 +376,7 @@ def test_a_reservation_counts_for_at_least_what_its_release_then_comes_to():
 def test_no_releases_and_those_that_asked_nothing_come_to_nothing():
     for releases in ([], [Composed(NOTHING)] * 3):
         assert set(epsilons(releases).values()) == {0.0}
-    assert [s.epsilon for s in statements_of([], DELTA)] == [0.0] * 6
+    assert [s.epsilon for s in statements_of([], DELTA)] == [0.0] * 7
 
 
 def test_of_groups_that_one_person_cannot_share_the_most_of_any_is_said():

@@ -24,7 +24,7 @@ Holds = Callable[..., bool | None]
 
 
 def proven(holds: Holds, *box: Ends, most: int = 20_000) -> bool:
-    """True if a claim holds on a box, by halving its parts; False if it fails or isn't known after so many."""
+    """True if a claim holds on a box, by halving its parts; False else False, after so many parts at most."""
     waiting, looked_at = [box], 0
     while waiting:
         part = waiting.pop()

@@ -12,19 +12,22 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from dpsynth.assess.agreement import agreement, halves, unseen_pairs, violations
+from dpsynth.assess.agreement import agreement, halves, unseen_pairs
 from dpsynth.assess.coded_table import CodedTable, private_table, synthetic_table
 from dpsynth.assess.coefficients import regression
 from dpsynth.assess.distances import column_distances, distance, marginal_score, pair_distances
 from dpsynth.assess.evaluation import evaluate
+from dpsynth.assess.exact_statistics import exact_figures
 from dpsynth.assess.interval_coverage import interval_coverage
 from dpsynth.assess.owned_bundle import OwnedBundle
 from dpsynth.assess.prediction import prediction
 from dpsynth.assess.propensity import propensity
 from dpsynth.assess.raw_values import correlations, raw_columns
 from dpsynth.assess.utility_files import facts, page
+from dpsynth.assess.violations import violations
 from dpsynth.config import compiled, from_mapping
 from dpsynth.config.published_columns import published_layout
+from dpsynth.config.statistic_kinds import request_of
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -135,6 +138,61 @@ def test_rules_are_counted_by_cells_and_a_rule_on_computed_columns_is_said_to_be
     assert unknown.real is None and unknown.synthetic is None
 
 
+SUMMED = tuple(
+    Column(name, NumericCodec((0.0, 5.0, 10.0, 20.0), 1, integer=False), missing=True)
+    for name in ("a", "b", "total")
+)
+TIED = tuple(
+    Column(name, CategoryCodec(("p", "q", "r")), missing=missing)
+    for name, missing in (("town", False), ("land", True))
+)
+
+
+def test_sums_are_checked_by_numbers_and_rows_without_a_part_obey() -> None:
+    numbers = {
+        "a": np.array([1.2, 3.0, np.nan, 4.0]),
+        "b": np.array([2.3, 1.0, 1.0, 4.0]),
+        "total": np.array([3.5, 4.1, 9.0, np.nan]),
+    }
+    codes = {name: np.zeros(4, np.uint8) for name in numbers}
+    one = CodedTable(SUMMED, codes, numbers)
+    (found,) = violations(SUMMED, ["total == a + b"], one, one.take(np.array([0, 2, 3])))
+    assert (found.real, found.synthetic) == (1, 0)
+
+
+@pytest.mark.parametrize(("sign", "off"), [("determines", 2), ("<->", 3)])
+def test_rows_of_a_tie_are_those_with_another_partner_than_most_rows_give(sign: str, off: int) -> None:
+    # p goes with p, q with p (three rows) or q (two), r with r; one row has no land.
+    town, land = [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2], [0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3]
+    codes = {"town": np.array(town, np.uint8), "land": np.array(land, np.uint8)}
+    one = CodedTable(TIED, codes, {})
+    (found,) = violations(TIED, [f"town {sign} land"], one, one.take(np.arange(4)))
+    assert (found.real, found.synthetic) == (off, 0)
+
+
+def test_figures_of_numbers_are_those_of_the_rows_and_not_of_bins() -> None:
+    real = table(3000, 4)
+    x, flag = real.numbers["x"], real.codes["flag"]
+    by_flag = [x[flag == code] for code in (0, 1)]
+
+    def found(**asked: object) -> list[float]:
+        figures = exact_figures(real, request_of(asked))
+        assert figures is not None
+        return figures.tolist()
+
+    assert found(mean="x", by=["flag"]) == pytest.approx([part.mean() for part in by_flag])
+    assert found(sum="x") == pytest.approx([x.sum()])
+    assert found(variance="x", where="flag") == pytest.approx([by_flag[1].var()])
+    medians = [np.quantile(part, 0.5, method="inverted_cdf") for part in by_flag]
+    assert found(quantiles="x", at=[0.5], by=["flag"]) == medians
+    assert found(crosstab=["flag"]) == [len(part) for part in by_flag]
+    assert found(count="rows", where="not flag") == [len(by_flag[0])]
+    (slope,) = [np.polyfit(x, flag, 1)[0]]
+    # A regression is that of the bins, as the published one.
+    assert found(model="linear", target="flag", on=["x"])[1] == pytest.approx(slope, rel=0.05)
+    assert exact_figures(real, request_of({"mean": "x", "where": "x >= 41"})) is None
+
+
 def test_models_are_scored_on_rows_that_neither_has_seen() -> None:
     real = table(4000, 1, slope=2.0)
     good, bad = (
@@ -216,9 +274,14 @@ def test_the_rows_compared_are_those_that_the_release_used(precise: tuple[OwnedB
     bundle, path = precise
     real = private_table(bundle, path, FileForm())
     assert real.rows < 900 and np.unique(real.units, return_counts=True)[1].max() == 2
-    counts = [c for c in interval_coverage(bundle, real).found if c.kind != "mean"]
+    coverages = interval_coverage(bundle, real, synthetic_table(bundle))
+    counts = [c for c in coverages.found if c.kind in ("one_way", "crosstab")]
     assert sum(c.held for c in counts) >= 0.9 * sum(c.intervals for c in counts)
-    assert interval_coverage(bundle, real).not_compared == ()
+    (exam,) = [c for c in coverages.found if c.kind == "exam"]
+    assert exam.intervals == bundle.manifest["exam"]["marginals"]
+    # Next to no noise: each distance is within a row or two of the exact one.
+    assert exam.held >= 0.7 * exam.intervals
+    assert coverages.not_compared == ()
 
 
 def test_rows_kept_by_another_key_are_caught(
@@ -229,8 +292,10 @@ def test_rows_kept_by_another_key_are_caught(
     monkeypatch.setattr(OwnedBundle, "key", lambda self: b"another key")
     counts = [
         c
-        for c in interval_coverage(bundle, private_table(bundle, path, FileForm())).found
-        if c.kind != "mean"
+        for c in interval_coverage(
+            bundle, private_table(bundle, path, FileForm()), synthetic_table(bundle)
+        ).found
+        if c.kind in ("one_way", "crosstab")
     ]
     assert sum(c.held for c in counts) < 0.7 * sum(c.intervals for c in counts)
 

@@ -81,7 +81,9 @@ def test_page_and_json_begin_with_their_warning_and_run_nothing(evaluated: Evalu
     _, bundle, _, _ = evaluated
     page = (bundle / "private" / "utility.html").read_text(encoding="utf-8")
     body = page.split("<body>")[1].strip()
-    assert body.splitlines()[0].startswith('<p class="rehearsal private" role="note"><strong>PRIVATE, never')
+    assert body.splitlines()[0].startswith(
+        '<p class="rehearsal private" role="region" aria-label="Notice"><strong>PRIVATE, never'
+    )
     assert "<title>PRIVATE" in page and "default-src 'none'" in page and "<script" not in page
     facts = json.loads((bundle / "private" / "utility.json").read_text(encoding="utf-8"))
     assert next(iter(facts)) == "private" and "never to be shared" in facts["private"]

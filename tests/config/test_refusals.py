@@ -503,8 +503,6 @@ ADDED = [
 ]
 
 LATER = [
-    ("source", "source: {url: 'postgresql://me:hunter2@db/x', query: select 1}", "source.url"),
-    ("source", "source: {path: a.csv, query: select 1}", "source.query"),
     ("columns", "columns:\n  c: {type: date, bounds: private}", "columns.c.bounds"),
     ("columns", "columns:\n  c: {type: duration, bounds: private}", "columns.c.bounds"),
 ]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator.contribution_bounding import person_codes, rows_kept
+from dpsynth.curator import contribution_bounding
+from dpsynth.curator.contribution_bounding import numbered, person_codes, rows_kept, rows_of_persons
 from tests.examples import examples
 
 KEY = bytes(range(32))
@@ -170,3 +171,47 @@ def test_no_rows_at_all_are_bounded_too():
 def test_codes_are_the_same_across_batches_and_differ_between_keys():
     assert codes_of(["a", "b"]).tolist() == [*codes_of(["a"]).tolist(), *codes_of([" B "]).tolist()]
     assert person_codes(pa.array(["a"]), b"one").tolist() != person_codes(pa.array(["a"]), b"two").tolist()
+
+
+@pytest.mark.parametrize("at_once", [17, 64])
+def test_persons_are_bounded_and_counted_alike_however_many_are_held_at_once(monkeypatch, at_once):
+    rng = np.random.default_rng(at_once)
+    persons = codes_of([f"p{n}" for n in rng.integers(0, 40, 300)] + [str(n) for n in rng.integers(0, 9, 50)])
+    expected = rows_kept(persons, 3, KEY)
+    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", at_once)
+    assert rows_kept(persons, 3, KEY).tolist() == expected.tolist()
+    assert sorted(rows_of_persons(persons)) == sorted(Counter(persons.tolist()).values())
+    numbers = numbered(persons)
+    assert len(set(zip(persons.tolist(), numbers.tolist(), strict=True))) == numbers.max() + 1
+    assert numbers.max() + 1 == len(set(persons.tolist()))
+
+
+def test_every_row_of_a_person_is_as_likely_to_be_kept_as_any_other(monkeypatch):
+    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", 20_000)
+    people, rows, most = 20_000, 6, 2
+    order = np.random.default_rng(3).permutation(np.repeat(np.arange(people), rows))
+    kept = rows_kept(person_codes(pa.array(order), KEY), most, KEY)
+    assert kept.sum() == people * most
+    # Each row's rank among its person's rows, and how often that rank is kept.
+    by_person = np.argsort(order, kind="stable").reshape(people, rows)
+    seen = kept[by_person].sum(axis=0)
+    expected = people * most / rows
+    # Two of six without replacement: variances are smaller than the multinomial's by 1 - 1/5.
+    assert ((seen - expected) ** 2 / expected / (1 - 1 / (rows - 1))).sum() < 60
+    pairs = Counter(tuple(np.flatnonzero(row)) for row in kept[by_person])
+    assert len(pairs) == 15
+    assert sum((n - people / 15) ** 2 / (people / 15) for n in pairs.values()) < 70
+
+
+def test_whole_numbers_are_one_person_however_they_are_typed_and_spelt():
+    typed = [
+        pa.array([7]),
+        pa.array([7.0]),
+        pa.array(["007"]),
+        pa.array(["7"]),
+        pa.array([" +7.0 "]),
+        pa.array(["7e0"]),
+    ]
+    assert len({person_codes(cells, KEY)[0] for cells in typed}) == 1
+    others = ["-7", "70", "7.5", "1000000000000000007", "10000000000000000000007", "x7"]
+    assert len({*person_codes(pa.array(others), KEY).tolist(), person_codes(typed[0], KEY)[0]}) == 7

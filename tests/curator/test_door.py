@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsynth.accounting.beside_noise import PLD
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
@@ -159,6 +160,17 @@ def test_a_lost_answer_is_paid_from_the_release_before_it_shrinks_the_others():
     curator.marginals(PAIRS[:2], Fraction(1))
     each = [float(measure.cost(e.event)) for e in journal.entries]
     assert each == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_a_choice_beside_too_little_noise_is_refused_before_anything_is_charged():
+    """Under pld a choice needs enough of the budget left after it, also where its price is there."""
+    journal = Losing([])
+    curator = Curator(TABLE, Terms(NEAR[0], PLD, Fraction(1, 10), "gaussian"), journal)
+    with pytest.raises(BudgetRefused):
+        curator.choose(PAIRS, Flat(), Fraction(3, 100))
+    assert journal.entries == []
+    curator.choose(PAIRS, Flat(), Fraction(2, 100))
+    assert [float(PLD.cost(e.event)) for e in journal.entries] == [pytest.approx(0.02)]
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE])

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import linprog
 
-from dpsynth.disclosure import LinkedTables, linked_tables
+from dpsynth.disclosure.linked_tables import LinkedTables, linked_tables
 
 SHAPES = (
     ((4, 5), (("a", "b"),)),

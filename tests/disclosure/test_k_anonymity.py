@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from dpsynth.config.columns import ColumnSpec
 from dpsynth.config.views import HierarchySpec
-from dpsynth.disclosure import Demand, Hierarchy, generalised
-from dpsynth.disclosure.hierarchy import EVERYTHING, by_default
+from dpsynth.disclosure.hierarchy import EVERYTHING, Hierarchy, by_default
+from dpsynth.disclosure.k_anonymity import Demand, generalised
 from dpsynth.domain.column import Column
 
 

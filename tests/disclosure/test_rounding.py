@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.disclosure import rounded
+from dpsynth.disclosure.rounding import rounded
 
 
 @pytest.mark.parametrize("method", ["nearest", "unbiased"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsynth.disclosure import left_out, linked_tables, small, suppression, too_narrow
+from dpsynth.disclosure import suppression
+from dpsynth.disclosure.linked_tables import linked_tables
+from dpsynth.disclosure.suppression import left_out, small, too_narrow
 from tests.disclosure.random_tables import interval, random_tables
 
 QUICK, ALL = 7, 1000

@@ -20,6 +20,7 @@ from dpsynth.config import Spec, compiled
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.measuring import open_door
+from dpsynth.lifecycle.steps import Step
 from tests.guarantee.observed import ObservedCurator, ObservedUnbounded, Transcript
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class _Measured(DpsynthError):
 def _until_measured(spec: Spec) -> Callable[..., T]:
     """Runs the steps up to the last one that asks: that of the last audience, if there are some."""
     audience = spec.promises[-1].audience
-    last = f"compose the guarantee for {audience}" if audience else "compose the guarantee"
+    last = f"{Step.COMPOSE} for {audience}" if audience else Step.COMPOSE
 
     def run(name: str, action: Callable[[], T]) -> T:
         if name == last:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+from functools import partial
 from io import StringIO
 from itertools import combinations
+from math import isnan
 
 import numpy as np
 import pandas as pd
@@ -14,7 +17,8 @@ from dpsynth.domain.examined import Examined, reach
 from dpsynth.domain.measurement import NoisyDistances
 from dpsynth.plan.exam import exam_of
 from dpsynth.publish.exam import Basis, Exam, distances_in
-from dpsynth.publish.examined_estimates import ExaminedFigures
+from dpsynth.publish.examined_estimates import Distance, ExaminedCells
+from dpsynth.publish.group_figures import Contents, Estimate, Group, mean
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5, "e": 2})
 ROWS = 1000
@@ -86,45 +90,47 @@ def test_the_file_tells_the_distances_that_intervals_rest_on() -> None:
     values = np.arange(len(cliques)) * 37 - 60
     exam = Exam(examined, NoisyDistances(cliques, values, "gaussian", SIGMA), ROWS, DOMAIN, Basis([]))
     read = pd.read_csv(StringIO(exam.table.to_pandas().to_csv(index=False)))
-    assert distances_in(read, exam.to_json()) == pytest.approx(exam.by_columns)
-    assert exam.by_columns[frozenset("ab")] == SIGMA
+    again = distances_in(read, exam.to_json())
+    assert again.keys() == exam.by_columns.keys()
+    for columns, distance in exam.by_columns.items():
+        assert astuple(again[columns]) == pytest.approx(astuple(distance))
+    assert astuple(exam.by_columns[frozenset("ab")]) == pytest.approx((SIGMA, reach("gaussian", SIGMA)))
     assert distances_in(pd.DataFrame(), None) == {}
 
 
 # Figures of the model.
 
 
-class Joint:
-    """A model that is a table of counts."""
-
-    def __init__(self, counts: np.ndarray) -> None:
-        self.counts = counts
-        self.total = float(counts.sum())
-
-    def marginal(self, clique):
-        return self.counts if len(clique) == 2 else self.counts.sum()
-
-
-def figures(counts: np.ndarray, distance: float) -> ExaminedFigures:
-    return ExaminedFigures(Joint(counts), {frozenset(("x", "y")): distance})
+def cells_of(counts: np.ndarray, distance: float, highest: float = 1e9) -> ExaminedCells:
+    return ExaminedCells(counts, Distance(distance, highest), 0.0)
 
 
 def test_errors_of_the_stated_sizes_add_up_to_the_distance() -> None:
     counts = np.array([[400.0, 90.0, 0.0], [5.0, 5.0, 500.0]])
-    found = figures(counts, 120.0).counts(("x", "y"))
-    assert np.sqrt(2 / np.pi) * found.error.sum() == pytest.approx(120.0)
+    found = cells_of(counts, 120.0).figures
+    assert 1.96 / np.log(20) * found.error.sum() == pytest.approx(120.0)
     assert (found.error > 0).all() and found.rows.tolist() == counts.ravel().tolist()
     assert found.share_error == pytest.approx(found.error / 1000)
 
 
+def means_of(cells: ExaminedCells) -> list[Estimate]:
+    """The mean of the second column by the first: numbers 0.5, 1.5 and so on."""
+    groups, size = cells.cells.shape
+    centres, nothing = np.arange(size) + 0.5, np.zeros(size)
+    held, ones = Contents(centres, nothing, centres, centres), np.ones(size)
+    return [
+        mean(Group(row, ones, ones, ones, partial(cells.reach, place=(number, groups))), held)
+        for number, row in enumerate(cells.cells)
+    ]
+
+
 def held(counts: np.ndarray, off: np.ndarray, distance: float) -> tuple[float, float]:
     """The parts of counts, and of means by group, whose limits hold where the truth is off by so much."""
-    found, centres = figures(counts, distance), np.arange(counts.shape[1]) + 0.5
-    rows, means = found.counts(("x", "y")), found.means(("x", "y"), centres, np.zeros(counts.shape[1]))
-    true = counts + off
-    of_counts = np.abs(off.ravel()) <= 1.96 * rows.error
-    of_means = np.abs(true @ centres / true.sum(axis=1) - means.mean) <= 1.96 * means.error
-    return float(of_counts.mean()), float(of_means.mean())
+    cells, true = cells_of(counts, distance), counts + off
+    of_counts = np.abs(off.ravel()) <= 1.96 * cells.figures.error
+    means = true @ (np.arange(counts.shape[1]) + 0.5) / true.sum(axis=1)
+    of_means = [m.low <= right <= m.high for m, right in zip(means_of(cells), means, strict=True)]
+    return float(of_counts.mean()), float(np.mean(of_means))
 
 
 def test_limits_hold_for_random_errors_and_for_many_means_where_a_relation_is_missing() -> None:
@@ -133,13 +139,36 @@ def test_limits_hold_for_random_errors_and_for_many_means_where_a_relation_is_mi
     random = rng.normal(0, 10, counts.shape)
     assert min(held(counts, random, float(np.abs(random).sum()))) > 0.93
     slope = np.outer(np.linspace(-1, 1, 60), np.linspace(-1, 1, 12)) * 30
-    # Means of the groups at both ends are off by more than the average group's.
-    assert held(counts, slope, float(np.abs(slope).sum()))[1] > 0.45
+    # Means of the groups at both ends are off by more than those of the average group.
+    assert held(counts, slope, float(np.abs(slope).sum()))[1] > 0.55
     # Half of the distance, and errors of a mean taken to be random alone, would not do.
-    assert held(counts, random, float(np.abs(random).sum()) / 2)[0] < 0.75
+    assert held(counts, random, float(np.abs(random).sum()) / 2)[0] < 0.85
 
 
 def test_a_group_that_can_not_be_told_from_nothing_has_no_mean() -> None:
-    counts = np.array([[0.5, 0.5], [500.0, 499.0]])
-    means = figures(counts, 50.0).means(("x", "y"), np.array([1.0, 2.0]), np.zeros(2))
-    assert np.isnan(means.mean).tolist() == [True, False]
+    found = means_of(cells_of(np.array([[0.5, 0.5], [500.0, 499.0]]), 50.0))
+    assert [isnan(m.value) for m in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "weights", [np.eye(6)[2], np.array([1, 1, 1, 0, 0, 0]), np.array([2, -1, 0, 0, 3, 0])]
+)
+def test_no_table_at_the_distance_moves_a_sum_further_than_the_bound(weights: np.ndarray) -> None:
+    """All tables of as many rows whose errors add up to D: the worst moves D/2 from one cell to another."""
+    rng, distance = np.random.default_rng(6), 60.0
+    cells = ExaminedCells(np.full((2, 3), 100.0), Distance(1e9, distance), 0.0)
+    reach = cells.reach(weights.astype(float))
+    off = rng.normal(size=(4000, 6)) * rng.random((4000, 6)) ** 8
+    off -= off.mean(axis=1, keepdims=True)
+    off *= distance / np.abs(off).sum(axis=1, keepdims=True)
+    assert np.abs(off @ weights).max() <= reach * (1 + 1e-9)
+    worst = (np.eye(6)[weights.argmax()] - np.eye(6)[weights.argmin()]) * distance / 2
+    assert abs(worst @ weights) == pytest.approx(reach)
+
+
+def test_the_bound_counts_rows_by_which_the_tables_differ() -> None:
+    cells = ExaminedCells(np.full((2, 3), 100.0), Distance(1e9, 60.0), 10.0)
+    # All rows: nothing but the difference. One cell: half of the distance, and half of the difference.
+    assert cells.reach(np.ones(6)) == pytest.approx(10.0)
+    assert cells.reach(np.eye(6)[0]) == pytest.approx(35.0)
+    assert cells.reach(np.ones(3), (0, 2)) == pytest.approx(35.0)

@@ -19,11 +19,12 @@ from dpsynth.domain.measurement import EvidenceCounts
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.errors import DpsynthError
 from dpsynth.model import LeastSquares
+from dpsynth.publish.conditions import condition_of
+from dpsynth.publish.counted_cells import MeasuredCells
+from dpsynth.publish.grouped_counts import GroupedCounts, Measure
 from dpsynth.recipient import open_bundle, query
-from dpsynth.recipient.condition import condition_of
-from dpsynth.recipient.query import _interval, _rows, _Table
+from dpsynth.recipient.query import _interval, _rows
 from dpsynth.recipient.question import QuestionRefused, question_in
-from dpsynth.recipient.sources import MeasuredCells
 from dpsynth.rules import Rules
 from tests.examples import cases, examples
 
@@ -132,15 +133,22 @@ def one(measure, of, listed, columns, every):
                 inside = (level * total - below) / by_code[code]
                 return ends.low[code] + inside * (ends.high[code] - ends.low[code])
             below += by_code[code]
-    place, column = columns["=pay ü"]
+    (_, first), (place, column) = columns[of], columns["=pay ü"]
     pairs = [
-        (x, column.centres[codes[place]], count)
-        for x, _, _, count, codes in held
+        (
+            x,
+            column.centres[codes[place]],
+            first.codec.half_widths[code],
+            column.codec.half_widths[codes[place]],
+            n,
+        )
+        for x, _, code, n, codes in held
         if codes[place] < len(column.centres)
     ]
-    x, y, w = map(np.array, zip(*pairs, strict=True))
+    x, y, wide, high, w = map(np.array, zip(*pairs, strict=True))
     x, y = x - np.average(x, weights=w), y - np.average(y, weights=w)
-    spread = np.sqrt((w * x * x).sum() * (w * y * y).sum())
+    # Numbers lie evenly inside of bins.
+    spread = np.sqrt((w * (x * x + wide**2 / 3)).sum() * (w * (y * y + high**2 / 3)).sum())
     return float((w * x * y).sum() / spread) if spread > 0 else np.nan
 
 
@@ -153,6 +161,7 @@ def found(answer):
 )
 def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where, monkeypatch):
     monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
+    monkeypatch.setitem(vars(bundle), "distances", {})
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
     layout = bundle.rows.layout
     cells = [cell for cell in every_cell if CONDITIONS[where](cell[0])]
@@ -164,11 +173,11 @@ def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where
         values = found(answer)
         for key, value in wanted.items():
             # A number of almost no rows is left undefined.
-            if values[key] is not None and not np.isnan(value):
+            if not np.isnan(values[key]) and not np.isnan(value):
                 assert values[key] == pytest.approx(value, rel=1e-6, abs=1e-6), (text, key)
-        defined = [row for row in answer.rows if row.estimate.value is not None]
+        defined = [row for row in answer.rows if not np.isnan(row.estimate.value)]
         assert defined and {row.basis for row in answer.rows} == {"model"}
-        assert all(row.estimate.low is row.estimate.high is None for row in answer.rows)
+        assert all(np.isnan([row.estimate.low, row.estimate.high]).all() for row in answer.rows)
 
 
 @pytest.mark.parametrize("where", ["", "age >= 60", "sex == 'F'", "age < 30 or sex == 'M'"])
@@ -237,8 +246,9 @@ def asked(text, counts, scale):
     kept = tuple(dict.fromkeys((*query._kept(question, where, part), *where.columns)))
     columns = {c.name: c for c in SMALL.columns}
     cells = MeasuredCells(direct, kept)
-    table = _Table(tuple(columns[c] for c in kept), cells, where, part)
-    return list(_rows(question, table, None)), _interval(table, question)
+    table = GroupedCounts(tuple(columns[c] for c in kept), len(question.by), cells, where)
+    measure = Measure(question.measure, question.of, question.level, part if question.part else None)
+    return list(_rows(table, measure, None)), _interval(table, measure)
 
 
 @pytest.mark.parametrize(
@@ -284,18 +294,33 @@ def test_a_condition_that_cuts_through_a_bin_widens_a_count_and_leaves_others_wi
     # Half of the bin from 10 to 30 lies above 20; draws say so to within a hundredth or so.
     assert row.estimate.value == pytest.approx(above * 11 / 21, rel=0.1)
     (row,), words = asked("mean(x) where w >= 20", TRUTH, 1e-9)
-    assert row.estimate.low is None and words == "None: the condition cuts through bins of w."
+    assert np.isnan(row.estimate.low) and words == "None: the condition cuts through bins of w."
 
 
 def test_correlations_have_an_interval_only_where_bins_are_single_values():
     assert "those of w hold several values" in asked("correlation(x, w)", TRUTH, 6.0)[1]
-    assert asked("correlation(x, w)", TRUTH, 6.0)[0][0].estimate.low is None
+    assert np.isnan(asked("correlation(x, w)", TRUTH, 6.0)[0][0].estimate.low)
 
 
 def test_a_count_of_nothing_has_an_interval_of_more_than_zero():
     counts = np.zeros(TRUTH.shape, dtype=np.int64) - 50
     rows, _ = asked("count by g", counts, 6.0)
     assert all(row.estimate.low == 0 and row.estimate.high > 1 for row in rows)
+
+
+def test_an_answer_by_the_model_has_the_limits_that_the_exam_allows(bundle, monkeypatch):
+    monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
+    monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
+    highest = bundle.distances[frozenset(("age", "sex"))].highest
+    for measure in ("count", "share(age < 60)", "mean(age)", "median(age)"):
+        answer = bundle.query(f"{measure} by sex" + (" where age >= 60" if measure == "count" else ""))
+        assert answer.interval.startswith("95 %: the measured distance")
+        for row in answer.rows:
+            assert row.basis == "model" and row.estimate.low < row.estimate.value < row.estimate.high
+            if measure == "count":
+                # Half of the distance bounds every number of rows; the number of all rows has noise as well.
+                slack = 1.96 * np.sqrt(bundle.measured.cell_variance(()))
+                assert row.estimate.high - row.estimate.value <= (highest + slack) / 2 + 1e-6
 
 
 # --- the owner's rule ---
@@ -308,7 +333,7 @@ def test_estimates_below_the_minimum_set_size_are_withheld(bundle, monkeypatch):
     assert {row.basis for row in every.rows} >= {"withheld"}
     for row in every.rows:
         if row.basis == "withheld":
-            assert row.rows is None and row.estimate.value is None
+            assert row.rows is None and np.isnan(row.estimate.value)
         else:
             assert row.rows >= 20
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)

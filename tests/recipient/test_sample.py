@@ -61,7 +61,7 @@ def test_every_piece_is_refined_to_the_targets_of_the_bundle(bundle):
     left = replace(source, wanted=Wanted((), {}, {}, source.wanted.values_of, 600.0))
     assert agreeing(left.tables(1400, 3)) < 0.75
     # The constraint keeps people below 20 from smoking.
-    assert all(agreeing([piece]) > 0.75 for piece in far.tables(1400, 3, chunk=700))
+    assert all(agreeing([piece]) > 0.75 for piece in far.tables(1400, 3, piece=700))
 
 
 GIVEN = {

@@ -45,7 +45,7 @@ def sealed(folder: Path, change=lambda manifest: None) -> None:
             manifest["files"][name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
     (folder / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     names = [n for n in public_files(folder) if n not in UNLISTED]
-    (folder / CHECKSUMS).write_text(checksums_text(folder, names))
+    (folder / CHECKSUMS).write_text(checksums_text({name: sha256_of(folder / name) for name in names}))
     (folder / SIGNATURE).unlink(missing_ok=True)
 
 

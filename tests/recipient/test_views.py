@@ -47,7 +47,7 @@ def changed(folder: Path, name: str, change: Callable[[list[dict[str, str]]], No
 
 def test_a_bundle_with_views_says_what_was_proven_of_them(made):
     proven = " ".join(verified(made.public).proven)
-    assert "linear programming computes none of them" in proven
+    assert "so that linear programming computes none of them" in proven
     assert "each combination of age, sex, city is in 5 rows or more, and 2 values of =pay ü" in proven
     assert proven.count("adds nothing to the guarantee") == 2
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import dpsynth.cli.app
 import dpsynth.pipeline
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.steps import Step
 from tests.release.canaries import CANARIES, PLANTED
 
 Fault = Callable[[], contextlib.AbstractContextManager[Any]]
@@ -68,7 +69,7 @@ def _failing(step: str, action: Callable[..., NoReturn]) -> Fault:
 
 @contextlib.contextmanager
 def _unguarded() -> Iterator[None]:
-    def as_it_is(name: str, action: Callable[..., Any]) -> Any:
+    def as_it_is(name: str, action: Callable[..., Any], unit: str = "") -> Any:
         return action(lambda done, total: None)
 
     fails = _failing("fit_model", lambda *_: _raise(ValueError(PLANTED["no guard"])))
@@ -85,7 +86,7 @@ def _persisted() -> Iterator[None]:
     inner = flows.release.as_task
 
     def as_task(name: str, action: Callable[[], Any]) -> Any:
-        if name == "fit the model":
+        if name == Step.FIT:
             task(name="look", persist_result=True)(lambda: PLANTED["a kept result"])()
         return inner(name, action)
 

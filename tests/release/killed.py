@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.place import Ended, Place
@@ -24,29 +25,10 @@ FEW_COLUMNS: dict[str, object] = {
 }
 WITH_HEAD: dict[str, object] = {**FEW_COLUMNS, "ledger": {"head": "ledger.head"}}
 LEDGER = {"ledger entry", "ledger taking", "ledger settlement", "ledger row", "ledger commit"}
-STEPS = [
-    f"begin {step}"
-    for step in (
-        "plan",
-        "reserve budget",
-        "read earlier releases",
-        "open the table",
-        "measure single columns",
-        "heed warnings",
-        "measure sums",
-        "merge rare values",
-        "choose and measure marginals",
-        "fit the model",
-        "spread groups over values",
-        "sample rows",
-        "examine the table",
-        "compose the guarantee",
-        "compute statistics",
-        "write the bundle",
-        "settle the ledger",
-        "publish the bundle",
-    )
-]
+UNUSUAL = {Step.PUBLIC_TABLE, Step.FIND_BOUND, Step.FIND_DOMAINS, Step.NEXT_AUDIENCE}
+"""Steps that the usual config has no use for."""
+LOCAL = {Step.READ_REPORTS, Step.HOLD_ANSWERS, Step.BEGIN_BUNDLE, Step.ENTER}
+STEPS = [f"begin {step}" for step in Step if step not in UNUSUAL | LOCAL]
 
 
 def spent_by(found: Sequence[evidence.Record], apart: Fraction = Fraction(0)) -> Fraction:

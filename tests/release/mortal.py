@@ -38,6 +38,8 @@ from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.steps import Step
+from dpsynth.publish.row_files import TableWriter
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
@@ -66,15 +68,14 @@ def _journalled() -> None:
 
 def _published() -> None:
     """A cell in the synthetic table."""
-    sampled = dpsynth.pipeline.sample_rows
+    write = TableWriter.write
 
-    def leaky(*arguments: Any) -> pa.Table:
-        table = sampled(*arguments)
+    def leaky(writer: TableWriter, table: pa.Table) -> None:
         place = table.column_names.index("city")
         cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
-        return table.set_column(place, "city", pa.array(cells, pa.string()))
+        write(writer, table.set_column(place, "city", pa.array(cells, pa.string())))
 
-    dpsynth.pipeline.sample_rows = leaky
+    TableWriter.write = leaky  # type: ignore[method-assign]
 
 
 def _said() -> None:
@@ -123,7 +124,7 @@ class Places:
         self._seen[name] += 1
         here = (name, self._seen[name])
         self.trace.append(here)
-        if name == "begin plan":
+        if name == f"begin {Step.PLAN}":
             os.write(self._begun, b".")
         if here in self._pauses:
             self._stopped.touch()
@@ -216,7 +217,7 @@ def _prepare(job: Job, places: Places) -> None:
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(noise, name, logged)
     places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
-    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, action: name)
+    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, *_: name)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)

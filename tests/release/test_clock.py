@@ -11,6 +11,7 @@ from datetime import datetime
 
 import pytest
 
+from dpsynth.lifecycle.steps import Step
 from tests.release.clock import Clock, reason_without
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch
@@ -80,13 +81,13 @@ def test_dates_that_run_backwards_are_caught(
     assert dates(place) == ["2030-05-10"] * 3
 
 
-@pytest.mark.parametrize("step", ["reserve budget", "measure single columns", "settle the ledger"])
+@pytest.mark.parametrize("step", [Step.RESERVE, Step.MEASURE_SINGLES, Step.SETTLE])
 def test_a_clock_set_back_within_a_run_sets_no_date_back(
     elsewhen: Keeper, makers: Callable[[], Place], clock: Clock, step: str
 ) -> None:
     place = makers()
     clock.set(at("2030-05-10"))
-    elsewhen.begin(place, pauses=[(f"end {step}" if step == "reserve budget" else f"begin {step}", 1)])
+    elsewhen.begin(place, pauses=[(f"end {step}" if step == Step.RESERVE else f"begin {step}", 1)])
     elsewhen.reached()
     clock.set(at("2030-04-20"))
     elsewhen.go_on()

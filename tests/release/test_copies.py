@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.curator.journal import Journal
+from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, passed
@@ -88,11 +89,11 @@ def raced(
         How the first run ended, and where.
     """
     first = make("first", method)
-    before = ("end sync answer", number - 1) if number > 1 else ("end reserve budget", 1)
+    before = ("end sync answer", number - 1) if number > 1 else (f"end {Step.RESERVE}", 1)
     last = number > LAST[method]
     keeper.begin(
         first,
-        pauses=[before, ("begin compose the guarantee", 1) if last else ("begin draw", number)],
+        pauses=[before, (f"begin {Step.COMPOSE}", 1) if last else ("begin draw", number)],
         fault=fault,
     )
     keeper.reached()
@@ -176,7 +177,7 @@ def test_a_release_that_was_taken_over_can_be_taken_back(keeper: Keeper, other: 
 def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: Keeper, make: Make) -> None:
     """It was copied before the first question, and its table can't be read; the first run has asked much."""
     first = make("first", "mst")
-    keeper.begin(first, pauses=[("end reserve budget", 1), ("begin fit the model", 1)])
+    keeper.begin(first, pauses=[(f"end {Step.RESERVE}", 1), (f"begin {Step.FIT}", 1)])
     keeper.reached()
     second, name = copied(first, make, "mst")
     keeper.go_on()
@@ -226,8 +227,10 @@ def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_
 def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: random.Random, run: str) -> None:
     """Two copies, made at some place, are resumed in turn and at once, and killed, until one is done."""
     first = make(f"{run}-a", method)
-    stops = [s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] != "begin plan"]
-    reserved = [name for name, _ in stops].index("end reserve budget")
+    stops = [
+        s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] != f"begin {Step.PLAN}"
+    ]
+    reserved = [name for name, _ in stops].index(f"end {Step.RESERVE}")
     assert keepers[0].run(first, stop=chance.choice(stops[reserved:])).code == DIED
     (name,) = Watch(first).begun
     second = make(f"{run}-b", method)

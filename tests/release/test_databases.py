@@ -16,6 +16,7 @@ import pytest
 
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import store as ledger_store
+from dpsynth.lifecycle.steps import Step
 from tests.databases import Postgres
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
@@ -78,9 +79,7 @@ def test_a_server_that_is_away_between_the_last_question_and_settlement_is_not_m
     def turn() -> None:
         postgres.stop() if postgres.running else postgres.start()
 
-    done = paused_run(
-        keeper, small, ("begin compute statistics", 1), ("begin settle the ledger", 1), then=turn
-    )
+    done = paused_run(keeper, small, (f"begin {Step.TABULATE}", 1), (f"begin {Step.SETTLE}", 1), then=turn)
     assert postgres.running
     assert done.code == 0 and not done.err, done
     watch.ended(done.folder, deaths=0)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.lifecycle.steps import Step
 from tests.release.keeper import Keeper, Stop, on_a_small_disk
 from tests.release.killed import Watch, apart, finished, passed
 from tests.release.place import Ended, Place, people
@@ -106,7 +107,7 @@ def filled_at(confined: Keeper, on_disk: MakePlace, stop: Stop, reserved: bool) 
 
 def swept(confined: Keeper, on_disk: MakePlace, every: int) -> set[str]:
     passing = passed(confined, on_disk())
-    reserved = passing.index(("end reserve budget", 1))
+    reserved = passing.index((f"end {Step.RESERVE}", 1))
     some = {*apart(passing)[::every], *(stop for stop in passing if stop[0] == "begin ledger commit")}
     told = set()
     for stop in sorted(some, key=passing.index):
@@ -127,7 +128,7 @@ def test_a_release_on_a_full_disk_says_so_and_is_finished_when_there_is_room(
 def test_a_full_disk_that_the_release_does_not_know_is_caught(confined: Keeper, on_disk: MakePlace) -> None:
     """The planted fault: an error of the file system like any other."""
     place = on_disk()
-    ended = stopped(confined, place, ("begin write the bundle", 1), fault="full disks unknown")
+    ended = stopped(confined, place, (f"begin {Step.WRITE}", 1), fault="full disks unknown")
     assert ended.code == 1 and not FULL.search(ended.err)
 
 

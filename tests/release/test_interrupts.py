@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dpsynth.lifecycle.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.killed import Watch, finished, passed
 from tests.release.place import Place
@@ -23,7 +24,7 @@ def interrupted(
 ) -> None:
     """Interrupt a release at one place in so many, and while it reserves at one in so many others."""
     stops = passed(keeper, makers())
-    begin, end = stops.index(("begin reserve budget", 1)), stops.index(("end reserve budget", 1))
+    begin, end = stops.index((f"begin {Step.RESERVE}", 1)), stops.index((f"end {Step.RESERVE}", 1))
     told = 0
     for stop in sorted({*stops[::every], *stops[begin:end:reserving]}, key=stops.index):
         place = makers()
@@ -34,12 +35,12 @@ def interrupted(
         where = (stop, ended)
         if ended.code == 0:
             # The signal came when all was done.
-            assert stops.index(stop) >= stops.index(("begin settle the ledger", 1)), where
+            assert stops.index(stop) >= stops.index((f"begin {Step.SETTLE}", 1)), where
             watch.ended(ended.folder, 1)
             continue
         assert ended.code == 5 and not ended.out, where
         assert re.fullmatch(r"[^\n]+\n", ended.err) and "Traceback" not in ended.err, where
-        if stops.index(stop) > stops.index(("end reserve budget", 1)):
+        if stops.index(stop) > stops.index((f"end {Step.RESERVE}", 1)):
             assert ended.err.endswith(f"--resume {begun[-1]}\n"), where
             told += 1
         else:

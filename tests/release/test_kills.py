@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
@@ -148,7 +149,7 @@ def test_an_exam_lost_to_a_kill_stays_charged_and_is_missing_from_the_bundle(
     assert not (small.folder / done.folder / "public" / "exam.csv").exists()
 
 
-@pytest.mark.parametrize("stop", [("end sync answer", 10), ("begin compose the guarantee", 1)])
+@pytest.mark.parametrize("stop", [("end sync answer", 10), (f"begin {Step.COMPOSE}", 1)])
 def test_an_exam_that_is_on_record_is_published_as_it_was_drawn(
     keeper: Keeper, small: Place, stop: Stop
 ) -> None:
@@ -181,9 +182,9 @@ def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
 ) -> None:
     """Hazard 29, within one release: the second of two processes is turned away and changes nothing."""
     watch = Watch(small)
-    assert keeper.run(small, stop=("begin fit the model", 1)).code == DIED
+    assert keeper.run(small, stop=(f"begin {Step.FIT}", 1)).code == DIED
     (name,) = watch.begun
-    other.begin(small, "--resume", name, stop=("begin compute statistics", 1), by=signal.SIGSTOP)
+    other.begin(small, "--resume", name, stop=(f"begin {Step.TABULATE}", 1), by=signal.SIGSTOP)
     journal = small.folder / "outputs" / "people" / f".{name}.partial" / "private" / "journal.jsonl"
     other.reached()
     before = journal.read_bytes()
@@ -256,7 +257,7 @@ def test_a_torn_last_line_is_dropped_and_its_question_never_answered_twice_for_o
 
 def test_a_damaged_journal_is_refused_and_stays_charged(keeper: Keeper, small: Place) -> None:
     watch = Watch(small)
-    assert keeper.run(small, stop=("begin fit the model", 1)).code == DIED
+    assert keeper.run(small, stop=(f"begin {Step.FIT}", 1)).code == DIED
     (name,) = watch.begun
     journal = small.folder / "outputs" / "people" / f".{name}.partial" / "private" / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -278,7 +279,7 @@ def test_a_release_killed_between_its_settlement_and_its_appearance_appears_as_i
 ) -> None:
     """Hazard 39: nothing is shown before the ledger has closed it, and then the same, byte for byte."""
     watch = Watch(small)
-    assert keeper.run(small, stop=("begin publish the bundle", 1)).code == DIED
+    assert keeper.run(small, stop=(f"begin {Step.PUBLISH}", 1)).code == DIED
     (name,) = watch.begun
     partial = released(small, f".{name}.partial")
     written = contents(partial)

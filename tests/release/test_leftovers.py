@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED, FEW_COLUMNS, Watch, finished
@@ -71,7 +72,7 @@ def test_a_release_with_answers_is_left_alone_and_told_also_where_the_ledger_doe
     keeper: Keeper, small: Place
 ) -> None:
     """Hazard 32: another ledger, or the same one restored from an older copy."""
-    name = begun(keeper, small, "begin fit the model")
+    name = begun(keeper, small, f"begin {Step.FIT}")
     kept = journal_of(small, name).read_bytes()
     known = keeper.run(small)
     assert known.code == 0 and f"--resume {name}" in known.err, known
@@ -88,7 +89,7 @@ def test_the_journal_of_another_release_is_not_taken_for_its_own(
 ) -> None:
     """It would be charged a second time, and publish under its name what another has."""
     if where == "partial":
-        name = begun(keeper, small, "begin fit the model")
+        name = begun(keeper, small, f"begin {Step.FIT}")
         source = journal_of(small, name).parents[1]
         copy = source.with_name(f".{UNKNOWN}.partial")
     else:
@@ -111,7 +112,7 @@ def test_a_month_that_another_process_is_releasing_is_not_released_beside_it(
 ) -> None:
     place = makers()
     place.configure(**{**FEW_COLUMNS, "period": {"column": "notes", "every": "month"}})
-    other.begin(place, "--period", "2025-01", pauses=[("begin fit the model", 1)])
+    other.begin(place, "--period", "2025-01", pauses=[(f"begin {Step.FIT}", 1)])
     other.reached()
     beside = keeper.run(Place(place.folder, tmp_path), "--period", "2025-01")
     assert beside.code == 1 and "is being run already" in beside.err and not beside.out, beside

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.errors import ConfigError
+from dpsynth.lifecycle.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.killed import DIED
 from tests.release.place import Ended, Place, people, release
@@ -122,7 +123,7 @@ def test_a_bundle_that_is_gone_is_not_made_anew(keeper: Keeper, monthly: Place) 
 def test_an_unfinished_release_of_a_period_goes_on_when_it_is_run_again(
     keeper: Keeper, monthly: Place
 ) -> None:
-    stopped = keeper.run(monthly, "--period", "2026-03", stop=("begin fit the model", 1))
+    stopped = keeper.run(monthly, "--period", "2026-03", stop=(f"begin {Step.FIT}", 1))
     assert stopped.code == DIED
     (entry,) = monthly.ledger.balances()[0].releases
     again = keeper.run(monthly, "--period", "2026-03")
@@ -132,7 +133,7 @@ def test_an_unfinished_release_of_a_period_goes_on_when_it_is_run_again(
 
 
 def test_a_run_tells_of_other_periods_that_were_not_finished(keeper: Keeper, monthly: Place) -> None:
-    assert keeper.run(monthly, "--period", "2026-03", stop=("begin fit the model", 1)).code == DIED
+    assert keeper.run(monthly, "--period", "2026-03", stop=(f"begin {Step.FIT}", 1)).code == DIED
     (entry,) = monthly.ledger.balances()[0].releases
     other = keeper.run(monthly, "--period", "2026-04")
     assert other.code == 0
@@ -141,7 +142,7 @@ def test_a_run_tells_of_other_periods_that_were_not_finished(keeper: Keeper, mon
 
 
 def test_an_abandoned_periods_release_is_paid_for_and_the_period_free(keeper: Keeper, monthly: Place) -> None:
-    assert keeper.run(monthly, "--period", "2026-03", stop=("begin fit the model", 1)).code == DIED
+    assert keeper.run(monthly, "--period", "2026-03", stop=(f"begin {Step.FIT}", 1)).code == DIED
     (entry,) = monthly.ledger.balances()[0].releases
     monthly.ledger.abandon(entry.release_id, None, [], "the machine is gone")
     done = keeper.run(monthly, "--period", "2026-03")
@@ -151,7 +152,7 @@ def test_an_abandoned_periods_release_is_paid_for_and_the_period_free(keeper: Ke
 
 
 def test_a_resumed_release_keeps_its_period(keeper: Keeper, monthly: Place) -> None:
-    assert keeper.run(monthly, "--period", "2026-03", stop=("begin fit the model", 1)).code == DIED
+    assert keeper.run(monthly, "--period", "2026-03", stop=(f"begin {Step.FIT}", 1)).code == DIED
     (entry,) = monthly.ledger.balances()[0].releases
     refused = keeper.run(monthly, "--resume", entry.release_id, "--period", "2026-04")
     assert refused.code == 2 and "Leave out --period" in refused.err

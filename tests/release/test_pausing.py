@@ -18,6 +18,7 @@ import pytest
 import dpsynth
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError, Paused
+from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, Watch
@@ -144,7 +145,7 @@ def test_a_second_run_of_a_period_does_not_go_on_with_what_waits(keeper: Keeper,
 
 
 KILLS = [
-    pytest.param(("begin heed warnings", 1), False, marks=pytest.mark.slow),
+    pytest.param((f"begin {Step.HEED_WARNINGS}", 1), False, marks=pytest.mark.slow),
     (("begin sync paused", 1), True),
     pytest.param(("end sync paused", 1), True, marks=pytest.mark.slow),
 ]
@@ -176,7 +177,7 @@ def test_what_goes_on_by_decision_is_finished_after_a_kill_and_not_paused_again(
     run = ("--period", "Aa")
     release_id = paused(keeper.run(place, *run))
     # Killed before the first question that comes after the pause, nothing says yet that it was decided.
-    assert keeper.run(place, "--resume", release_id, stop=("begin measure sums", 1)).code == DIED
+    assert keeper.run(place, "--resume", release_id, stop=(f"begin {Step.MEASURE_SUMS}", 1)).code == DIED
     assert keeper.run(place, *run).code == 5
     assert keeper.run(place, "--resume", release_id, stop=("end sync charge", 1)).code == DIED
     assert len(evidence.charges(journal_of(place))) == SINGLES + 1

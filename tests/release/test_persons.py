@@ -18,6 +18,7 @@ from dpsynth.curator import noise
 from dpsynth.errors import Interrupted
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.steps import Step
 from dpsynth.starter.examples import write_example
 from tests.release.place import people
 
@@ -117,9 +118,7 @@ def killed_before(step: str) -> Callable[[str, Callable[[], T]], T]:
     return run_step
 
 
-@pytest.mark.parametrize(
-    "step", ["find the contribution bound", "find domains", "measure single columns", "fit the model"]
-)
+@pytest.mark.parametrize("step", [Step.FIND_BOUND, Step.FIND_DOMAINS, Step.MEASURE_SINGLES, Step.FIT])
 def test_a_release_that_is_resumed_asks_once_and_keeps_its_bound(tmp_path, step: str) -> None:
     spec = spec_of(tmp_path, {"max_rows": "private"})
     with pytest.raises(Interrupted):

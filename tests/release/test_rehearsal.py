@@ -65,7 +65,9 @@ def test_a_rehearsal_is_marked_in_its_name_its_manifest_and_the_first_line_of_it
     assert (public / "README.md").read_text().startswith("**REHEARSAL, no release:")
     report = (public / "report.html").read_text()
     body = report[report.index("<body>") + len("<body>") :].lstrip()
-    assert body.startswith('<p class="rehearsal" role="note"><strong>REHEARSAL, no release:')
+    assert body.startswith(
+        '<p class="rehearsal" role="region" aria-label="Notice"><strong>REHEARSAL, no release:'
+    )
     assert "<title>REHEARSAL" in report
     journal = (place.folder / ended.folder / "private" / "journal.jsonl").read_text().splitlines()
     assert json.loads(journal[0])["rehearsal"] is True

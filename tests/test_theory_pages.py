@@ -1,0 +1,57 @@
+"""The pages on theory and proofs name files, tests and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from dpsynth.cli.app import app
+from dpsynth.explain import subject
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROW = re.compile(r"^\| .*`(?:dpsynth|flows)/.*\|$", re.MULTILINE)
+PYTHON = re.compile(r"`((?:dpsynth|flows)/[\w/]+\.py)`")
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
+COMMAND = re.compile(r"`dpsynth ([a-z]+)( [^`]*)?`")
+MECHANISM = re.compile(r'`dpsynth explain "([^"]+)"')
+
+
+def wrong(text: str) -> list[str]:
+    """Files, tests, commands, options and mechanisms that a page names and that don't exist."""
+    missing = [file for file in PYTHON.findall(text) if not (DOCS.parent / file).is_file()]
+    for file, test in TEST.findall(text):
+        path = DOCS.parent / file
+        if not path.is_file() or f"def {test}(" not in path.read_text(encoding="utf-8"):
+            missing.append(f"{file}::{test}")
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for name, rest in COMMAND.findall(text):
+        options = {option for p in commands[name].params for option in p.opts} if name in commands else set()
+        if name not in commands or not set(re.findall(r"--[a-z-]+", rest)) <= options:
+            missing.append(f"{name}{rest}")
+    for call in MECHANISM.findall(text):
+        subject(call)
+    return missing
+
+
+@pytest.mark.parametrize(("page", "tests", "rows"), [("theory.md", 1, 30), ("proofs.md", 2, 19)])
+def test_every_file_test_and_command_of_a_page_exists(page: str, tests: int, rows: int) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = ROW.findall(text)
+    assert len(found) >= rows and all(len(TEST.findall(row)) == tests for row in found)
+    assert wrong(text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [
+        ("gaussian_dp.py", "gaussian_gone.py"),
+        ("test_the_analytic_gaussian_is_its_formula", "test_the_analytic_gaussian_is_gone"),
+        ("--accountants", "--gone"),
+    ],
+)
+def test_what_is_gone_is_caught(name: str, gone: str) -> None:
+    text = (DOCS / "theory.md").read_text(encoding="utf-8")
+    assert name in text and wrong(text.replace(name, gone))
