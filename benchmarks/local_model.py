@@ -24,7 +24,7 @@ import pandas as pd
 import dpsynth
 from dpsynth.config import Spec, compiled
 from dpsynth.lifecycle.aggregating import Aggregated, hold
-from dpsynth.lifecycle.generating import fit_model, sample_rows, spread_over_values
+from dpsynth.lifecycle.generating import fit_model, row_source, spread_over_values
 from dpsynth.local.contract import contract_of
 from dpsynth.local.estimates import local_answers
 from dpsynth.local.reports import Tally
@@ -107,7 +107,8 @@ def synthetic_of(aggregated: Aggregated) -> pd.DataFrame:
     measured = hold(aggregated)
     fit = fit_model(lambda *_: None, aggregated, aggregated, measured)
     fitted = spread_over_values(aggregated, aggregated, measured, fit)
-    return sample_rows(aggregated, fitted, np.random.default_rng(0)).to_pandas()
+    source = row_source(aggregated, fitted)
+    return source.table(fitted.rows, np.random.default_rng(0)).to_pandas()
 
 
 def central_of(

@@ -21,6 +21,8 @@ class Guarantee:
             but for a factor of exp(0.0003 mu^2) on delta, which epsilon includes.
         approximate_delta: the part of delta that was set aside for partition selection, rounded up: rho, mu
             and pure epsilon hold but for this probability.
+        sample_rate: the rate of the secret sample that epsilon and delta are amplified by; None without one.
+            Rho and mu are then None.
     """
 
     epsilon: float
@@ -31,3 +33,4 @@ class Guarantee:
     accountant: str
     mu: float | None = None
     approximate_delta: float = 0.0
+    sample_rate: float | None = None

@@ -216,7 +216,7 @@ def audit(
     claim = Claim(
         float(plan.whole.epsilon),
         float(plan.whole.delta or 0),
-        plan.measure.mu(plan.whole.budget),
+        None if plan.sampling is not None else plan.measure.mu(plan.whole.budget),
         plan.neighbours.unit,
         plan.neighbours.relation,
     )

@@ -116,6 +116,8 @@ def _in_words(facts: Facts) -> Iterator[str]:
     yield _protected(facts)
     yield f"Not protected by this unit: {facts['unit_leaves_unprotected']}"
     yield _groups(facts)
+    if facts["sampling"] is not None:
+        yield _sampling(facts["sampling"], facts["expected_errors"]["rows"])
     if facts["audiences"]:
         yield from _audiences(facts["audiences"])
     else:
@@ -154,6 +156,33 @@ def _engine(engine: Facts) -> Iterator[str]:
         f"{engine['rows']:,} rows are coded to {coded}, held {place}: roughly {engine['seconds']:,.0f} s and "
         f"{engine['megabytes']:,.0f} MB in all."
     )
+
+
+def _sampling(sampling: Facts, rows: int | None) -> str:
+    """The sample of units, and whether the release would be better without it."""
+    asked = (
+        f"Sample: a secret sample of the units is asked, {100 * sampling['rate']:g} % of them, at "
+        f"ε = {sampling['epsilon_of_sample']:.4g} of its own."
+    )
+    columns = sampling["columns"]
+    if not columns:
+        return asked
+    noise, without = (
+        _span([column[key] for column in columns], rows)
+        for key in ("error_by_noise", "error_without_sampling")
+    )
+    words = f"{asked} By noise a count of a single column is off by {noise} on average"
+    if rows is not None:
+        words += f", and by the sample by {_span([c['error_by_sampling'] for c in columns], rows)} more"
+    worse = sum(
+        c["error_by_noise"] + (c["error_by_sampling"] or 0) > c["error_without_sampling"] for c in columns
+    )
+    verdict = (
+        "it would be better in every column without the sample: leave out privacy.sample_rate"
+        if worse == len(columns)
+        else f"it would be better in {worse} of {len(columns)} columns without the sample"
+    )
+    return f"{words}. Without the sample it would be off by {without}: {verdict}."
 
 
 def _audiences(tiers: Sequence[Facts]) -> Iterator[str]:

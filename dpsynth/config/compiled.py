@@ -141,7 +141,8 @@ def compiled(spec: Spec) -> CompiledSpec:
 
 def _privacy(spec: Spec) -> dict[str, object]:
     """The privacy section, with shares newer than digests only where they count: those stay as they were."""
-    found, split = spec.privacy.model_dump(exclude={"on_empty"}), spec.privacy.split
+    newer = {"sample_rate"} if spec.privacy.sample_rate is None else set()
+    found, split = spec.privacy.model_dump(exclude={"on_empty", *newer}), spec.privacy.split
     if split is None:
         return found
     unused = {key for key, unset in (("sums", not split.sums), ("exam", split.exam is None)) if unset}

@@ -29,6 +29,7 @@ from dpsynth.config.public_table import PublicTableSpec
 from dpsynth.config.publication import Publish, Sample
 from dpsynth.config.review import Unreviewed, refuse_unreviewed
 from dpsynth.config.rule_checks import check_rules
+from dpsynth.config.sampling import check_sampling
 from dpsynth.config.scalars import EMPTY, Choice, Text
 from dpsynth.config.schedule import Schedule
 from dpsynth.config.section import Section, nearest, refused, unrepeated, without_default
@@ -202,6 +203,7 @@ class Spec(Section):
             searched = [name for name, column in columns.items() if column.search is not None]
             check_local(self.local, self.privacy.epsilon, self.structure.method, searched)
         check_audiences(self.audiences, self.privacy.epsilon, self.privacy.delta)
+        check_sampling(self, columns)
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()

@@ -100,6 +100,7 @@ _USELESS_IN: Mapping[str, Mapping[str, str]] = {
         "took part is public",
         "unit": "has no use with trust: local: the unit is one respondent, who gives one report",
         "accountant": "has no use with trust: local: a respondent gives one report, of epsilon",
+        "sample_rate": "has no use with trust: local: nobody could keep secret who takes part",
         "split": "has no use with trust: local: see local.ask",
         "on_empty": "has no use with trust: local: nothing is left to be spent when reports are aggregated",
     },

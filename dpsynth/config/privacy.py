@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from dpsynth.accounting.known_measures import ACCOUNTANTS, measure_for
 from dpsynth.accounting.measures import PURE
 from dpsynth.accounting.neighbours import Calendar
+from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.scalars import EMPTY, Checked, Choice, ColumnName, JsonSchema, Number, Text, Whole
 from dpsynth.config.section import Section, refused, without_default
 
@@ -204,6 +205,11 @@ class Privacy(Section):
         "with choices by their privacy loss distribution. auto: the one with the least noise; sequential "
         "without delta.",
     )
+    sample_rate: Annotated[Decimal, Number(at_least="1e-6", below="1", advice="such as 0.1")] | None = Field(
+        default=None,
+        description="Ask a secret random sample of the units, each in it with this probability: epsilon and "
+        "delta are of the whole, and the sample is asked with less noise. Left out: all units.",
+    )
     split: Split | None = Field(
         default=None, description="Shares of the budget by step. Left out: the plan's."
     )
@@ -215,13 +221,20 @@ class Privacy(Section):
 
     @property
     def exam(self) -> Decimal | None:
-        """The share of the exam; None for the default."""
+        """The share of the exam; None for the default. A sample is not examined."""
+        if self.sample_rate is not None:
+            return Decimal(0)
         return None if self.split is None else self.split.exam or Decimal(0)
 
     @property
     def max_rows_private(self) -> bool:
         """True if the contribution bound is to be found privately."""
         return isinstance(self.unit, Person) and self.unit.max_rows == "private"
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """The sample of units; None if all are asked."""
+        return None if self.sample_rate is None else Sampling(Fraction(self.sample_rate))
 
     @classmethod
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:

@@ -9,6 +9,7 @@ from dpsynth.curator.loading import load_rows, load_table
 from dpsynth.curator.memory_table import MemoryTable
 from dpsynth.curator.source import check_source, names_of, read_batches, read_cells
 from dpsynth.curator.terms import Terms
+from dpsynth.curator.unit_sample import UnitSample
 
 __all__ = [
     "Batch",
@@ -21,6 +22,7 @@ __all__ = [
     "Room",
     "Terms",
     "UnboundedCurator",
+    "UnitSample",
     "as_texts",
     "check_source",
     "load_rows",

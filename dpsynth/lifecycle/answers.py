@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dpsynth.domain.domain import Clique
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
@@ -41,6 +41,10 @@ class Told:
             return Told(singles, self.joint)
         joint = TierAnswers(audience, tuple(measured.joint), measured.expansion.compression)
         return Told(singles, (*self.joint, joint))
+
+    def evidence(self, domain: Domain) -> Evidence:
+        """The joint answers as evidence about the same rows."""
+        return Evidence(domain, tuple(tier.answered for tier in self.joint))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

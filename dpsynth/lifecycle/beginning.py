@@ -267,7 +267,7 @@ def _reused(
         return None
     found, left_out = earlier_releases(
         account,
-        Amount(plan.epsilon, plan.spent_delta),
+        Amount(plan.whole.epsilon, plan.whole_delta),
         occasion.part,
         inputs.compiled.columns,
         request.outputs,
@@ -290,8 +290,9 @@ def _header(
         "spec": inputs.compiled.fingerprint,
         "terms": {
             "measure": plan.measure.name,
-            "epsilon": str(plan.epsilon),
-            "delta": str(plan.spent_delta),
+            "epsilon": str(plan.whole.epsilon),
+            "delta": str(plan.whole_delta),
+            **({} if plan.sampling is None else {"sample_rate": str(plan.sampling.rate)}),
         },
         "date": now.date().isoformat(),
         "occasion": occasion.label,

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpsynth.accounting.amount import digits
+from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.group import of_groups, other_relation
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
@@ -26,6 +27,7 @@ from dpsynth.plan.expected_errors import (
     enough_epsilon,
     exam_within,
     pair_errors,
+    sampling_error,
 )
 from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Found, Plan, make_plan
@@ -69,6 +71,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "groups": of_groups(promised(plan)),
         "other_relation": other_relation(promised(plan)),
         "expected_errors": _errors(compiled_spec, plan, rows, share),
+        "sampling": _sampling(compiled_spec, plan, rows),
         "audiences": [
             {**tier.to_json(), "expected_errors": _errors(compiled_spec, tier, rows, share)}
             for tier in plans
@@ -78,6 +81,30 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "ledger": _ledger(compiled_spec, plan, ledger.balance(account), account),
         "engine": _engine(compiled_spec, plan, rows),
         "notes": [*spec.warnings(), *_hints(compiled_spec, plan, ledger, account)],
+    }
+
+
+def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object] | None:
+    """The sample of units, beside the same release without one; None if all units are asked."""
+    if plan.sampling is None:
+        return None
+    privacy = compiled_spec.spec.privacy.model_copy(update={"sample_rate": None})
+    again = compiled(compiled_spec.spec.model_copy(update={"privacy": privacy}))
+    without, sizes = _plans_of(again)[0], dict(compiled_spec.domain.sizes)
+    of_sample = plan.sampling.of_sample(Amount(plan.epsilon, plan.delta or Fraction(0)))
+    return {
+        "rate": float(plan.sampling.rate),
+        "epsilon_of_sample": float(of_sample.epsilon),
+        "delta_of_sample": float(of_sample.delta),
+        "columns": [
+            {
+                "columns": list(one.columns),
+                "error_by_noise": one.error,
+                "error_by_sampling": None if rows is None else sampling_error(plan, rows / one.cells),
+                "error_without_sampling": other.error,
+            }
+            for one, other in zip(column_errors(plan, sizes), column_errors(without, sizes), strict=True)
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from dpsynth.config import CompiledSpec, Spec
+from dpsynth.config.privacy import Person
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal
@@ -39,6 +40,7 @@ from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_source import Densities, RowSource
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.rules import grids_of, zeros_of
 
 REPLICATES = 12
@@ -102,7 +104,7 @@ class FittedModel:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the private table if it is public, otherwise the estimate."""
+        """The number of rows that were asked about: exact if it is public, otherwise the estimate."""
         exact = [int(m.values) for m in self.measured.answers.first if isinstance(m, ExactTotal)]
         return exact[0] if exact else round(self.model.total)
 
@@ -206,8 +208,18 @@ def tabulate(
             inputs.compiled.public_marginals,
             measured.answers.sums,
             distances,
+            sampled_units(inputs.spec),
         ),
     )
+
+
+def sampled_units(spec: Spec) -> SampledUnits | None:
+    """The sample that all answers are about; None if they are about all units."""
+    privacy = spec.privacy
+    if privacy.sampling is None:
+        return None
+    rows = privacy.unit.bound if isinstance(privacy.unit, Person) else 1
+    return SampledUnits(float(privacy.sampling.rate), rows)
 
 
 def _modelled(
@@ -231,4 +243,7 @@ def _direct(inputs: Described, measured: Measured) -> LeastSquares:
         one_way = tuple(m for m in one_way if not public.columns & set(m.clique))
         joint = ()
     own = replace(measured.expansion, singles=one_way).direct(measured.joint)
-    return LeastSquares(measured.expansion.domain, (*own, *joint, *answers.evidence.direct()))
+    domain = measured.expansion.domain
+    return LeastSquares(
+        domain, (*own, *joint, *answers.evidence.direct(), *answers.told.evidence(domain).direct())
+    )

@@ -6,6 +6,7 @@ Invariant: a step takes a ``Stage`` and gives the next one, or answers. Rows are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -16,19 +17,19 @@ import numpy as np
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
-from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, load_rows
+from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnitSample, load_rows
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import rare_when_ordered
-from dpsynth.domain.domain import Domain
+from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
-from dpsynth.evidence.evidence import Answered, within
+from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
 from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
 from dpsynth.lifecycle.inputs import Inputs, cells_of
 from dpsynth.lifecycle.release_run import ReleaseRun
@@ -122,6 +123,8 @@ def open_door(
         unbounded: the class of the door before the bound is found.
     """
     plan, batches = inputs.plan, cells_of(inputs, run.occasion)
+    if plan.sampling is not None:
+        batches = UnitSample(plan.sampling.threshold, run.key).of(batches, plan.neighbours)
     if run.journal.sealed and not plan.neighbours.rows_public:
         # The journal has every answer.
         batches = iter(())
@@ -183,7 +186,6 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
     evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
-    evidence = replace(evidence, same=(*evidence.same, *(tier.answered for tier in told.joint)))
     return Answers(first, one_way, joint, evidence, reused, told=told)
 
 
@@ -272,9 +274,22 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
+    earlier = (*earlier, *_told_again(answers, expansion, independent, held))
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
+
+
+def _told_again(
+    answers: Answers, expansion: Expansion, independent: Fit, held: Sequence[Clique]
+) -> tuple[Observation, ...]:
+    """The answers of earlier tiers about columns that the model holds together by answers of this one.
+
+    They make these answers more precise. Others, whose noise is larger, would take the model's capacity, or
+    stand in the way of what this tier finds: a strategy doesn't see them.
+    """
+    told = answers.told.evidence(expansion.domain).joint(expansion, independent.model, MOST_BEFORE * 2)
+    return tuple(m for m in told if any(set(m.clique) <= set(clique) for clique in held))
 
 
 def _problem(

@@ -16,7 +16,7 @@ from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
 from dpsynth.lifecycle.answers import Told
 from dpsynth.lifecycle.folders import alone_in
-from dpsynth.lifecycle.generating import FittedModel, row_source
+from dpsynth.lifecycle.generating import FittedModel, row_source, sampled_units
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun, charges
@@ -94,6 +94,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_of(inputs.spec.publish, fitted.layout, table.coded, lambda: table.table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
+        sampled=sampled_units(inputs.spec),
         audience=_audience(plan, answers.told) if plan.audience else None,
     )
 

@@ -38,6 +38,7 @@ from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.subsampling import Sampling
 from dpsynth.curator.journal import Entry, Journal
 from dpsynth.errors import (
     ConfigError,
@@ -164,7 +165,10 @@ def charges(plan: Plan, journal: Journal) -> Sequence[Entry]:
 def composed(plan: Plan, journal: Journal) -> Guarantee:
     """The guarantee composed of the journal's events, checked against the plan."""
     charged = [e.event for e in charges(plan, journal)]
-    guarantee = compose(charged, plan.measure, plan.delta, plan.neighbours, plan.selection_delta)
+    guarantee = compose(charged, plan.measure, plan.asked_delta, plan.neighbours, plan.selection_delta)
+    if plan.sampling is not None:
+        of_sample = amount_of(charged, plan.measure, plan.asked_delta, plan.selection_delta)
+        guarantee = plan.sampling.of_whole(guarantee, of_sample.epsilon, plan.spent_delta)
     if guarantee.epsilon > float_up(plan.epsilon) or guarantee.delta > float(plan.spent_delta):
         raise DpsynthError(
             f"The journal {journal.path} adds up to epsilon {guarantee.epsilon:g}, more than the "
@@ -181,7 +185,9 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
         Interrupted: the ledger can't be reached; the bundle is written, and resuming settles.
     """
     recorded = [e.event for e in work.journal.entries]
-    delta = amount_of(recorded, plan.measure, plan.delta).delta
+    delta = amount_of(recorded, plan.measure, plan.asked_delta).delta
+    if plan.sampling is not None:
+        delta *= plan.sampling.rate
     amount = Amount(min(Fraction(guarantee.epsilon), plan.epsilon), delta)
     try:
         work.ledger.settle(
@@ -233,7 +239,11 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     found = [e.event for e in journal.entries]
     measure = measure_named(str(terms["measure"]))
     delta = Fraction(str(terms["delta"]))
-    charged_so_far = amount_of(found, measure, delta or None)
+    sampling = Sampling(Fraction(str(terms["sample_rate"]))) if terms.get("sample_rate") else None
+    if sampling is None:
+        charged_so_far = amount_of(found, measure, delta or None)
+    else:
+        charged_so_far = sampling.whole(amount_of(found, measure, delta / sampling.rate or None))
     epsilon = min(charged_so_far.epsilon, Fraction(str(terms["epsilon"])))
     amount = Amount(epsilon, charged_so_far.delta) if found else Amount()
     return spent(found, amount, measure), [events.to_json(e) for e in found]

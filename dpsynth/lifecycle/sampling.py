@@ -68,7 +68,9 @@ def sample_rows(
     """
     publish, asked = inputs.spec.publish, inputs.spec.sample.rows
     source = row_source(inputs, fitted)
-    before, number = copy.deepcopy(rng), fitted.rows if asked == "same" else asked
+    before, sampling = copy.deepcopy(rng), inputs.spec.privacy.sampling
+    same = fitted.rows if sampling is None else round(fitted.rows / sampling.rate)
+    number = same if asked == "same" else asked
     readings = [Reading(column) for column in fitted.layout.columns]
     coded, done, whole = CodedRows(None if public is None else public.parent), 0, []
     with ExitStack() as stack:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
-from math import hypot, sqrt
+from math import hypot, pi, sqrt
 
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
@@ -123,8 +123,18 @@ def exam_within(plan: Plan, rows: int) -> float | None:
 
 
 def _errors(columns: tuple[str, ...], cells: int, plan: Plan, scale: float) -> CountErrors:
-    error = mean_absolute_error(plan.noise, scale)
-    return CountErrors(columns, cells, error, SEEN * sqrt(noise_variance(plan.noise, scale)))
+    # A count of a sample is divided by its rate, and so is its noise.
+    rate = 1.0 if plan.sampling is None else float(plan.sampling.rate)
+    error = mean_absolute_error(plan.noise, scale) / rate
+    return CountErrors(columns, cells, error, SEEN * sqrt(noise_variance(plan.noise, scale)) / rate)
+
+
+def sampling_error(plan: Plan, count: float) -> float:
+    """Expected absolute error of a count of so many rows by the sample of units alone, without noise."""
+    if plan.sampling is None:
+        return 0.0
+    rate = float(plan.sampling.rate)
+    return sqrt(2 / pi * (1 - rate) / rate * plan.neighbours.max_rows * count)
 
 
 def _groups(size: int, rows: int, fewest: float) -> int:

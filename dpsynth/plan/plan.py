@@ -7,13 +7,14 @@ split never exceed the whole, and every noise scale is rounded towards more nois
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.neighbours import Neighbours, PerPeriod, left_unprotected
 from dpsynth.accounting.noises import NoiseName, noise_named
+from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.audiences import Promise
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
@@ -91,6 +92,7 @@ class Plan:
         forecast: time and memory, roughly.
         tiers: the tiers of the release; one where there are no audiences.
         before: the plan of the tier before; None for the first tier.
+        sampling: the sample of units that is asked; None if all are.
     """
 
     neighbours: Neighbours
@@ -114,6 +116,7 @@ class Plan:
     forecast: Forecast
     tiers: tuple[Tier, ...]
     before: Plan | None = None
+    sampling: Sampling | None = None
 
     @property
     def place(self) -> int:
@@ -166,9 +169,16 @@ class Plan:
         return sum((search.delta for search in self.first.searches), Fraction(0))
 
     @property
+    def asked_delta(self) -> Fraction | None:
+        """The delta of what is asked: of the sample if there is one, else that of the guarantee."""
+        if self.delta is None or self.sampling is None:
+            return self.delta
+        return self.delta / self.sampling.rate
+
+    @property
     def _measure_delta(self) -> Fraction | None:
-        """The part of delta for the measure: the rest after partition selection."""
-        return None if self.delta is None else self.delta - self.selection_delta
+        """The part of that delta for the measure: the rest after partition selection."""
+        return None if self.asked_delta is None else self.asked_delta - self.selection_delta
 
     @property
     def spent_delta(self) -> Fraction:
@@ -184,6 +194,7 @@ class Plan:
         """The plan as plain JSON values; floats for people, the exact budget as a fraction."""
         return {
             "audience": self.audience or None,
+            "sample_rate": None if self.sampling is None else float(self.sampling.rate),
             "epsilon": float(self.epsilon),
             "delta": float(self.spent_delta),
             "neighbours": self.neighbours.relation,
@@ -212,7 +223,7 @@ class Plan:
             "model_cells_allowed": self.max_cells,
             "model_cells_at_most": self.model_cells,
             "model_megabytes_at_most": round(self.model_cells * CELL_BYTES / 1e6, 3),
-            "rough_forecast": {key: round(value, 1) for key, value in asdict(self.forecast).items()},
+            "rough_forecast": self.forecast.facts,
         }
 
 
@@ -266,13 +277,14 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     exam = _exam(spec, domain)
     before = None if found is None else found.plan if found.next_tier else found.plan.before
     place, promises = 0 if before is None else before.place + 1, spec.promises
+    sampling = spec.privacy.sampling
     means = None if found is None else found.plan.means
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
         if found is None or measure == found.plan.measure
         for selection in [_for_selection(columns, measure, promises[0].delta)]
-        if (budget := part_of(tiers_of(promises, measure, selection), place)) > 0
+        if (budget := part_of(tiers_of(promises, measure, selection, sampling), place)) > 0
     ]
     asked = compiled, domain, wanted, exam
     planned = [
@@ -307,10 +319,15 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         model_cells=cells,
         merged_below=_merged_below(spec, outlined, steps[-2 if exam else -1]),
         forecast=forecast_of(
-            len(domain.columns), cells, outlined.rounds + 1, chooses=outlined.choices + outlined.errors > 0
+            len(domain.columns),
+            cells,
+            outlined.rounds + 1,
+            chooses=outlined.choices + outlined.errors > 0,
+            made=None if spec.sample.rows == "same" else int(spec.sample.rows),
         ),
-        tiers=tiers_of(promises, way.spending.measure, way.selection),
+        tiers=tiers_of(promises, way.spending.measure, way.selection, sampling),
         before=before,
+        sampling=sampling,
     )
 
 
@@ -373,7 +390,7 @@ def _means(
     """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
     asked = able_to_be_summed(compiled, wanted if outlined.cliques else ())
     shares = _shares(compiled, outlined, len(asked), exam)
-    if not shares.sums:
+    if not shares.sums or compiled.spec.privacy.sampling is not None:
         return ()
     one_way = len(domain.columns) + 1
     prices = Allowances(

@@ -11,10 +11,11 @@ from dpsynth.plan.plan import Plan
 
 def promised(plan: Plan) -> Guarantee:
     """The guarantee of a release that spends all that its plan allows."""
-    measure, left = plan.measure, plan.spent_delta - plan.selection_delta
-    budget = plan.whole.budget
-    return Guarantee(
-        epsilon=float(measure.epsilon(budget, left if measure.needs_delta else None)),
+    measure, budget = plan.measure, plan.whole.budget
+    asked = plan.spent_delta if plan.sampling is None else plan.spent_delta / plan.sampling.rate
+    epsilon = measure.epsilon(budget, asked - plan.selection_delta if measure.needs_delta else None)
+    found = Guarantee(
+        epsilon=float(epsilon),
         delta=float(plan.spent_delta),
         rho=float(measure.rho(budget)) if measure.needs_delta else None,
         unit=plan.neighbours.unit,
@@ -23,3 +24,4 @@ def promised(plan: Plan) -> Guarantee:
         mu=measure.mu(budget),
         approximate_delta=float(plan.selection_delta),
     )
+    return found if plan.sampling is None else plan.sampling.of_whole(found, epsilon, plan.spent_delta)

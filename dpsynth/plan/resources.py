@@ -1,8 +1,8 @@
 """A rough forecast of the time and memory that a release needs.
 
 Both are linear in the number of columns, the model's cells and the rows of the table. Rows are
-private, so their part is given for each million. The rates are those of one ordinary
-core on tables of 15 to 200 columns; expect a factor of two either way.
+private, so their part is given for each million. The rates are those of an ordinary
+machine of two cores on tables of 15 to 200 columns; expect a factor of two either way.
 
 Invariant: a forecast is public. It decides no question after the table is opened.
 """
@@ -10,7 +10,7 @@ Invariant: a forecast is public. It decides no question after the table is opene
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -20,14 +20,18 @@ FIT_SECONDS = 0.1
 FIT_COLUMN_SECONDS = 0.01
 FIT_CELL_SECONDS = 2.5e-7
 """One fit of the model: constant part, for each column, for each cell."""
-ROWS_COLUMN_SECONDS = 0.2
+ROWS_COLUMN_SECONDS = 0.02
 ROWS_PAIR_SECONDS = 0.003
-"""For each million rows: reading and writing a column, counting a pair of columns to choose by."""
+"""For each million rows: reading a column, counting a pair of columns to choose by."""
+MADE_COLUMN_SECONDS = 0.25
+"""For each million synthetic rows: drawing and writing a column."""
 
 START_MEGABYTES = 280.0
 CELL_MEGABYTES = 3e-5
-ROWS_COLUMN_MEGABYTES = 50.0
-"""For each million rows and column: texts, codes, and synthetic rows, at the peak."""
+ROWS_COLUMN_MEGABYTES = 2.2
+"""For each million rows and column: codes, and batches that are read."""
+MADE_COLUMN_MEGABYTES = 24.0
+"""For each column: synthetic rows that are drawn and written at once, of a million of them."""
 
 _NUMBER = 4
 """Bytes of a number of steps, or of a text's number."""
@@ -44,12 +48,20 @@ class Forecast:
     Attributes:
         seconds, megabytes: without rows.
         seconds_per_million_rows, megabytes_per_million_rows: the part that grows with the rows.
+        made_megabytes: the part of the last that stops growing at a million rows, since synthetic rows are
+            drawn and written piece by piece.
     """
 
     seconds: float
     megabytes: float
     seconds_per_million_rows: float
     megabytes_per_million_rows: float
+    made_megabytes: float = 0.0
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """The figures as plain JSON values, but for the last."""
+        return {key: round(value, 1) for key, value in asdict(self).items() if key != "made_megabytes"}
 
     def of_rows(self, rows: int, *, held: int, coded: int) -> Forecast:
         """The same with the part of so many rows in the first two figures.
@@ -59,11 +71,12 @@ class Forecast:
             held: most bytes of coded rows that are held in memory.
             coded: bytes of all coded rows. What is beyond memory lies in a file and takes none of it.
         """
-        share = min(1.0, held / coded) if coded else 1.0
+        millions, share = rows / _MILLION, min(1.0, held / coded) if coded else 1.0
+        read = self.megabytes_per_million_rows - self.made_megabytes
         return replace(
             self,
-            seconds=self.seconds + self.seconds_per_million_rows * rows / _MILLION,
-            megabytes=self.megabytes + self.megabytes_per_million_rows * rows * share / _MILLION,
+            seconds=self.seconds + self.seconds_per_million_rows * millions,
+            megabytes=self.megabytes + read * millions * share + self.made_megabytes * min(millions, 1.0),
         )
 
 
@@ -80,7 +93,7 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
     return codes + _NUMBER * summed + 8 * person
 
 
-def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Forecast:
+def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool, made: int | None = None) -> Forecast:
     """Time and memory of a release.
 
     Args:
@@ -88,14 +101,20 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool) -> Foreca
         cells: number of cells of the model.
         fits: number of fits of the model.
         chooses: True if pairs of columns are compared with the table.
+        made: number of synthetic rows; None for as many as the table has.
     """
+    drawn = 0.0 if made is None else made / _MILLION
     fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
     pairs = columns * (columns - 1) / 2 if chooses else 0
+    seconds, megabytes = MADE_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
+    read = ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * pairs
+    as_many = 1.0 if made is None else 0.0
     return Forecast(
-        seconds=START_SECONDS + fits * fit,
-        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells,
-        seconds_per_million_rows=ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * pairs,
-        megabytes_per_million_rows=ROWS_COLUMN_MEGABYTES * columns,
+        seconds=START_SECONDS + fits * fit + seconds * drawn,
+        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(drawn, 1.0),
+        seconds_per_million_rows=read + seconds * as_many,
+        megabytes_per_million_rows=ROWS_COLUMN_MEGABYTES * columns + megabytes * as_many,
+        made_megabytes=megabytes * as_many,
     )
 
 

@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import Measure
+from dpsynth.accounting.subsampling import Sampling
 from dpsynth.config.audiences import Promise
 
 
@@ -44,18 +46,26 @@ class Tier:
         return Fraction(0) if self.delta is None else self.delta
 
 
-def tiers_of(promises: Sequence[Promise], measure: Measure, selection: Fraction) -> tuple[Tier, ...]:
+def tiers_of(
+    promises: Sequence[Promise], measure: Measure, selection: Fraction, sampling: Sampling | None = None
+) -> tuple[Tier, ...]:
     """The tiers of a release, in the order in which they are asked.
 
     Args:
         promises: the guarantee of each audience, in rising order.
         measure: the measure of losses, the same for all tiers.
         selection: the part of each delta for partition selection, which the first tier asks.
+        sampling: the sample of units; the budget is then that of the release on the sample.
     """
-    return tuple(
-        Tier(p.audience, p.epsilon, p.delta, measure.budget(p.epsilon, _beside(p.delta, selection)))
-        for p in promises
-    )
+    found = []
+    for promise in promises:
+        epsilon, delta = promise.epsilon, promise.delta
+        if sampling is not None:
+            of_sample = sampling.of_sample(Amount(epsilon, delta or Fraction(0)))
+            epsilon, delta = of_sample.epsilon, None if delta is None else of_sample.delta
+        budget = measure.budget(epsilon, _beside(delta, selection))
+        found.append(Tier(promise.audience, promise.epsilon, promise.delta, budget))
+    return tuple(found)
 
 
 def part_of(tiers: Sequence[Tier], place: int) -> Fraction:

@@ -12,9 +12,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import sqrt
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 from jinja2 import Environment
 
 from dpsynth.errors import DpsynthError
@@ -22,6 +24,7 @@ from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
 from dpsynth.publish.estimates import Z95
 from dpsynth.publish.report_source import ReportSource, read_source
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
 
 PAGE = "index.html"
@@ -135,10 +138,15 @@ def _listed(release_id: str, source: ReportSource) -> Listed:
 
 def _reach_of_rows(manifest: Mapping[str, object]) -> float | None:
     """Half the width of the 95 % interval of the noisy number of rows; None where it was not asked for."""
+    sampled = SampledUnits.from_json(manifest.get("sampling"))
     for event in cast(Sequence[Mapping[str, object]], manifest["mechanisms"]):
         scale = event["scale"]
         if event["question"] == "count" and isinstance(scale, int | float):
-            return Z95 * float(scale) * (2**0.5 if "Laplace" in str(event["mechanism"]) else 1.0)
+            variance = float(scale) ** 2 * (2 if "Laplace" in str(event["mechanism"]) else 1)
+            if sampled is None:
+                return Z95 * sqrt(variance)
+            rows = np.array([float(cast(int, manifest["synthetic_rows"])) * sampled.rate])
+            return Z95 * sqrt(variance + float(sampled.variance(np.ones(1), rows))) / sampled.rate
     return None
 
 

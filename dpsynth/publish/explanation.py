@@ -82,8 +82,21 @@ def guarantee_words(publication: Publication) -> tuple[str, ...]:
     """The guarantee of a publication as sentences, by a curator or of every respondent by herself."""
     if publication.collection is None:
         others = () if publication.audience is None else audiences_in_words(publication.audience)
-        return (*guarantee_in_words(publication.guarantee), *others)
+        return (*guarantee_in_words(publication.guarantee), *_sampled_in_words(publication), *others)
     return local_guarantee_in_words(publication.guarantee, publication.collection)
+
+
+def _sampled_in_words(publication: Publication) -> tuple[str, ...]:
+    """The part of a secret sample in the guarantee, as sentences."""
+    if publication.sampled is None:
+        return ()
+    rate = f"{100 * publication.sampled.rate:g} %"
+    return (
+        f"All of this was asked of a secret random sample, in which each unit was with a chance of {rate}. "
+        "Nobody but the owner can know who was in it, and ε and δ count on that. Counts are those of the "
+        f"sample divided by {publication.sampled.rate:g}, and intervals count the error of sampling. "
+        "measurements.parquet and model.npz are in rows of the sample.",
+    )
 
 
 _IN_WORDS = (2, 5, 20)

@@ -54,6 +54,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "period": None if publication.part is None else publication.part.to_json(),
         "trust": _trust(publication),
         "audience": None if publication.audience is None else publication.audience.to_json(),
+        "sampling": None if publication.sampled is None else publication.sampled.to_json(),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,

@@ -137,6 +137,10 @@ def manifest_schema() -> Schema:
             "description": "Files with the joint answers of audiences of smaller epsilons.",
         },
     }
+    sampling: dict[str, Schema] = {
+        "rate": {**_SHARE, "description": "Probability with which a unit is in the sample."},
+        "rows_a_unit": {**_WHOLE, "description": "The most rows of a unit that count."},
+    }
     warning = {"kind": _TEXT, "column": _TEXT, "serious": _FLAG, "sentence": _TEXT, "remedy": _TEXT}
     public: dict[str, Schema] = {"columns": _TEXTS, "rows": {"type": ["integer", "null"], "minimum": 0}}
     rules: dict[str, Schema] = {"rules": _list(_object({"rule": _TEXT, "kept": _TEXT})), "in_words": _TEXTS}
@@ -150,6 +154,9 @@ def manifest_schema() -> Schema:
         "trust": {**_TEXT, "description": "Who has to be trusted: a curator (central), or nobody (local)."},
         "audience": _or_null(
             _object(audience, about="The audience of the bundle; null where it is the only one.")
+        ),
+        "sampling": _or_null(
+            _object(sampling, about="The secret sample that all answers are about; null without one.")
         ),
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
@@ -183,7 +190,7 @@ def manifest_schema() -> Schema:
     return {
         "$schema": _DIALECT,
         "title": "dpsynth bundle manifest",
-        **_object(top, "audience", "views", "maximum_set_overlap"),
+        **_object(top, "audience", "sampling", "views", "maximum_set_overlap"),
     }
 
 

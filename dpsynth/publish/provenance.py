@@ -12,6 +12,7 @@ from dpsynth.domain.sums import MeasuredSums
 from dpsynth.publish.counted_cells import CountedCells, ModelCells, examined, public_or_measured
 from dpsynth.publish.estimates import Marginals, Unbiased
 from dpsynth.publish.examined_estimates import Distances
+from dpsynth.publish.sampled_estimates import SampledUnits, of_all_rows
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,14 @@ class Provenance:
         public_marginals: the public marginals.
         sums: measured sums, for means and sums.
         distances: distances of the examined cliques, from which figures by the model get their errors.
+        sampled: the sample that the counts are about; None if they are about all units.
     """
 
     basis: str = "model"
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     sums: tuple[MeasuredSums, ...] = ()
     distances: Distances = field(default_factory=dict)
+    sampled: SampledUnits | None = None
 
 
 ANSWERS_ALONE = Provenance()
@@ -64,10 +67,11 @@ class Sources:
         """The counts of a clique: public, measured, or the model's."""
         known = public_or_measured(self.provenance.public_marginals, self.direct, clique)
         if known is not None:
-            return known
+            return of_all_rows(known, self.provenance.sampled)
         cells, basis = self.model.marginal(clique), self.provenance.basis
         by_exam = examined(cells, clique, self.provenance.distances, self.direct, basis)
-        return by_exam or ModelCells(cells, [again.marginal(clique) for again in self.replicates], basis)
+        modelled = ModelCells(cells, [again.marginal(clique) for again in self.replicates], basis)
+        return of_all_rows(by_exam or modelled, self.provenance.sampled)
 
     def members(self, clique: Clique) -> tuple[Column, ...]:
         """The columns of a clique."""

@@ -24,6 +24,7 @@ from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.exam import Exam
 from dpsynth.publish.row_files import TableFiles
 from dpsynth.publish.row_source import RowSource
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.views import Views
 from dpsynth.rules import Enforcement
@@ -78,6 +79,7 @@ class Publication:
         views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        sampled: the sample that all answers are about; None if they are about all units.
         audience: the audience of the bundle; None for a release of one bundle.
     """
 
@@ -116,6 +118,7 @@ class Publication:
     maximum_set_overlap: int | None = None
     views: Views | None = None
     signed_by: str | None = None
+    sampled: SampledUnits | None = None
     audience: BundleAudience | None = None
 
     @property

@@ -24,6 +24,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.publish import exam
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.pair_relations import PairError
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
 
 MANIFEST = "manifest.json"
@@ -87,7 +88,9 @@ class ReportSource:
         """The guarantee."""
         promise = cast(Mapping[str, str], self.manifest["guarantee"])
         keys = ("epsilon", "delta", "rho", "unit", "neighbours", "accountant", "mu", "approximate_delta")
-        return Guarantee(**{key: promise[key] for key in keys})  # type: ignore[arg-type]
+        sampled = SampledUnits.from_json(self.manifest.get("sampling"))
+        rate = None if sampled is None else sampled.rate
+        return Guarantee(**{key: promise[key] for key in keys}, sample_rate=rate)  # type: ignore[arg-type]
 
     @property
     def relations(self) -> exam.Basis:

@@ -34,6 +34,7 @@ from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.summed_means import sums_in
 from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
@@ -222,6 +223,11 @@ class Bundle:
             )
         earlier = [answered for _, answered in self.earlier_answers]
         return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
+
+    @cached_property
+    def sampled(self) -> SampledUnits | None:
+        """The sample that all answers are about; None if they are about all units."""
+        return self._read(MANIFEST, lambda: SampledUnits.from_json(self.manifest.get("sampling")))
 
     @cached_property
     def sums(self) -> tuple[MeasuredSums, ...]:

@@ -28,6 +28,7 @@ from dpsynth.publish.csv_safety import neutralise
 from dpsynth.publish.estimates import HOLDS
 from dpsynth.publish.group_figures import UNDEFINED, Estimate
 from dpsynth.publish.grouped_counts import GroupedCounts, Measure
+from dpsynth.publish.sampled_estimates import of_all_rows
 from dpsynth.publish.summed_means import summed_means, sums_of
 from dpsynth.recipient.bundle import Bundle
 from dpsynth.recipient.question import Question, QuestionRefused, question_in
@@ -173,6 +174,7 @@ def _table(bundle: Bundle, question: Question, where: Condition, part: Condition
         counted = examined(bundle.model.marginal(clique), clique, bundle.distances, bundle.measured, "model")
     if counted is None:
         clique, counted = kept, by_the_model(bundle.model, kept, where)
+    counted = of_all_rows(counted, bundle.sampled)
     return GroupedCounts(tuple(columns[c] for c in clique), len(question.by), counted, where)
 
 

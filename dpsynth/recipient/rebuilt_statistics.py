@@ -64,7 +64,10 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             bundle.model,
             (),
             provenance=Provenance(
-                public_marginals=source.public_marginals, sums=bundle.sums, distances=bundle.distances
+                public_marginals=source.public_marginals,
+                sums=bundle.sums,
+                distances=bundle.distances,
+                sampled=bundle.sampled,
             ),
         )
     except ConfigError as error:

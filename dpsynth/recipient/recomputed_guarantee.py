@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.events import RecordedEvent, from_json
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.rounding import float_up
+from dpsynth.accounting.subsampling import Sampling
+from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.recipient.bundle import MANIFEST, Bundle
 
 MEASUREMENTS = "measurements.parquet"
@@ -42,7 +44,7 @@ def guarantee_findings(bundle: Bundle) -> tuple[list[str], list[Fault]]:
     try:
         events = [_event(m) for m in mechanisms]
         faults = [(MANIFEST, fault) for fault in _costs(mechanisms, events)]
-        again = _composed(events, published)
+        again = _composed(events, published, bundle.sampled)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         return [], [(MANIFEST, "lists mechanisms that add up to no guarantee.")]
     for key in _COUNTED:
@@ -79,11 +81,19 @@ def _costs(mechanisms: Sequence[Mapping[str, Any]], events: Sequence[RecordedEve
                 yield f"states {key} = {mechanism[key]} for mechanism {number}, whose parameters cost {cost}."
 
 
-def _composed(events: Sequence[RecordedEvent], published: Mapping[str, Any]) -> Guarantee:
+def _composed(
+    events: Sequence[RecordedEvent], published: Mapping[str, Any], sampled: SampledUnits | None
+) -> Guarantee:
     measure = measure_named(published["accountant"])
     delta, set_aside = (_decimal(published[key]) for key in ("delta", "approximate_delta"))
     # Only the unit's words depend on more than the relation, and they are not compared.
-    return compose(events, measure, delta or None, Neighbours(published["neighbours"]), set_aside)
+    near = Neighbours(published["neighbours"])
+    if sampled is None:
+        return compose(events, measure, delta or None, near, set_aside)
+    sampling = Sampling(_decimal(sampled.rate))
+    asked = delta / sampling.rate or None
+    of_sample = compose(events, measure, asked, near, set_aside)
+    return sampling.of_whole(of_sample, amount_of(events, measure, asked, set_aside).epsilon, delta)
 
 
 def _decimal(number: float) -> Fraction:

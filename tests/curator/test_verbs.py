@@ -21,7 +21,7 @@ from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
-from dpsynth.domain.finished_table import FinishedTable
+from dpsynth.domain.finished_table import CodedRows, FinishedTable
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch, ValueSearch
@@ -65,7 +65,9 @@ class Flat:
         return "flat"
 
 
-FINISHED = FinishedTable({"well": np.zeros(5, np.uint8)}, 5, 30)
+CODED = CodedRows()
+CODED.add({"well": np.zeros(5, np.uint8)})
+FINISHED = FinishedTable(CODED, 30)
 
 EXAMPLES = {
     "count": lambda c: c.count(PRICE),
