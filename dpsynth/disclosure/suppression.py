@@ -47,8 +47,9 @@ def left_out(tables: LinkedTables, below: int) -> Cells:
         below: the limit.
     """
     hidden = small(tables.counts, below)
+    found: Ranges | None = None
     while True:
-        found = Ranges(tables, hidden, below)
+        found = Ranges(tables, hidden, below, found)
         found.look()
         narrow = np.flatnonzero(found.narrow)
         if not narrow.size:
@@ -86,17 +87,19 @@ def too_narrow(tables: LinkedTables, hidden: Cells, below: int) -> Counts:
 class Ranges:
     """The ranges of cells that are left out, as far as solutions have shown them."""
 
-    def __init__(self, tables: LinkedTables, hidden: Cells, below: int) -> None:
+    def __init__(self, tables: LinkedTables, hidden: Cells, below: int, before: Ranges | None = None) -> None:
         """Begin with the one solution that the counts are.
 
-        ``needed`` is the width to which each cell must be open, float64[all cells].
+        ``needed`` is the width to which each cell must be open, float64[all cells]. What was shown while
+        fewer cells were left out stays shown.
         """
         self._cells = np.flatnonzero(hidden)
         self._counts = tables.counts[self._cells].astype(np.float64)
         own = tables.equations[:, self._cells]
         self._equations = own[np.flatnonzero(np.diff(own.indptr))]
         self.needed = np.where(hidden, 1.0, 0.0) * np.where(small(tables.counts, below), below, 1.0)
-        self._up, self._down = np.zeros(len(tables.counts)), np.zeros(len(tables.counts))
+        self._up = np.zeros(len(tables.counts)) if before is None else before._up
+        self._down = np.zeros(len(tables.counts)) if before is None else before._down
         self._below = float(below)
 
     @property
