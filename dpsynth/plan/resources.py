@@ -112,9 +112,7 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool, made: int
     return Forecast(
         seconds=START_SECONDS + fits * fit + seconds * drawn,
         megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(drawn, 1.0),
-        seconds_per_million_rows=ROWS_COLUMN_SECONDS * columns
-        + ROWS_PAIR_SECONDS * pairs
-        + seconds * as_many,
+        seconds_per_million_rows=read + seconds * as_many,
         megabytes_per_million_rows=ROWS_COLUMN_MEGABYTES * columns + megabytes * as_many,
         made_megabytes=megabytes * as_many,
     )
