@@ -277,10 +277,23 @@ def test_the_whole_fingerprint_tells_other_bundles_apart(load_with, replace, add
 def test_no_section_is_left_out_of_the_whole_fingerprint_unnoticed():
     """Planted by hand: a section that is new must be put in the digest, or among these."""
     # A collection in the local model has a contract of its own, with a digest.
-    apart = {"source", "ledger", "schedule", "review", "trust", "local"}
+    apart = {"source", "ledger", "schedule", "review", "trust", "local", "engine"}
     inside = {"release", "privacy", "columns", "structure", "sample", "publish", "period", "reuse",
-              "constraints", "public_table", "public_marginals"}  # fmt: skip
+              "constraints", "public_table", "public_marginals", "audiences"}  # fmt: skip
     assert set(Spec.model_fields) == apart | inside
+
+
+def test_audiences_and_a_sample_are_part_of_the_fingerprint():
+    columns = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
+    base = {"source": {"path": "a.csv"}, "privacy": {"epsilon": 1}, "columns": columns}
+    configs = [
+        base,
+        {**base, "privacy": {"epsilon": 1, "sample_rate": 0.5}},
+        {**base, "privacy": {"epsilon": 1, "sample_rate": 0.25}},
+        {**base, "audiences": {"public": {"epsilon": 0.5}, "partners": {"epsilon": 1}}},
+        {**base, "audiences": {"public": {"epsilon": 0.25}, "partners": {"epsilon": 1}}},
+    ]
+    assert len({compiled(from_mapping(config)).fingerprint for config in configs}) == len(configs)
 
 
 def test_the_fingerprint_tells_listed_cliques_apart(load_with):
