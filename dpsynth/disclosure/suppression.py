@@ -98,8 +98,8 @@ class Ranges:
         own = tables.equations[:, self._cells]
         self._equations = own[np.flatnonzero(np.diff(own.indptr))]
         self.needed = np.where(hidden, 1.0, 0.0) * np.where(small(tables.counts, below), below, 1.0)
-        self._up = np.zeros(len(tables.counts)) if before is None else before._up
-        self._down = np.zeros(len(tables.counts)) if before is None else before._down
+        self._up: Numbers = np.zeros(len(tables.counts)) if before is None else before._up
+        self._down: Numbers = np.zeros(len(tables.counts)) if before is None else before._down
         self._below = float(below)
 
     @property
