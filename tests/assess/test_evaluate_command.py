@@ -132,7 +132,7 @@ MISTAKES = {
         2,
         "--target sex is given twice.",
     ),
-    "the public half": (["BUNDLE/public", "--against", "people.csv"], 2, "is no bundle"),
+    "the private half": (["BUNDLE/private", "--against", "people.csv"], 2, "is no bundle"),
 }
 
 

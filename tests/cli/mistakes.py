@@ -232,8 +232,9 @@ MISTAKES = (
         "a folder of tables",
         4,
         (
-            "folder.csv is a folder, and a table is one file. Set source.path in the config, or give "
-            "--source PATH; relative paths start at the working directory. Nothing was charged."
+            "folder.csv is a folder, and a table is one file, unless it is a folder of .parquet files with "
+            "source.format: parquet. Set source.path in the config, or give --source PATH; relative paths "
+            "start at the working directory. Nothing was charged."
         ),
         changes=(("people.csv", "folder.csv"),),
         files={"folder.csv": None},

@@ -396,7 +396,7 @@ ADDED = [
     ("publish: {formats: []}", 8, "publish.formats must not be an empty list"),
     ("publish: {formats: csv}", 8, "publish.formats must be a list"),
     ("publish: {formats: [csv, csv]}", 8, "publish.formats[1] repeats 'csv'"),
-    ("publish: {formats: [xlsx]}", 8, "publish.formats[0] must be csv or parquet"),
+    ("publish: {formats: [xlsx]}", 8, "publish.formats[0] must be csv, csv.gz, csv.zst or parquet"),
     (
         "publish:\n  statistics:\n    - {crosstab: [age, sx]}",
         10,
