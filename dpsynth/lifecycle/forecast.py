@@ -34,7 +34,6 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.promised import promised
 from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.plan.resources import bytes_of_row
-from dpsynth.plan.side_by_side import side_by_side, under
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
@@ -141,6 +140,8 @@ def accountants(spec: Spec) -> list[dict[str, object]]:
     Raises:
         ConfigError: the plan can't be made.
     """
+    # Loading it takes longer than a plan.
+    from dpsynth.plan.side_by_side import side_by_side, under
 
     def planned_by(accountant: str) -> Plan:
         return _plans_of(compiled(under(spec, accountant)))[0]

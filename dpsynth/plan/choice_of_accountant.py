@@ -12,7 +12,7 @@ from typing import TypeVar
 from dpsynth.accounting.beside_noise import PLD, admits_steps
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.known_measures import measure_for, measure_named
-from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
+from dpsynth.accounting.measures import GDP, PURE, Measure
 from dpsynth.config.grammar import Spec
 from dpsynth.errors import ConfigError
 from dpsynth.plan.steps import PlannedStep
@@ -21,15 +21,14 @@ Way = TypeVar("Way")
 Terms = tuple[Measure, Sequence[PlannedStep], float]
 """The measure of a way, its steps, and the noise scale of its last measuring step."""
 
-WORTH = Fraction(99, 100)
-"""An accountant that needs more explaining is taken if the noise of the last step falls to this part."""
-
-_FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp", "rdp")}
+_FREE = {"gaussian": ("gdp", "zcdp"), "laplace": ("zcdp",)}
 """The accountants that auto weighs where there is a delta, by noise, the most usual one first.
 
-``advanced`` and ``optimal`` need more noise than ``rdp``, and ``rdp``, with Gaussian noise, as much as
-``zcdp``. ``pld`` sharpens choices at the same noise, which buys no accuracy that could be measured
-(docs/privacy.md has the figures). ``sequential`` would have the ledger add up epsilon for good.
+With Laplace noise ``rdp`` needs a little less noise than ``zcdp``, but the ledger adds up rho, and all that a
+release under ``rdp`` tells of its rho is a bound of up to 1.5 times as much: so much sooner the cap is
+reached. ``advanced`` and ``optimal`` need more noise. ``pld`` sharpens choices at the same noise, which buys
+no accuracy that could be measured (docs/privacy.md has the figures). ``sequential`` would have the ledger add
+up epsilon for good.
 """
 
 
@@ -71,9 +70,7 @@ def _honoured(spec: Spec, measure: Measure) -> bool:
 
 
 def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms], *, checked: bool = True) -> Way:
-    """The way with the least noise in its last measuring step.
-
-    Between the most usual measures any difference counts; another one has to be worth it.
+    """The way with the least noise in its last measuring step, the first of several.
 
     Args:
         ways: at least one; ``measures_of`` gave their measures.
@@ -90,13 +87,7 @@ def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms], *, checked: 
             "this plan choices take too much of the budget for that. Give privacy.split a smaller share of "
             "structure and a larger one of marginals, or use privacy.accountant gdp."
         )
-    usual = min((way for way in fit if terms(way)[0] in (GDP, ZCDP)), key=_scale(terms), default=fit[0])
-    best = min(fit, key=_scale(terms))
-    return best if terms(best)[2] <= WORTH * terms(usual)[2] else usual
-
-
-def _scale(terms: Callable[[Way], Terms]) -> Callable[[Way], float]:
-    return lambda way: terms(way)[2]
+    return min(fit, key=lambda way: terms(way)[2])
 
 
 def _admitted(measure: Measure, steps: Sequence[PlannedStep]) -> bool:

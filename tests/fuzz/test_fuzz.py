@@ -72,7 +72,7 @@ def attempt(what: str, kind: str, count: int, folder: Path) -> None:
 def test_a_reader_that_takes_bytes_for_text_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_texts, "_holds_bytes", lambda kind: False)
+    monkeypatch.setattr(cell_texts, "is_text", lambda kind: False)
     with pytest.raises((AssertionError, pa.ArrowInvalid)):
         attempt("read parquet", "odd types", 50, tmp_path)
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import contribution_bounding, load_table, loading
+from dpsynth.curator import contribution_bounding, load_table, loading, unit_codes
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
 
-KEY = b"k" * 32
+KEY = b"e" * 32
 COLUMNS = [Column("a", CategoryCodec(("x", "y", "z")), missing=False)]
 MAX_ROWS = 2
 RELATIONS = ["add_remove", "replace_one"]
@@ -127,7 +127,7 @@ def test_rows_without_an_id_each_taken_for_a_person_are_caught(monkeypatch, rule
         nobody = contribution_bounding.nobody(key)
         return np.where(people == nobody, np.arange(len(people), dtype=np.uint64), people)
 
-    monkeypatch.setattr(loading, "person_codes", apart)
+    monkeypatch.setattr(unit_codes, "person_codes", apart)
     near = Neighbours("add_remove", "who", MAX_ROWS, rule)
     assert farthest(near, one_unit("add_remove", ["ann", "nobody"]))[0] > near.l1
 

@@ -110,6 +110,7 @@ def differing(plan: Plan, stated: list[Guarantee]) -> list[str]:
         "unit": plan.neighbours.unit,
         "neighbours": plan.neighbours.relation,
         "accountant": plan.measure.accountant,
+        "sample_rate": None,
     }
     assert set(fixed) == set(asdict(stated[0])), (
         "a figure is stated of which nobody asked whether it is fixed"

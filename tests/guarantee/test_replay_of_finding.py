@@ -33,7 +33,7 @@ from tests.examples import cases
 from tests.guarantee.observed import Asked, ObservedCurator, Transcript, excess, gaps, watched_draws
 from tests.thinned import thinned
 
-KEY = b"k" * 32
+KEY = b"a" * 32
 KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
 NEAR = [
     Neighbours("add_remove"),

@@ -217,9 +217,10 @@ def test_noise_and_measure_follow_the_config_and_the_strategy(plan_of):
         assert kinds(free, manner) == (GDP, mechanisms)
         assert kinds(free + ", accountant: gdp", manner) == (GDP, mechanisms)
         assert kinds(zcdp, manner) == (ZCDP, mechanisms)
-    by_order, mechanisms = kinds(with_delta, "choices")
-    assert kind_of(by_order.accountant) == "rdp" and mechanisms == {laplace, choice}
+    assert kinds(with_delta, "choices") == (ZCDP, {laplace, choice})
     assert kinds(f"{with_delta}, accountant: zcdp", "distances") == (ZCDP, {laplace})
+    by_order, mechanisms = kinds(f"{with_delta}, accountant: rdp", "choices")
+    assert kind_of(by_order.accountant) == "rdp" and mechanisms == {laplace, choice}
 
 
 def test_a_strategy_is_outlined_under_the_measure_in_force(plan_of):

@@ -48,7 +48,7 @@ def test_a_rehearsal_needs_no_source_and_makes_no_ledger(rehearsed: tuple[Place,
     place, ended = rehearsed
     assert ended.code == 0 and "no source was opened, and no ledger" in ended.out, ended
     assert {p.name for p in place.folder.iterdir()} == {"config.yaml", "outputs"}
-    assert not list((place.home / "prefect").iterdir()) and not list((place.home / "tmp").iterdir())
+    assert not list(place.home.glob("prefect/*")) and not list(place.home.glob("tmp/*"))
     assert ended.folder.parts[:3] == ("outputs", "rehearsals", "people")
     assert {p.name for p in (place.folder / "outputs" / "rehearsals").iterdir()} == {"people"}
 

@@ -89,7 +89,8 @@ def test_a_mutated_description_of_each_format_never_ends_in_a_traceback(name, ti
         path.write_text(json.dumps(mutated(document, rng)))
         form = rng.choice([None, None, name.split()[0] if name.split()[0] in FORMATS else None])
         ended.append(ends_well(path, form=form, pick=rng.choice([None, "visits", "guests"])))
-    assert any(ended) and not all(ended)
+    # A few mutations may all be harmless.
+    assert any(ended) and (times < MANY or not all(ended))
 
 
 @pytest.mark.parametrize("times", [QUICK // 6, pytest.param(MANY // 6, marks=pytest.mark.slow)])
