@@ -136,7 +136,7 @@ def _tier(
     answers = step(Step.MEASURE_SINGLES, measure_one_way, inputs, stage, release_run, earlier)
     warnings = step(Step.HEED_WARNINGS, heed_warnings, inputs, stage, release_run, answers, tell)
     summed = step(Step.MEASURE_SUMS, measure_sums, inputs, stage, answers) if stage.plan.summed else answers
-    expansion = step(Step.MERGE, compress, stage, summed)
+    expansion = step(Step.MERGE, compress, inputs, stage, summed)
     measured = step(Step.SELECT, select, inputs, stage, summed, expansion)
     fit = step.counted(Step.FIT, fit_model, inputs, stage, measured)
     fitted = step(Step.SPREAD, spread_over_values, inputs, stage, measured, fit)

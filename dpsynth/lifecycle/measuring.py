@@ -240,12 +240,13 @@ def _binned(column: Column, counted: Observation) -> BinnedNumbers:
     return BinnedNumbers(steps, centres, without_noise(counted.values[: steps.bins], counted.stddev))
 
 
-def compress(stage: Stage, answers: Answers) -> Expansion:
+def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     """Domain compression: rare values of a column that count as one with other columns.
 
     Columns of a requested statistic with several columns, or of a joint public marginal, keep all values. If
     only single columns are measured, no values are merged. Groups stand beside values in the final model, and
-    may take half of its cells.
+    may take half of its cells. Ends of a column that a constraint names join no other group: a rule would
+    then hold for a part of the group only, and its cells would be no zeros of the model.
     """
     plan, columns = stage.plan, stage.layout.columns
     paired = {c for clique in (*plan.wanted, *(m.clique for m in answers.public_joint)) for c in clique}
@@ -253,7 +254,10 @@ def compress(stage: Stage, answers: Answers) -> Expansion:
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
     rare = rare_when_ordered(plan.merged_below, answers.rows)
-    ordered = {c.name: Ordered(rare, c.drawn_inside) for c in columns if c.name in numbers}
+    ruled = inputs.compiled.rules.named
+    ordered = {
+        c.name: Ordered(rare, c.drawn_inside and c.name not in ruled) for c in columns if c.name in numbers
+    }
     beside = (*answers.told.singles, *earlier)
     found = rare_groups(
         stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
