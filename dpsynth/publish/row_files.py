@@ -128,13 +128,13 @@ def row_file(path: Path, layout: Layout, rows_a_file: int | None = None) -> RowF
 
 
 def table_names(files: Iterable[str]) -> tuple[str, ...]:
-    """The synthetic table among the files of a bundle, a name a format: of a file, or of a folder.
+    """The synthetic table among the files of a bundle, a name a format, sorted: of a file, or of a folder.
 
     >>> table_names(["synthetic.csv", "synthetic.parquet/part-00000.parquet", "model.npz"])
     ('synthetic.csv', 'synthetic.parquet')
     """
-    first = (name.split("/")[0] for name in files)
-    return tuple(dict.fromkeys(name for name in first if name.startswith(f"{TABLE}.")))
+    first = {name.split("/")[0] for name in files}
+    return tuple(sorted(name for name in first if name.startswith(f"{TABLE}.")))
 
 
 @dataclass(frozen=True)
