@@ -227,9 +227,9 @@ def test_an_old_copy_of_a_journal_does_not_abandon_a_release_that_runs_for_less_
 def fought(keepers: tuple[Keeper, Keeper], make: Make, method: str, chance: random.Random, run: str) -> None:
     """Two copies, made at some place, are resumed in turn and at once, and killed, until one is done."""
     first = make(f"{run}-a", method)
-    stops = [
-        s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] != f"begin {Step.PLAN}"
-    ]
+    # The first release of a ledger writes other rows than a later one.
+    unlike = (f"begin {Step.PLAN}", "begin ledger row")
+    stops = [s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] not in unlike]
     reserved = [name for name, _ in stops].index(f"end {Step.RESERVE}")
     assert keepers[0].run(first, stop=chance.choice(stops[reserved:])).code == DIED
     (name,) = Watch(first).begun
