@@ -26,6 +26,7 @@ in the measure's name, so that journals and manifests hold it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
@@ -58,7 +59,7 @@ class Pure:
 
 
 class _FixedBeforehand(Measure):
-    """What the measures of this module share: epsilons from a sum, and the way back."""
+    """The part that the measures of this module share: epsilons from a sum, and the way back."""
 
     needs_delta = True
     error_power = 0.5
@@ -71,9 +72,10 @@ class _FixedBeforehand(Measure):
             return None if single is None else loss.partitions * single
         return self.of_one(loss)
 
+    @abstractmethod
     def of_one(self, loss: Loss) -> Fraction | None:
         """The cost of a loss that is not one of several partitions."""
-        raise NotImplementedError
+        ...
 
     def budget(self, epsilon: Fraction, delta: Fraction | None) -> Fraction:
         """The largest double whose epsilon is within the one asked for; 0 where none is."""
@@ -82,9 +84,10 @@ class _FixedBeforehand(Measure):
             found = Fraction(nextafter(float(found), 0.0))
         return found
 
+    @abstractmethod
     def _near(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """The budget, to more digits than a double has."""
-        raise NotImplementedError
+        ...
 
     def mu(self, total: Fraction) -> None:
         """None."""
@@ -168,9 +171,10 @@ class _OfOrder(_FixedBeforehand):
         return self.name
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """The name without the order."""
-        raise NotImplementedError
+        ...
 
     @property
     def _order(self) -> Fraction:
@@ -183,8 +187,8 @@ class _OfOrder(_FixedBeforehand):
     def _near(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         return epsilon - self._added(delta)
 
-    def _added(self, delta: Fraction) -> Fraction:
-        raise NotImplementedError
+    @abstractmethod
+    def _added(self, delta: Fraction) -> Fraction: ...
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,7 @@ def homogeneity(world: World, games: int, rng: np.random.Generator) -> tuple[Suc
     group, kept = world.groups()
     target, values, secret = _targets(world, kept, games, rng)
     of_rows = world.codes[world.sensitive]
-    cells = world.columns[world.sensitive].size
-    shown = np.zeros((group.max() + 1, cells), np.int64)
-    np.add.at(shown, (group[kept], of_rows[kept]), 1)
+    shown = _published(world, group, kept)
     first, second = _shown(shown, group, of_rows, target, values, secret)
     alone = (first > 0) != (second > 0)
     # Where both values are shown, the likelier one; where as often, a coin.
@@ -71,8 +69,7 @@ def background(world: World, games: int, rng: np.random.Generator) -> tuple[Succ
     group, kept = world.groups()
     target, values, secret = _targets(world, kept, games, rng)
     of_rows = world.codes[world.sensitive]
-    shown = np.zeros((group.max() + 1, world.columns[world.sensitive].size), np.int64)
-    np.add.at(shown, (group[kept], of_rows[kept]), 1)
+    shown = _published(world, group, kept)
     first, second = _shown(shown, group, of_rows, target, values, secret)
     # The rows of others are known, and are taken off.
     others = [shown[group[target], values[:, i]] - (of_rows[target] == values[:, i]) for i in (0, 1)]
@@ -99,6 +96,13 @@ def _targets(world: World, kept: Bits, games: int, rng: np.random.Generator) -> 
     rows = np.flatnonzero(kept) if kept.any() else np.arange(world.rows)
     target = rng.choice(rows, games)
     return target, two_of(cells, games, rng), rng.integers(0, 2, games).astype(np.bool_)
+
+
+def _published(world: World, group: Codes, kept: Bits) -> Codes:
+    """Rows of each sensitive value in each group of the k-anonymous table, int64[groups, values]."""
+    found = np.zeros((group.max() + 1, world.columns[world.sensitive].size), np.int64)
+    np.add.at(found, (group[kept], world.codes[world.sensitive][kept]), 1)
+    return found
 
 
 def _shown(

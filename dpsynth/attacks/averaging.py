@@ -21,7 +21,7 @@ _DRAWN = 64
 """Repetitions of which each is drawn; the mean of more is normal, but for an error that nobody could see."""
 _POINTS = 9
 _SURE = 4.0
-"""How many standard errors of the mean are in half a row, at the last number of repetitions, twice."""
+"""Twice the number of standard errors of the mean in half a row, at the last number of repetitions."""
 
 Curve = tuple[tuple[int, float, float], ...]
 

@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Success:
-    """How often an attacker was right.
+    """The share of games in which an attacker was right.
 
     Attributes:
         against: what the attacker saw: "exact", "k-anonymous", "fresh noise" or "release".

@@ -34,7 +34,7 @@ def rate(success: Success) -> str:
 
 
 def about(world: World) -> tuple[str, ...]:
-    """What is played, and against what it is held."""
+    """The games, and the bounds that they are held against."""
     made = "made up from the configuration" if world.made_up else "sampled from the public folder"
     guarantee = world.guarantee
     delta = f", δ = {guarantee.delta:.3g}" if guarantee.delta else ""

@@ -42,7 +42,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user chose of a game; None leaves it to the release, or to a default.
+    """A user's choices of a game; None leaves it to the release, or to a default.
 
     Attributes:
         rows: number of rows of the table.

@@ -55,7 +55,7 @@ _Replay = tuple[Neighbour, Transcript, Transcript | str]
 
 @dataclass(frozen=True)
 class Reached:
-    """How far neighbours moved the answers to one kind of question.
+    """The moves by neighbours of the answers to one kind of question.
 
     Attributes:
         ask: the kind of question.
@@ -166,7 +166,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is tried.
+    """The extent of an audit.
 
     Attributes:
         rows: number of rows of the made-up tables.

@@ -54,7 +54,7 @@ def _answer_loss(one: Asked, two: Asked) -> float:
 
 @dataclass(frozen=True)
 class ExactCost:
-    """What the answers of one transcript cost a pair of tables, exactly, given their questions.
+    """The exact cost of the answers of one transcript to a pair of tables, given their questions.
 
     Attributes:
         mean_loss: the expected loss in nats: the sum of the Kullback-Leibler divergences of all answers.

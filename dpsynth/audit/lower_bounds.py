@@ -27,7 +27,7 @@ _THRESHOLDS = 60
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What an attacker achieved on releases that weren't used to choose the threshold.
+    """The success of an attacker on releases that weren't used to choose the threshold.
 
     Attributes:
         epsilon: lower bound on epsilon at the delta that was asked for; at least 0.

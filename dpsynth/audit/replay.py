@@ -94,7 +94,7 @@ def replay(
 
 
 def faults(before: Transcript, after: Transcript) -> Iterator[str]:
-    """What a neighbour gave away, and measured sensitivities above the declared ones."""
+    """Differences that gave a neighbour away, and measured sensitivities above the declared ones."""
     if [a.question for a in before.asked] != [a.question for a in after.asked]:
         yield "questions differ"
     if before.told != after.told:
@@ -111,7 +111,7 @@ def faults(before: Transcript, after: Transcript) -> Iterator[str]:
 
 
 def sensitivity(one: Asked, two: Asked) -> int:
-    """How far a neighbour moves an exact answer, in the norm of the question's event."""
+    """The distance by which a neighbour moves an exact answer, in the norm of the question's event."""
     gap = gaps(one.exact, two.exact)
     match one.event:
         case SelectionEvent() | ThresholdEvent():

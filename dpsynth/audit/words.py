@@ -70,7 +70,7 @@ def _attacks(attacked: Attacked) -> Iterator[str]:
 
 
 def bound_in_words(bound: LowerBound) -> str:
-    """What an attacker achieved, and what follows from it."""
+    """The success of an attacker, and the bounds that follow from it."""
     return (
         f"finds the unit in {bound.hits:.0%}, raises a false alarm in {bound.false_alarms:.0%}, which shows "
         f"ε ≥ {bound.epsilon:.3g} and mu ≥ {bound.mu:.3g} with {bound.confidence:.0%} confidence"

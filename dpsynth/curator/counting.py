@@ -10,18 +10,13 @@ Invariant: figures are exact integers, and don't depend on the size of blocks or
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique, Domain
-
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 
 Counts = NDArray[np.int64]
 Block = Callable[[slice], Sequence[Counts]]
@@ -38,27 +33,6 @@ _PAYS = 1 << 19
 def cores() -> int:
     """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def in_order(work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """Results of work on items, in their order; threads work on some while the next items are made.
-
-    Args:
-        work: mostly operations on arrays.
-        items: each is held until its result was taken; as many at once as there are processors.
-    """
-    threads = cores()
-    if threads <= 1:
-        yield from map(work, items)
-        return
-    with ThreadPoolExecutor(threads, "dpsynth-code") as pool:
-        pending: deque[Future[Made]] = deque()
-        for item in items:
-            if len(pending) >= threads:
-                yield pending.popleft().result()
-            pending.append(pool.submit(work, item))
-        while pending:
-            yield pending.popleft().result()
 
 
 def counted(

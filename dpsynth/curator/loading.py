@@ -25,11 +25,12 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.cell_texts import Batch, distinct_cells
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
 from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
-from dpsynth.curator.counting import in_order
+from dpsynth.curator.counting import cores
 from dpsynth.curator.table import PrivateTable, Texts, steps_in
 from dpsynth.curator.unit_codes import dates_written, unit_codes
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
+from dpsynth.domain.in_order import in_order
 from dpsynth.domain.slices import Slice
 
 
@@ -169,7 +170,9 @@ def load_rows(
         room = replace(room, memory=room.memory // 2)
     found, lengths = CodedColumns(room), []
     texts: dict[str, list[pa.LargeStringArray]] = {c.name: [] for c in columns if c.kept_as_text}
-    for batch in chain([coding.nothing], in_order(coding.coded, batches)):
+    for batch in chain(
+        [coding.nothing], in_order((partial(coding.coded, batch) for batch in batches), cores())
+    ):
         found.add(batch.columns)
         lengths.append(max(map(len, batch.columns.values()), default=0))
         for name, distinct in batch.texts.items():

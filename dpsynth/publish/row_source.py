@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.in_order import in_order
 from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.model import (
@@ -28,7 +29,6 @@ from dpsynth.model import (
     refined_rows,
     sample,
 )
-from dpsynth.publish.in_order import in_order
 from dpsynth.rules import Checks, Drawing, Rules, Tied
 
 PIECE = 1 << 19

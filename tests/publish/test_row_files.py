@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.domain.column import domain_of
+from dpsynth.domain.in_order import in_order
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
 from dpsynth.model import estimate
 from dpsynth.publish import row_source
-from dpsynth.publish.in_order import in_order
 from dpsynth.publish.row_files import TableWriter
 from dpsynth.publish.row_source import RowSource
 from tests.publish.conftest import COLUMNS, joint, source_of

@@ -18,8 +18,11 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
     """The results of tasks, in the order of the tasks.
 
     A task is taken from ``tasks`` when a thread is free for it. The first error of a task is raised in its
-    turn, and no further task begins.
+    turn, and no further task begins. One thread is the caller's own.
     """
+    if threads <= 1:
+        yield from (task() for task in tasks)
+        return
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[T]] = deque()
         try:
