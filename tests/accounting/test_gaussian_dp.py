@@ -152,3 +152,10 @@ def test_gaussian_runs_cost_what_the_privacy_loss_distribution_says(sigma, count
     numeric = PLDAccountant().compose(event).get_epsilon(delta)
     ours = float(gdp_epsilon(Fraction(count) / (2 * Fraction(sigma) ** 2), Fraction(delta)))
     assert ours == pytest.approx(numeric, rel=2e-3)
+
+
+def test_no_total_but_zero_is_free():
+    """Whole numbers are where a condition that is off by one would show."""
+    assert gdp_epsilon(Fraction(0), Fraction(1, 10**6)) == 0
+    found = [gdp_epsilon(Fraction(total), Fraction(1, 10**6)) for total in (1, 2, 3)]
+    assert 6 < found[0] < found[1] < found[2]

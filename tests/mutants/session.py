@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from inspect import unwrap
 from pathlib import Path
@@ -33,10 +34,10 @@ from coverage import Coverage
 from tests.mutants.mutations import Module, Mutant, functions_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 4, 12 << 30
+SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 2, 12 << 30
 """Seconds by the clock and of the processor that a child may take beside those of its tests; its memory."""
 
-_VALUES = (int, float, str, bytes, Fraction, tuple, list, dict, frozenset)
+_VALUES = (int, float, str, bytes, Fraction, Decimal, tuple, list, dict, frozenset)
 
 
 @dataclass(frozen=True)
