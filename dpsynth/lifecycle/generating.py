@@ -209,6 +209,7 @@ def tabulate(
             measured.answers.sums,
             distances,
             sampled_units(inputs.spec),
+            measured.answers.finer,
         ),
     )
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.domain.column import domain_of
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import DpsynthError, ModelFileError
@@ -25,7 +26,7 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
-from dpsynth.publish import exam
+from dpsynth.publish import exam, finer_quantiles
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.examined_estimates import Distance
@@ -237,6 +238,18 @@ class Bundle:
             return ()
         columns = {column.name: column for column in self.layout.columns}
         return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
+
+    @cached_property
+    def finer(self) -> tuple[FinerCounts, ...]:
+        """The counts of pieces of bins from which quantiles were made; () where none was measured."""
+        path = self.folder / finer_quantiles.FILE
+        if not path.is_file():
+            return ()
+        columns = {column.name: column for column in self.layout.columns}
+        return self._read(
+            path.name,
+            lambda: finer_quantiles.finer_counts_in(json.loads(path.read_text(encoding="utf-8")), columns),
+        )
 
     @cached_property
     def errors(self) -> pd.DataFrame:

@@ -203,6 +203,22 @@ FAULTS: tuple[Fault, ...] = (
         "guarantee/test_sums.py::test_no_neighbour_of_any_small_table_moves_the_sums_further_than_declared_and_some_move_them_so_far",
     ),
     _fault(
+        "rows of a person in finer counts as one",
+        "A unit of several rows moves counts of pieces by all of them, and noise is made for one.",
+        "curator/finer_count_questions.py",
+        "noised = self._terms.counts(price)",
+        "noised = self._terms.persons(price)",
+        "guarantee/test_finer_counts.py::test_no_neighbour_of_any_small_table_moves_the_counts_further_than_declared_and_some_move_them_so_far",
+    ),
+    _fault(
+        "rows in every piece up to theirs",
+        "A row counts in several pieces, and noise is made for one.",
+        "curator/table.py",
+        "return added_up(figures, self.rows, [groups * number])[0].reshape(shape)",
+        "return np.cumsum(added_up(figures, self.rows, [groups * number])[0].reshape(shape), axis=-1)",
+        "guarantee/test_finer_counts.py::test_no_neighbour_of_any_small_table_moves_the_counts_further_than_declared_and_some_move_them_so_far",
+    ),
+    _fault(
         "replaced persons counted as one",
         "An exchanged person moves two numbers of persons, and noise is made for one.",
         "accounting/calibration.py",
