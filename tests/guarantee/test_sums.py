@@ -76,6 +76,16 @@ def test_a_row_without_a_number_adds_nothing(monkeypatch):
     assert exact.tolist() == [0, 0]
 
 
+def test_sums_of_numbers_that_are_not_kept_and_with_more_offsets_than_bins_are_refused_uncharged():
+    curator, notes = curator_on((0, 4), NEIGHBOURS[0], PURE, "laplace")
+    with pytest.raises(ValueError, match="not kept"):
+        curator.sums("g", (), WIDE, PRICE)
+    with pytest.raises(ValueError, match="more offsets than bins"):
+        curator.sums("x", ("g",), Centring((5, 4, 3, 2), 5), PRICE)
+    assert not notes.entries
+    curator.sums("x", ("g",), Centring((5, 4, 3), 5), PRICE)
+
+
 # Planted faults.
 
 

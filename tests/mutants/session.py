@@ -5,7 +5,8 @@ that were imported. So nothing is imported again, decorated functions and proper
 a fork costs milliseconds. A constant is bound anew in each module that imported it under its name.
 
 A measuring child runs tests under coverage, a context a test. What it writes is kept, and a later session
-measures only tests that it doesn't know, or all again where a source file has changed.
+measures only tests that it doesn't know. Of a source file that has changed since, it is known only which
+tests pass through it somewhere (line 0); to measure all again, remove ``.mutants/``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from inspect import unwrap
 from pathlib import Path
@@ -33,10 +35,10 @@ from coverage import Coverage
 from tests.mutants.mutations import Module, Mutant, functions_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 4, 12 << 30
+SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 2, 12 << 30
 """Seconds by the clock and of the processor that a child may take beside those of its tests; its memory."""
 
-_VALUES = (int, float, str, bytes, Fraction, tuple, list, dict, frozenset)
+_VALUES = (int, float, str, bytes, Fraction, Decimal, tuple, list, dict, frozenset)
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,14 @@ class Covered:
 
     def __init__(self, path: Path, files: Sequence[str]) -> None:
         self.path = path
-        marks = {f: hashlib.sha256((ROOT / f).read_bytes()).hexdigest() for f in files}
+        self.marks = {f: hashlib.sha256((ROOT / f).read_bytes()).hexdigest() for f in files}
         held = json.loads(path.read_text()) if path.exists() else {}
-        self.marks: dict[str, str] = marks
-        kept = held if held.get("marks") == marks else {}
-        self.seconds: dict[str, float] = kept.get("seconds", {})
-        self.lines: dict[str, dict[str, list[str]]] = kept.get("lines", {f: {} for f in files})
+        self.seconds: dict[str, float] = held.get("seconds", {})
+        self.lines: dict[str, dict[str, list[str]]] = {f: {} for f in files} | held.get("lines", {})
+        for file, mark in held.get("marks", {}).items():
+            if self.marks.get(file) != mark:
+                through = {test for tests in self.lines[file].values() for test in tests}
+                self.lines[file] = {"0": sorted(through)}
 
     def add(self, seconds: dict[str, float], lines: dict[str, dict[str, list[str]]]) -> None:
         """Keep what was measured."""
@@ -73,7 +77,7 @@ class Covered:
     def tests_of(self, mutant: Mutant) -> set[str]:
         """The tests that pass through the lines of a mutant, or else through its module."""
         of_file = self.lines[mutant.file]
-        lines = map(str, range(mutant.first, mutant.last + 1))
+        lines = map(str, (0, *range(mutant.first, mutant.last + 1)))
         through = {test for line in lines for test in of_file.get(line, ())}
         return through or {test for tests in of_file.values() for test in tests}
 
