@@ -29,7 +29,7 @@ from dpsynth.domain.search import NumberSearch, ValueSearch
 from dpsynth.domain.sums import Centring
 from dpsynth.plan.questions import Door
 from tests.fake_curator import FakeCurator
-from tests.guarantee.observed import watched_draws
+from tests.guarantee.draws import watched_draws
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 FREE = {"cell_error"}
