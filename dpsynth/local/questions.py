@@ -98,8 +98,8 @@ def expected_loss(compiled: CompiledSpec, layout: Layout, cliques: Sequence[Cliq
     for clique in cliques:
         cells = domain.cells(clique)
         moved = _moved(cells, variance(cells))
-        for pair in combinations(clique, 2):
-            noise[pair] = min(noise.get(pair, inf), moved)
+        for two in combinations(clique, 2):
+            noise[two] = min(noise.get(two, inf), moved)
         for column in clique:
             precision[column] += domain.sizes[column] / (cells * variance(cells))
     singles = {c: _moved(domain.sizes[c], 1 / p) if p else inf for c, p in precision.items()}
