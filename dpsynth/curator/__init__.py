@@ -6,7 +6,7 @@ from dpsynth.curator.database_table import DatabaseTable
 from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
-from dpsynth.curator.memory_table import MemoryTable
+from dpsynth.curator.memory_table import MemoryTable, texts_of_objects
 from dpsynth.curator.source import check_source, names_of, read_batches, read_cells
 from dpsynth.curator.terms import Terms
 from dpsynth.curator.unit_sample import UnitSample
@@ -30,4 +30,5 @@ __all__ = [
     "names_of",
     "read_batches",
     "read_cells",
+    "texts_of_objects",
 ]

@@ -76,6 +76,16 @@ def test_a_row_without_a_number_adds_nothing(monkeypatch):
     assert exact.tolist() == [0, 0]
 
 
+def test_sums_of_numbers_that_are_not_kept_and_with_more_offsets_than_bins_are_refused_uncharged():
+    curator, notes = curator_on((0, 4), NEIGHBOURS[0], PURE, "laplace")
+    with pytest.raises(ValueError, match="not kept"):
+        curator.sums("g", (), WIDE, PRICE)
+    with pytest.raises(ValueError, match="more offsets than bins"):
+        curator.sums("x", ("g",), Centring((5, 4, 3, 2), 5), PRICE)
+    assert not notes.entries
+    curator.sums("x", ("g",), Centring((5, 4, 3), 5), PRICE)
+
+
 # Planted faults.
 
 
@@ -142,17 +152,23 @@ def test_sums_with_0_7_of_their_noise_would_be_caught(monkeypatch, measure, kind
 
 # Whole releases on neighbours, with cells that no schema foresaw.
 
-MEANS = {"statistics": [{"mean": "pay", "by": "city"}, {"mean": "age"}]}
+ASKED = {
+    "statistics": [
+        {"mean": "pay", "by": "city"},
+        {"mean": "age"},
+        {"quantiles": "pay", "by": "city"},
+    ]
+}
 
 
 def findings(
     tmp_path: Path, relation: str, unit: str, kind: str, number: int
 ) -> tuple[list[str], Transcript]:
-    """Findings of a release with sums, replayed on so many neighbours; and its record."""
+    """Findings of a release with sums and finer counts, replayed on so many neighbours; and its record."""
     rng = random.Random(f"{relation}{unit}{kind}")
     rows = base_table(rng)
     privacy = privacy_of(relation, unit, kind)
-    spec = spec_for(write(tmp_path / "x.csv", rows), privacy, publish=MEANS)
+    spec = spec_for(write(tmp_path / "x.csv", rows), privacy, publish=ASKED)
     record = observe(spec, tmp_path / "out")
     changed = islice(neighbours(rows, relation, unit, rng), number)
     return list(found_on(tmp_path, spec, record, changed)), record
@@ -162,15 +178,14 @@ def findings(
     ("relation", "unit", "kind"),
     thinned(["add_remove", "replace_one"], ["row", "person"], ["gaussian", "laplace"]),
 )
-def test_a_neighbour_changes_no_question_about_sums_and_moves_no_answer_further_than_declared(
+def test_a_neighbour_changes_no_question_about_statistics_and_moves_no_answer_further_than_declared(
     tmp_path, relation, unit, kind
 ):
     found, record = findings(tmp_path, relation, unit, kind, cases(40, part=8))
     assert found == []
-    assert [a.question["columns"] for a in record.asked if a.question["ask"] == "sums"] == [
-        ["city", "pay"],
-        ["age"],
-    ]
+    asked = [(a.question["ask"], a.question["columns"]) for a in record.asked]
+    assert [columns for ask, columns in asked if ask == "sums"] == [["city", "pay"], ["age"]]
+    assert [columns for ask, columns in asked if ask == "finer counts"] == [["city", "pay"]]
 
 
 def test_a_centring_by_exact_counts_is_caught(tmp_path, monkeypatch):

@@ -177,7 +177,9 @@ def test_what_goes_on_by_decision_is_finished_after_a_kill_and_not_paused_again(
     run = ("--period", "Aa")
     release_id = paused(keeper.run(place, *run))
     # Killed before the first question that comes after the pause, nothing says yet that it was decided.
-    assert keeper.run(place, "--resume", release_id, stop=(f"begin {Step.MEASURE_SUMS}", 1)).code == DIED
+    assert (
+        keeper.run(place, "--resume", release_id, stop=(f"begin {Step.MEASURE_STATISTICS}", 1)).code == DIED
+    )
     assert keeper.run(place, *run).code == 5
     assert keeper.run(place, "--resume", release_id, stop=("end sync charge", 1)).code == DIED
     assert len(evidence.charges(journal_of(place))) == SINGLES + 1
