@@ -36,6 +36,7 @@ from dpsynth.curator.unit_sample import UnitSample
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.slices import Slice
 from dpsynth.domain.sums import Centring
 
@@ -200,6 +201,11 @@ class PartitionedTable:
             partial(_sums, column=column, by=by, centring=centring), _added, self.parts
         )
 
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> Counts:
+        """Exact counts of pieces by group, each worker's added up. Private."""
+        figure = partial(_finer_counts, column=column, by=by, pieces=pieces)
+        return self.workers.combined(figure, _added, self.parts)
+
     def texts_of(self, column: str) -> TextCounts:
         """Exact numbers of rows and units of the texts of a column, each worker's added up. Private."""
         return self.workers.combined(partial(_texts, column=column), TextCounts.added, self.parts)
@@ -261,6 +267,10 @@ def _counts(
 
 def _sums(table: PrivateTable, column: str, by: Clique, centring: Centring) -> Counts:
     return table.sums(column, by, centring)
+
+
+def _finer_counts(table: PrivateTable, column: str, by: Clique, pieces: Pieces) -> Counts:
+    return table.finer_counts(column, by, pieces)
 
 
 def _texts(table: PrivateTable, column: str) -> TextCounts:

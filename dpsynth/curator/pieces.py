@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dpsynth.curator.cell_texts import Batch
 from dpsynth.curator.database_table import DatabaseTable
 from dpsynth.curator.source import read_cells, read_row_groups, row_groups
 from dpsynth.files.form import FileForm
 from dpsynth.files.parquet_folder import ParquetPart
+from dpsynth.files.place import Place
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +28,7 @@ class WholeFile:
         start: the place of its first row in the table.
     """
 
-    path: Path
+    path: Place
     columns: Sequence[str]
     form: FileForm
     keep_broken: bool
@@ -66,7 +66,7 @@ class RowGroups:
         start: the place of their first row in the table.
     """
 
-    path: Path
+    path: Place
     columns: Sequence[str]
     form: FileForm
     chosen: Sequence[tuple[ParquetPart, Sequence[int]]]
@@ -78,7 +78,7 @@ class RowGroups:
 
 
 def pieces_of_file(
-    path: Path, columns: Sequence[str], form: FileForm, most: int, *, keep_broken: bool
+    path: Place, columns: Sequence[str], form: FileForm, most: int, *, keep_broken: bool
 ) -> list[WholeFile] | list[RowGroups]:
     """The pieces of a file or a folder, in its order.
 

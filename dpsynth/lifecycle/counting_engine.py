@@ -6,7 +6,6 @@ question and no answer. An engine that can't be used is refused before anything 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from dpsynth.config.engine import LOCAL, Engine
@@ -65,7 +64,7 @@ def rows_of(inputs: Inputs, run: ReleaseRun) -> UnboundedEngine:
         ConfigError, SourceError: the table can't be read, or the engine can't be used.
     """
     plan, engine, part = inputs.plan, inputs.spec.engine, run.occasion.part
-    summed, private = frozenset(mean.column for mean in plan.summed), run.partial / "private"
+    summed, private = plan.own.columns, run.partial / "private"
     columns, sampling = inputs.compiled.columns, plan.sampling
     sample = None if sampling is None else UnitSample(sampling.threshold, run.key)
     # With a sealed journal every answer is there.
@@ -94,11 +93,12 @@ def _pieces(inputs: Inputs, occasion: Occasion, most: int) -> list[Piece]:
     """The pieces of the private table, at most so many."""
     names, table = names_to_read(inputs, occasion), table_of_rows(inputs)
     if isinstance(table, DatabaseTable):
-        return [WholeQuery(replace(table), names)]
+        return [WholeQuery(table, names)]
     path, form = file_of(inputs)
     keep_broken = inputs.plan.neighbours.person is None
     # Workers of other machines may run in another folder.
-    return [*pieces_of_file(path.absolute(), names, form, most, keep_broken=keep_broken)]
+    whole = path.absolute() if isinstance(path, Path) else path
+    return [*pieces_of_file(whole, names, form, most, keep_broken=keep_broken)]
 
 
 def _certificates(engine: Engine) -> Certificates | None:
