@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
-from dpsynth.curator.counting import added_up, cells_of, counted
+from dpsynth.curator.counting import added_up, counted
+from dpsynth.domain.cell_places import cells_of
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain

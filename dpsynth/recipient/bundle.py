@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.measured_tilts import tilts_of
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
@@ -194,6 +195,15 @@ class Bundle:
         """The source of more rows: the model, with the targets that rows are refined to."""
         path = self.folder / "rows.npz"
         return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
+
+    @cached_property
+    def source(self) -> RowSource:
+        """The source of more rows, whose numbers lie inside their bins as the measured means have them."""
+        columns = {column.name: column for column in self.rows.layout.columns}
+        if not self.sums:
+            return self.rows
+        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
+        return replace(self.rows, layout=replace(self.rows.layout, tilts=tilts))
 
     @cached_property
     def answers(self) -> Answered:
