@@ -44,7 +44,7 @@ def config_text(table: Path, ledger: Path, privacy: str, structure: str, *, miss
     )
     return (
         f"release: {table.name}\nsource: {{path: {table / 'train.csv'}}}\n"
-        f"privacy: {{{privacy}}}\nstructure: {{{structure}}}\n"
+        f"privacy: {{{privacy}, on_empty: go}}\nstructure: {{{structure}}}\n"
         f"ledger: {{url: 'sqlite:///{ledger}', dataset: {table.name}, "
         "cap: {epsilon: 1000000, delta: 0.1}}\n"
         f"columns:\n{columns}\n"

@@ -25,7 +25,7 @@ from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.generating import FittedModel
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import open_door
 from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.publish.exam import Exam
@@ -48,13 +48,15 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
     """
     transcript = Transcript()
     curator, unbounded = observers(transcript)
-    plan = inputs_of(spec).plan
-    last, audiences = Exam if plan.exam else SyntheticTable, len(plan.tiers)
+    last: type = SyntheticTable
+    audiences = 1
 
     def until_all_is_asked(name: str, action: Callable[[], T]) -> T:
-        nonlocal audiences
+        nonlocal last, audiences
         del name
         outcome = action()
+        if isinstance(outcome, Inputs):
+            last, audiences = Exam if outcome.plan.exam else SyntheticTable, len(outcome.plan.tiers)
         if isinstance(outcome, FittedModel):
             transcript.layout = outcome.layout
         if isinstance(outcome, SyntheticTable):

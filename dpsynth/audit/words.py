@@ -14,6 +14,7 @@ ASKED: Mapping[str, str] = {
     "choose": "choices",
     "exam": "the exam",
     "sums": "sums",
+    "finer counts": "counts of pieces of bins",
     "counts": "counts of found domains",
     "medians": "quantiles",
     "values": "found values",

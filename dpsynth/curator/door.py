@@ -22,6 +22,7 @@ from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
 from dpsynth.curator.contribution_bounding import rows_of_persons
 from dpsynth.curator.domain_questions import DomainQuestions
 from dpsynth.curator.exam import ExamQuestions
+from dpsynth.curator.finer_count_questions import FinerCountQuestions
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.marginals import ExactCounts, MarginalQuestions, Store
@@ -36,7 +37,9 @@ from dpsynth.domain.compression import Compression
 Counts = NDArray[np.int64]
 
 
-class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions, ExamQuestions):
+class Curator(
+    MarginalQuestions, SumQuestions, FinerCountQuestions, CliqueChoices, DomainQuestions, ExamQuestions
+):
     """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
     _compression: Compression | None = None

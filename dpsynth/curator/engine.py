@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.sums import Centring
 
 
@@ -40,6 +41,10 @@ class Engine(Protocol):
 
     def sums(self, column: str, by: Clique, centring: Centring) -> NDArray[np.int64]:
         """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
+        ...
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
+        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
         ...
 
     def recoded(self, compression: Compression) -> Engine:

@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
-from dpsynth.curator.counting import added_up, cells_of, counted
+from dpsynth.curator.counting import added_up, counted
+from dpsynth.domain.cell_places import cells_of
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.sums import Centring
 
 _BLOCK = 1 << 12
@@ -121,6 +123,20 @@ class PrivateTable:
             return [np.bincount(cell, weights=distance, minlength=cells).astype(np.int64)]
 
         return added_up(figures, self.rows, [cells])[0].reshape(self.domain.shape(by))
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
+        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
+        number, groups = len(pieces.first), self.domain.cells(by)
+
+        def figures(block: slice) -> list[NDArray[np.int64]]:
+            code = self._codes_in(column, block)
+            piece = np.searchsorted(pieces.array, self.steps[column][block], side="right") - 1
+            columns = {c: self._codes_in(c, block) for c in by}
+            cell = cells_of(columns, self.domain, by, len(code)).astype(np.int64) * number + piece
+            return [np.bincount(cell[code < pieces.bins], minlength=groups * number).astype(np.int64)]
+
+        shape = (*self.domain.shape(by), number)
+        return added_up(figures, self.rows, [groups * number])[0].reshape(shape)
 
     def _codes_in(self, column: str, block: slice) -> NDArray[np.unsignedinteger]:
         codes = self.codes[column][block]

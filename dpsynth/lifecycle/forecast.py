@@ -109,7 +109,7 @@ def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict
 
 def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object]:
     """The engine that counts, the coded rows that it holds, and time and memory for so many rows."""
-    summed = len({mean.column for mean in plan.summed})
+    summed = len(plan.own.columns)
     person = plan.neighbours.person is not None
     sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
     each, memory = bytes_of_row(sizes, summed, person=person), compiled_spec.spec.engine.memory

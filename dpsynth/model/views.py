@@ -1,7 +1,7 @@
 """Views: sums of a dense array over some of its axes, and the adjoint.
 
-All views of one array share their intermediate sums. The views of a small array are one product with a
-matrix of zeros and ones, which replaces many calls.
+All views of one array share their intermediate sums. The views of a small array, or of a small intermediate
+sum, are one product with a matrix of zeros and ones, which replaces many calls.
 
 Invariant: ``expand`` is the adjoint of ``reduce``.
 """
@@ -9,7 +9,7 @@ Invariant: ``expand`` is the adjoint of ``reduce``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import prod
@@ -21,16 +21,27 @@ from dpsynth.model.axis_sums import AxisSum, Floats, axis_sums
 Axes = tuple[int, ...]
 _SMALL = 1 << 16
 """Entries up to which the views of an array are one matrix."""
+_PAYS = 1 << 13
+"""Entries up to which a matrix is faster than the steps of one view of an intermediate sum."""
 
 
 @dataclass(eq=False)
 class _Node:
-    """An array over some axes, as a sum of a larger one."""
+    """An array over some axes, as a sum of a larger one.
+
+    Attributes:
+        axes: the axes.
+        source: place of the larger one; -1 for the whole array.
+        steps: sums that lead from there to here.
+        asked: views that are this array.
+        inside: views of this array that one matrix gives, where that is faster; and their numbers.
+    """
 
     axes: Axes
     source: int
     steps: tuple[AxisSum, ...]
     asked: list[int] = field(default_factory=list)
+    inside: tuple[Views, list[int]] | None = None
 
 
 class Views:
@@ -68,6 +79,25 @@ class Views:
         place = {n.axes: n for n in self._nodes}
         for i, axes in enumerate(self.asked):
             place[axes].asked.append(i)
+        self._gather()
+
+    def _gather(self) -> None:
+        """Give the views of small intermediate sums by one matrix each, the largest sums first."""
+        below: list[list[int]] = [[] for _ in self._nodes]
+        for at in range(len(self._nodes) - 1, 0, -1):
+            below[self._nodes[at].source] += [at, *below[at]]
+        gone: set[int] = set()
+        for at, node in enumerate(self._nodes[1:], 1):
+            views = [i for under in below[at] for i in self._nodes[under].asked]
+            entries = self._cells(node.axes) * sum(self.sizes[i] for i in views)
+            if at in gone or not 0 < entries <= min(_SMALL, _PAYS * len(below[at])):
+                continue
+            axes = [tuple(node.axes.index(a) for a in self.asked[i]) for i in views]
+            node.inside = Views([self.shape[a] for a in node.axes], axes, self.dtype), views
+            gone.update(below[at])
+        kept = [at for at in range(len(self._nodes)) if at not in gone]
+        place = {at: now for now, at in enumerate(kept)} | {-1: -1}
+        self._nodes = [replace(self._nodes[at], source=place[self._nodes[at].source]) for at in kept]
 
     def _membership(self) -> Floats:
         """The matrix of zeros and ones from cells of the array (columns) to cells of all views (rows)."""
@@ -108,7 +138,7 @@ class Views:
             return frozenset(views)
         needed: set[int] = set()
         for start, node in enumerate(self._nodes):
-            if any(i in views for i in node.asked):
+            if any(i in views for i in (*node.asked, *(node.inside[1] if node.inside else ()))):
                 at = start
                 while at >= 0 and at not in needed:
                     needed.add(at)
@@ -116,7 +146,7 @@ class Views:
         return frozenset(needed)
 
     def reduce(self, values: Floats, needed: frozenset[int]) -> list[Floats]:
-        """Flat sums of a flat array, one for each view; views outside ``needed`` are empty."""
+        """Flat sums of a flat array, one for each view; views outside ``needed`` may be empty."""
         nothing = values[:0]
         results = [nothing] * len(self.asked)
         if self._matrix is not None:
@@ -136,6 +166,10 @@ class Views:
             made[at] = summed.reshape(-1)
             for i in node.asked:
                 results[i] = made[at]
+            if node.inside is not None:
+                inner, views = node.inside
+                for i, view in zip(views, inner.reduce(made[at], inner.only(range(len(views)))), strict=True):
+                    results[i] = view
         return results
 
     def least(self, values: Floats, view: int) -> Floats:
@@ -178,6 +212,7 @@ class Views:
                 part = parts[i]
                 if part is not None:
                     values = part if values is None else values + part
+            values = self._with_inside(node, parts, values)
             if at == 0:
                 if values is not None:
                     (np.add(out, values, out=out) if written else np.copyto(out, values))
@@ -201,3 +236,14 @@ class Views:
                 step.add_to(target, values, target, first=True)
             else:
                 step.add_to(target, values, np.empty_like(target), first=False)
+
+    def _with_inside(
+        self, node: _Node, parts: Sequence[Floats | None], values: Floats | None
+    ) -> Floats | None:
+        """Values of an intermediate sum, with the parts of the views that its matrix gives."""
+        if node.inside is None or all(parts[i] is None for i in node.inside[1]):
+            return values
+        inner, views = node.inside
+        wide = np.empty(inner.size, self.dtype)
+        inner.expand([parts[i] for i in views], wide, wide)
+        return wide if values is None else np.add(wide, values, out=wide)

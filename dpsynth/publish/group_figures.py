@@ -22,6 +22,9 @@ from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Z95, Numbers
 Reach = Callable[[Numbers], float]
 """Half the width of the 95 % interval of the sum of a group's cells times weights; NaN if it is unknown."""
 _SAME = 1e-9
+_FAR = 3.0
+"""Half-widths of an interval, from which on no further bin is looked at. Of many narrow bins next to each
+other, noise may take one for passed; so the search doesn't end at the first."""
 
 
 @dataclass(frozen=True)
@@ -221,12 +224,17 @@ def quantile(group: Group, level: float, held: Contents) -> Estimate:
     value = float(bins[spot, 0] + inside * (bins[spot, 1] - bins[spot, 0]))
     if isnan(reach(spot)):
         return Estimate(value, sound=False)
-    to = spot
-    while to < last and away[to] - reach(to) < 0:
-        to += 1
-    first = to
-    while first > 0 and away[first - 1] + reach(first - 1) >= 0:
-        first -= 1
+    first = to = spot
+    for at in range(spot, last):
+        if away[at] < reach(at):
+            to = at + 1
+        elif away[at] > _FAR * reach(at):
+            break
+    for at in range(spot - 1, -1, -1):
+        if -away[at] <= reach(at):
+            first = at
+        elif -away[at] > _FAR * reach(at):
+            break
     return Estimate(value, float(bins[first, 0]), float(bins[to, 1]), sound=not group.cut)
 
 

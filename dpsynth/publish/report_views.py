@@ -309,6 +309,7 @@ _WAYS = ("The number of rows", "Counts by one column", "Counts by two columns", 
 _PURPOSES = {
     "rows": "How many rows persons have",
     "sums": "Sums of numbers, for means",
+    "finer counts": "Where in their bins numbers lie, for quantiles",
     "counts": "Where values lie, to find ends and bins",
     "medians": "Edges of bins of about as many rows each",
     "values": "Which values many units have",

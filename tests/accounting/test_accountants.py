@@ -239,6 +239,11 @@ def test_rounding_goes_the_stated_way_by_at_most_one_step(value):
     assert up == down == value or nextafter(down, inf) == up
 
 
+@pytest.mark.parametrize("value", [0.5, 1.0, 0.1, 3e-9])
+def test_a_float_is_rounded_to_itself(value):
+    assert float_up(Fraction(value)) == value == float_down(Fraction(value))
+
+
 @pytest.mark.parametrize(("sigma", "count"), [(10.0, 1), (20.0, 10), (50.0, 100), (3.0, 2)])
 @pytest.mark.parametrize("delta", [1e-4, 1e-6, 1e-9])
 def test_on_gaussian_runs_the_guarantee_lies_between_pld_and_rdp(sigma, count, delta):

@@ -16,6 +16,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import contribution_bounding, load_table, loading, unit_codes
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
+from tests.examples import cases
 
 KEY = b"e" * 32
 COLUMNS = [Column("a", CategoryCodec(("x", "y", "z")), missing=False)]
@@ -59,7 +60,7 @@ def mixed(units: dict[str, list[Row]], chance: random.Random) -> list[Row]:
 def farthest(near: Neighbours, change: Callable[[random.Random, dict[str, list[Row]]], dict[str, list[Row]]]):
     """Most that a change of the units moves counts, in L1 and in squared L2, over many tables."""
     l1 = l2 = 0
-    for seed in range(300):
+    for seed in range(cases(300, part=5)):
         chance = random.Random(seed)
         units = people(chance)
         gap = np.abs(counts(mixed(units, chance), near) - counts(mixed(change(chance, units), chance), near))

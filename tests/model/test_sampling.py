@@ -413,9 +413,9 @@ def test_rounding_is_that_of_unbounded_integers():
     np.testing.assert_allclose(reach / 2.0**rounding.BITS, exact, atol=1e-14)
 
 
-@pytest.mark.parametrize("enough", [20, 64])
-def test_rows_are_shuffled_evenly_within_their_groups_and_groups_stay_in_order(enough, monkeypatch):
-    monkeypatch.setattr(rounding, "_ENOUGH", enough)
+@pytest.mark.parametrize("few", [0, 1 << 20])
+def test_rows_are_shuffled_evenly_within_their_groups_and_groups_stay_in_order(few, monkeypatch):
+    monkeypatch.setattr(rounding, "_FEW", few)
     group = np.array([2, 0, 2, 0, 2, 1])
     seen = {}
     for seed in range(6000):
@@ -424,3 +424,10 @@ def test_rows_are_shuffled_evenly_within_their_groups_and_groups_stay_in_order(e
         seen[tuple(order)] = seen.get(tuple(order), 0) + 1
     assert len(seen) == 12
     assert_fits(np.array([list(seen.values())]), np.full((1, 12), 500.0))
+
+
+@pytest.mark.parametrize("groups", [1, 200, 1 << 8, 300, 1 << 16, (1 << 16) + 1, 1 << 40])
+def test_groups_of_any_number_are_in_order_and_hold_all_rows(groups):
+    group = np.random.default_rng(groups).integers(0, groups, 999)
+    order = rounding.shuffled(group, groups, np.random.default_rng(3))
+    assert (np.diff(group[order]) >= 0).all() and np.array_equal(np.sort(order), np.arange(999))

@@ -10,7 +10,11 @@ from dpsynth.model.views import Views
 from tests.examples import cases
 
 
-@pytest.fixture(autouse=True, params=[0, 1 << 16], ids=["summed by axes", "one matrix"])
+@pytest.fixture(
+    autouse=True,
+    params=[0, 1 << 16, 1 << 10],
+    ids=["summed by axes", "one matrix", "matrices of intermediate sums"],
+)
 def entries_of_one_matrix(request, monkeypatch):
     """Each claim holds for both ways in which views are computed."""
     monkeypatch.setattr(views, "_SMALL", request.param)
@@ -138,3 +142,22 @@ def test_every_way_to_sum_is_met(monkeypatch):
     by_loops = {(one, first, short) for by_product, one, first, short in met if not by_product}
     assert {(False, *rest) for rest in product((False, True), repeat=2)} <= by_loops
     assert {(True, False, True), (True, True, True)} <= by_loops
+
+
+def test_views_of_a_small_sum_are_one_product(monkeypatch):
+    monkeypatch.setattr(views, "_SMALL", 1 << 16)
+    rng = np.random.default_rng(3)
+    asked = [tuple(sorted(rng.choice(14, 4, replace=False).tolist())) for _ in range(30)]
+    plan = Views((2,) * 14, asked, "float64")
+    assert any(node.inside is not None for node in plan._nodes)
+    values, parts = rng.random(plan.size), [rng.random(16) for _ in asked]
+    only = plan.reduce(values, plan.only([7]))[7]
+    every = plan.reduce(values, plan.only(range(30)))
+    for kept, view in zip(asked, every, strict=True):
+        expected = values.reshape(plan.shape).sum(axis=gone(plan.shape, kept)).reshape(-1)
+        np.testing.assert_allclose(view, expected, rtol=1e-11)
+    np.testing.assert_allclose(only, every[7], rtol=1e-11)
+    wide = np.empty(plan.size)
+    plan.expand([p if i % 3 else None for i, p in enumerate(parts)], wide, np.empty(plan.size))
+    given = sum(float(p @ view) for i, (p, view) in enumerate(zip(parts, every, strict=True)) if i % 3)
+    np.testing.assert_allclose(wide @ values, given, rtol=1e-11)
