@@ -10,6 +10,10 @@ _STEPS = "Newton's method stops a step earlier or later, and the bound holds whe
 _START = "Newton's method starts elsewhere and comes to the same root."
 _TIE = "Both sides are never equal: one is a logarithm or a root, rounded to fifty digits or more."
 _MARGIN = "A margin far below the last digit of a float; that it goes to the safe side has a test."
+_DIGITS = "More digits, or a margin that is still above the error of the digits there are."
+_ALPHA = "Any alpha gives a valid epsilon; that the best one is found has tests of its own."
+_SAME_FLOAT = "Both are equal only if both are floats, and then either branch gives that float."
+_NOTHING_ASKED = "Nothing is asked either way; the condition spares the preparation."
 _STRICT = "A guard against sequences of different lengths, of which there are none."
 _ROOM = "A limit with room: numbers up to it, and up to its double, stay within int64."
 _WORTHLESS = (
@@ -39,6 +43,31 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ("gdp_budget", "1 -> 2", 0): _START,
         ("gdp_budget", "abs(step) > _NEAR_ENOUGH * mu -> abs(step) >= _NEAR_ENOUGH * mu", 0): _STEPS,
         ("gdp_budget", "_NEAR_ENOUGH * mu -> _NEAR_ENOUGH / mu", 0): _STEPS,
+    },
+    "accounting/zero_concentrated.py": {
+        ("", "60 -> 61", 0): _DIGITS,
+        ("", "'1e-45' ->", 0): _DIGITS,
+        ("_best_alpha", "1 -> 2", 2): _ALPHA,
+        ("_best_alpha", "120 -> 121", 0): _ALPHA,
+        ("_polished", "with localcontext(_EXACT)", 0): _ALPHA,
+        ("_polished", "3 -> 4", 0): _ALPHA,
+        ("_polished", "2 * above * spend + one / alpha -> 2 * above * spend - one / alpha", 0): _ALPHA,
+    },
+    "accounting/accountants.py": {
+        ("compose", "approximate_delta_of(found) <= set_aside ->", 0): _SAME_FLOAT,
+        ("compose", "approximate_delta_of(found) <= delta ->", 0): _SAME_FLOAT,
+    },
+    "curator/clique_choices.py": {
+        ("CliqueChoices.choose_in_turn", "most <= 0 or not candidates ->", 0): _NOTHING_ASKED,
+        ("CliqueChoices.choose_in_turn", "most <= 0 -> most < 0", 0): _NOTHING_ASKED,
+    },
+    "curator/partition_selection.py": {
+        ("", "64 -> 65", 0): "The epsilon from which on nearly every value of two units is named anyway.",
+        (
+            "_next",
+            "left <= 0 -> left < 0",
+            0,
+        ): "Where nothing is left the other branch comes to certainty too.",
     },
     "curator/noise.py": {
         ("", "enable_features('contrib') -> pass", 0): (
