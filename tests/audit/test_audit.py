@@ -13,10 +13,12 @@ from typer.testing import CliRunner
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.audit import Audit, Extent, audit, page
+from dpsynth.audit.membership import ATTACKS
 from dpsynth.cli.app import app
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import ConfigError
+from tests.chromium import faults, needs_chromium
 from tests.thinned import thinned
 
 COLUMNS = {
@@ -174,3 +176,12 @@ def test_the_page_says_what_was_found(attacked: Audit) -> None:
     text = page(attacked, "dpsynth audit x.yaml")
     assert "Nothing contradicts the claim" in text
     assert "a unit without any cell comes" in text
+    for name in ATTACKS:
+        assert f"{name}, on the synthetic table alone" in text
+    assert text.count("(chosen beforehand)") == 1
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_page_is_whole_in_a_browser(attacked: Audit, tmp_path: Path) -> None:
+    assert faults([page(attacked, "dpsynth audit x.yaml")], tmp_path) == []
