@@ -260,7 +260,8 @@ class _Workshop:
         path = table.write(self.folder / f"{name}.csv")
         ledger = self.spec.ledger.model_copy(update={"url": f"sqlite:///{self.folder}/{name}.db"})
         source = Source.model_validate({"path": str(path)})
-        return self.spec.model_copy(update={"source": source, "ledger": ledger})
+        engine = self.spec.engine.in_this_process
+        return self.spec.model_copy(update={"source": source, "ledger": ledger, "engine": engine})
 
     @contextmanager
     def release(self, table: MadeUpTable) -> Iterator[_Recorded]:

@@ -953,8 +953,8 @@ FAULTS: tuple[Fault, ...] = (
         "each audience's budget beside the others",
         "All bundles together cost the sum of their epsilons.",
         "plan/tiers.py",
-        "return tiers[place].budget - (tiers[place - 1].budget if place else 0)",
-        "return tiers[place].budget",
+        "promise.delta, budget))",
+        "promise.delta, budget + sum(tier.budget for tier in found)))",
         "guarantee/test_audiences.py::test_tiers_of_any_epsilons_cost_the_largest",
     ),
     _fault(
