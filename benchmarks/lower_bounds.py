@@ -178,8 +178,8 @@ def row_of(case: Case, found: Decisions) -> str:
     of_mu = "- | - | -" if mu is None else f"{mu:.3f} | {at_zero.mu:.3f} | {at_zero.mu / mu:.2f}"
     return (
         f"| {case.method} | {case.noise} | {case.relation} | {case.unit} | "
-        f"{found.releases} x {case.canaries} | {of_mu} | {case.epsilon:g} | {chosen.epsilon:.2f} | {at_zero.hits:.3f} | "
-        f"{at_zero.false_alarms:.3f} |"
+        f"{found.releases} x {case.canaries} | {of_mu} | {case.epsilon:g} | {chosen.epsilon:.2f} | "
+        f"{at_zero.hits:.3f} | {at_zero.false_alarms:.3f} |"
     )
 
 
