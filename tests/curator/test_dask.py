@@ -215,7 +215,7 @@ def test_a_worker_that_spills_or_has_another_version_holds_nothing(tmp_path: Pat
         task = workers._task(len, 1)
         monkeypatch.undo()
         (told,) = workers._mapped(task, [[1]])
-        with pytest.raises(SourceError, match="has dpsynth .* and this process has 0.0.1"):
+        with pytest.raises(SourceError, match=r"has dpsynth .* and this process has 0\.0\.1"):
             raise told.result().error
 
 
