@@ -82,7 +82,6 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """Take what was collected out of the garbage collector's rounds: thousands of items, which stay."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

@@ -9,7 +9,7 @@ from dpsynth.curator.door import Curator, UnboundedCurator
 from dpsynth.curator.engine import UnboundedEngine
 from dpsynth.curator.journal import Entry, Journal, Lost
 from dpsynth.curator.loading import load_rows, load_table
-from dpsynth.curator.memory_table import MemoryTable
+from dpsynth.curator.memory_table import MemoryTable, texts_of_objects
 from dpsynth.curator.partitioned import Coding, PartitionedRows, Piece
 from dpsynth.curator.pieces import WholeQuery, pieces_of_file
 from dpsynth.curator.source import check_source, names_of, read_batches, read_cells
@@ -44,5 +44,6 @@ __all__ = [
     "pieces_of_file",
     "read_batches",
     "read_cells",
+    "texts_of_objects",
     "workers_at",
 ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -218,12 +219,20 @@ class Layout:
         """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
         return {name: texts.dictionary_decode() for name, texts in self.written(table).items()}
 
-    def written(self, table: pa.Table) -> dict[str, pa.DictionaryArray]:
-        """The same as ``texts``, with the text of each distinct value once."""
+    def written(
+        self, table: pa.Table, codes: Mapping[str, Codes] = MappingProxyType({})
+    ) -> dict[str, pa.DictionaryArray]:
+        """The same as ``texts``, with the text of each distinct value once.
+
+        Args:
+            table: rows that ``decode`` made.
+            codes: the codes of columns from which they were made; a column of one text a code is not read.
+        """
         found: dict[str, pa.DictionaryArray] = {}
         for part in self.parts:
             if isinstance(part, Column):
-                found[part.name] = self.text_of(part, table)
+                by_code = codes.get(part.name) if part.one_text_a_code else None
+                found[part.name] = self.text_of(part, table) if by_code is None else _coded(part, by_code)
                 continue
             kind = (self.kinds[part.name],) if isinstance(part, Derived) else ()
             distinct = _distinct(table.column(part.name))
@@ -239,6 +248,11 @@ class Layout:
             return column.text(values.combine_chunks(), markers.combine_chunks()).dictionary_encode()
         distinct = _distinct(table.column(column.name))
         return pa.DictionaryArray.from_arrays(distinct.indices, column.text(distinct.dictionary))
+
+
+def _coded(column: Column, codes: Codes) -> pa.DictionaryArray:
+    texts = column.text(column.decode(np.arange(column.size), np.random.default_rng(0)))
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
 
 
 def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:

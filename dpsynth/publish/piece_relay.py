@@ -22,8 +22,7 @@ from dpsynth.model import Effort, Refined, TableTarget, following
 Refine = Callable[[Sequence[TableTarget] | None, Effort], Refined]
 
 _ONE_LAP = Effort(scores=0.0)
-"""The refinement of each piece but the last. Errors don't add up, as the next piece makes up for them; the
-last one has all the work that a short table has."""
+"""The refinement of each piece but one. Errors don't add up, as the next piece makes up for them."""
 
 
 @dataclass(eq=False)
@@ -31,10 +30,11 @@ class Relay:
     """The rows that the pieces so far have beyond their targets, handed on in the order of the pieces.
 
     Attributes:
-        pieces: number of pieces.
+        thorough: number of the piece, counted from 0, that has all the work that a short table has: the last
+            one that isn't much smaller than those before, whose errors it makes up for.
     """
 
-    pieces: int
+    thorough: int
     _turn: int = 0
     _carried: Sequence[NDArray[np.float64]] = ()
     _broken: bool = False
@@ -56,7 +56,7 @@ class Relay:
             if self._broken:
                 raise RuntimeError("a piece of the table before this one failed")
         now = following(targets, self._carried) if self._carried else targets
-        found = refine(now, _ONE_LAP if turn < self.pieces - 1 else Effort())
+        found = refine(now, Effort() if turn == self.thorough else _ONE_LAP)
         carried = self._carried or [np.zeros(t.counts.shape) for t in targets]
         each = zip(found.excess, now, targets, carried, strict=False)
         self._carried = [off + (own.counts - alone.counts) + before for off, own, alone, before in each]

@@ -114,7 +114,8 @@ class RowSource:
             # Before any thread begins: all pieces have the same.
             _ = tied.partners, tied.pins
         targets = {size: self.wanted.targets(self.model, size) for size in set(sizes)}
-        relay, drawn = Relay(len(sizes)), chunk_draws(self.model, number, seed, chunk=piece)
+        relay = Relay(max((turn for turn, size in enumerate(sizes) if 2 * size >= sizes[0]), default=0))
+        drawn = chunk_draws(self.model, number, seed, chunk=piece)
 
         def made(turn: int, draw: Callable[[], dict[str, Codes]]) -> DrawnRows:
             refining = partial(relay.refined, turn, targets[sizes[turn]])

@@ -192,18 +192,21 @@ class Bundle:
 
     @cached_property
     def rows(self) -> RowSource:
-        """The source of more rows: the model, with the targets that rows are refined to."""
-        path = self.folder / "rows.npz"
-        return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
+        """The source of more rows: the model, with the targets that rows are refined to.
+
+        Numbers lie inside their bins as the measured means have them.
+        """
+        if not self.sums:
+            return self._rows_of_file
+        layout = self._rows_of_file.layout
+        columns = {column.name: column for column in layout.columns}
+        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
+        return replace(self._rows_of_file, layout=replace(layout, tilts=tilts))
 
     @cached_property
-    def source(self) -> RowSource:
-        """The source of more rows, whose numbers lie inside their bins as the measured means have them."""
-        columns = {column.name: column for column in self.rows.layout.columns}
-        if not self.sums:
-            return self.rows
-        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
-        return replace(self.rows, layout=replace(self.rows.layout, tilts=tilts))
+    def _rows_of_file(self) -> RowSource:
+        path = self.folder / "rows.npz"
+        return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
 
     @cached_property
     def answers(self) -> Answered:
@@ -233,7 +236,8 @@ class Bundle:
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
         earlier = [answered for _, answered in self.earlier_answers]
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
+        rows = self._rows_of_file
+        return measured_counts(self.answers, rows.layout, rows.public_marginals, earlier)
 
     @cached_property
     def sampled(self) -> SampledUnits | None:

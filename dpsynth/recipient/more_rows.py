@@ -71,7 +71,7 @@ def more_rows(
     """
     if not 0 <= number <= _LARGEST:
         raise DpsynthError(f"The number of rows must be from 0 to {_LARGEST:,}, not {number:,}.")
-    source = bundle.source
+    source = bundle.rows
     wish = wish_of(given, bundle)
     allowed = _allowed(wish, source, bundle)
     try:

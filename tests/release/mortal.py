@@ -72,7 +72,8 @@ def _published() -> None:
     """A cell in the synthetic table."""
     write = TableWriter.write
 
-    def leaky(writer: TableWriter, table: pa.Table) -> None:
+    def leaky(writer: TableWriter, table: pa.Table, codes: object) -> None:
+        del codes
         place = table.column_names.index("city")
         cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
         write(writer, table.set_column(place, "city", pa.array(cells, pa.string())))

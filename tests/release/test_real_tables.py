@@ -78,6 +78,7 @@ def test_a_tree_of_adult_is_nearer_to_it_than_independence_could_be(tmp_path) ->
     assert np.mean(distances) < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded_noise")
 @needs_tables
 def test_rules_of_adult_are_kept_and_its_levels_of_education_get_their_own_numbers(
