@@ -109,7 +109,7 @@ schema: $(READY)
 
 lock: $(READY)
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --extra demo --extra dev --extra duckdb --extra excel --extra postgres --no-emit-index-url \
+	    --extra dask --extra demo --extra dev --extra duckdb --extra excel --extra postgres --no-emit-index-url \
 	    --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean:

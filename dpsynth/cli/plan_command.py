@@ -250,7 +250,7 @@ def _questions(facts: Facts) -> Iterator[str]:
         asked.append(f"{by_step['sums']} table{'s' * (by_step['sums'] != 1)} of sums")
     if "quantiles" in by_step:
         number = by_step["quantiles"]
-        asked.append(f"{number} table{'s' * (number != 1)} of counts within bins, for quantiles")
+        asked.append(f"{number} table{'s' * (number != 1)} of counts within bins for quantiles")
     if "marginals" in by_step:
         number = by_step["marginals"]
         chosen = ", chosen privately" if "structure" in by_step else ""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +33,23 @@ _PAYS = 1 << 19
 """Rows times cliques from which more threads save more than they cost."""
 
 
+_allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
+
+
 def cores() -> int:
-    """Number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Number of processors that the caller may use."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, _allowed.get() or found)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Let whatever is counted within, by this thread, take so many processors at most."""
+    token = _allowed.set(threads)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
 
 
 def counted(

@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.finer_counts import FinerCounts, Pieces
 
@@ -21,7 +21,7 @@ from dpsynth.domain.finer_counts import FinerCounts, Pieces
 class FinerCountQuestions(PrivacyFilter):
     """Questions about where inside their bins numbers lie."""
 
-    _table: PrivateTable
+    _table: Engine
 
     def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
         """Noisy counts of rows by group and by the piece of a bin that holds their number.
@@ -48,7 +48,7 @@ class FinerCountQuestions(PrivacyFilter):
                 pieces are of more bins than there are.
         """
         table = self._table
-        if column not in table.steps:
+        if column not in table.numbers_kept:
             raise ValueError(f"the numbers of column {column} are not kept")
         if pieces.bins > table.domain.sizes[column]:
             raise ValueError("pieces are of more bins than there are")

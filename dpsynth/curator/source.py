@@ -125,8 +125,45 @@ def _parquet_batches(path: Place, columns: Sequence[str], form: FileForm) -> Ite
         yield from _part_batches(path, part, columns, form)
 
 
-def _part_batches(path: Place, part: ParquetPart, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
-    """The rows of one file of a table; messages name the table alone."""
+def read_row_groups(
+    path: Place, columns: Sequence[str], form: FileForm, chosen: Sequence[tuple[ParquetPart, Sequence[int]]]
+) -> Iterator[Batch]:
+    """Some columns of some row groups of a Parquet file or folder; otherwise ``read_cells``.
+
+    Args:
+        path: the file or the folder.
+        columns: names of the columns to read.
+        form: the form of the file, as it was declared.
+        chosen: files, each with the numbers of row groups to read.
+    """
+    with _careful(path, form):
+        for part, groups in chosen:
+            yield from _part_batches(path, part, columns, form, groups)
+
+
+def row_groups(path: Place, form: FileForm) -> list[tuple[ParquetPart, int, int]]:
+    """The row groups of a Parquet file or folder in their order: file, number in it, number of rows. Private.
+
+    Raises:
+        SourceError: a file can't be opened, or is no table.
+    """
+    with _careful(path, form):
+        found: list[tuple[ParquetPart, int, int]] = []
+        for part in parquet_parts(path):
+            with arrow_input(part.path) as stream, parquet.ParquetFile(stream) as file:
+                rows = (file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups))
+                found += [(part, group, number) for group, number in enumerate(rows)]
+        return found
+
+
+def _part_batches(
+    path: Place,
+    part: ParquetPart,
+    columns: Sequence[str],
+    form: FileForm,
+    groups: Sequence[int] | None = None,
+) -> Iterator[Batch]:
+    """The rows of one file of a table, or of some of its row groups; messages name the table alone."""
     schema = part.schema
     missing_columns(path, form, columns, schema.names)
     nested = [c for c in columns if not readable(schema.field(c).type)]
@@ -142,7 +179,7 @@ def _part_batches(path: Place, part: ParquetPart, columns: Sequence[str], form: 
         arrow_input(part.path) as stream,
         parquet.ParquetFile(stream, read_dictionary=texts, page_checksum_verification=True) as file,
     ):
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=inside):
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=inside):
             same = {c: pa.array([cell], pa.string()) for c, cell in part.same.items() if c in columns}
             first = pa.array(np.zeros(batch.num_rows, np.int8))
             alike = {c: pa.DictionaryArray.from_arrays(first, cell) for c, cell in same.items()}

@@ -26,6 +26,7 @@ from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.formulas import Operand
 from dpsynth.domain.joint_density import JointDensity, arranged, strongest
 from dpsynth.domain.surrogates import Surrogates
+from dpsynth.domain.tilts import Tilt, tilted
 
 Part = Column | Surrogates | Derived
 
@@ -50,10 +51,12 @@ class Layout:
     Attributes:
         parts: one part a column.
         joint: joint densities of columns inside their bins, the strongest first.
+        tilts: tilts of densities inside bins by group, at most one a column.
     """
 
     parts: tuple[Part, ...]
     joint: tuple[JointDensity, ...] = ()
+    tilts: tuple[Tilt, ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -158,7 +161,20 @@ class Layout:
             rng: generator of the values within a cell.
         """
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
-        return self.whole(codes, arranged(self.joint, codes, drawn, rng))
+        return self.whole(codes, self.within_bins(codes, drawn, rng))
+
+    def within_bins(
+        self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values that were drawn by column, moved within their bins: together, then by group.
+
+        Args:
+            codes: int64[rows] for each of ``columns``.
+            drawn: a typed value for each row of each of ``columns``, null for missing.
+            rng: generator of post-processing.
+        """
+        named = {column.name: column for column in self.columns}
+        return tilted(self.tilts, named, codes, arranged(self.joint, codes, drawn, rng), rng)
 
     def whole(self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array]) -> pa.Table:
         """The table of values that were drawn already.

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
-from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnitSample, load_rows
+from dpsynth.curator import Curator, Terms, UnboundedCurator
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
@@ -32,7 +32,8 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
 from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
-from dpsynth.lifecycle.inputs import Inputs, cells_of
+from dpsynth.lifecycle.counting_engine import rows_of
+from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
@@ -124,15 +125,7 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, cells_of(inputs, run.occasion)
-    if plan.sampling is not None:
-        batches = UnitSample(plan.sampling.threshold, run.key).of(batches, plan.neighbours)
-    if run.journal.sealed and not plan.neighbours.rows_public:
-        # The journal has every answer.
-        batches = iter(())
-    room = Room(inputs.spec.engine.memory, run.partial / "private")
-    columns, part = inputs.compiled.columns, run.occasion.part
-    rows = load_rows(batches, columns, plan.neighbours, run.key, part, plan.own.columns, room)
+    plan, rows = inputs.plan, rows_of(inputs, run)
     budget, delta = plan.whole.budget, plan.selection_delta
     terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
     if plan.bound_price:

@@ -57,7 +57,7 @@ def reports_of(
     new = [name for name in first if memory.report(name, contract.digest) is None]
     if cap is not None and any(memory.spent(name) + contract.epsilon > cap for name in new):
         raise BudgetRefused(
-            f"The reports of a respondent would cost more than the cap of {float(cap):g} (--cap): this one "
+            f"The reports of a respondent would cost more than the cap of {float(cap):g}: this one "
             f"costs {float(contract.epsilon):.4g}. Nothing was randomised and nothing was sent."
         )
     places = np.array([first[name] for name in new], dtype=np.int64)
@@ -89,7 +89,7 @@ def _cells(contract: Contract, question: Question, codes: Mapping[str, Codes]) -
     return np.ravel_multi_index([codes[c] for c in question.columns], sizes).astype(np.int64)
 
 
-def single_record(contract: Contract, answers: Mapping[str, str]) -> Records:
+def single_record(contract: Contract, answers: Mapping[str, str | None]) -> Records:
     """One record from texts by column.
 
     Raises:
@@ -109,7 +109,10 @@ def _check(column: Column, text: pa.StringArray, *, given: bool) -> None:
     value = column.values_of(text)
     absent = value.null_count == 1 and not column.distinct
     if absent and not column.missing:
-        raise SourceError(f"The answer to {column.name} is {'empty' if given else 'missing'}: give --answer.")
+        raise SourceError(
+            f"The answer to {column.name} is {'empty' if given else 'left out'}, and it may not be missing: "
+            "give one of its values."
+        )
     if not absent and value.null_count == 0 and int(column.codec.encode(value)[0]) == INVALID:
         labels = column.codec.labels
         some = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.measured_tilts import tilts_of
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
@@ -191,7 +192,19 @@ class Bundle:
 
     @cached_property
     def rows(self) -> RowSource:
-        """The source of more rows: the model, with the targets that rows are refined to."""
+        """The source of more rows: the model, with the targets that rows are refined to.
+
+        Numbers lie inside their bins as the measured means have them.
+        """
+        if not self.sums:
+            return self._rows_of_file
+        layout = self._rows_of_file.layout
+        columns = {column.name: column for column in layout.columns}
+        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
+        return replace(self._rows_of_file, layout=replace(layout, tilts=tilts))
+
+    @cached_property
+    def _rows_of_file(self) -> RowSource:
         path = self.folder / "rows.npz"
         return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
 
@@ -223,7 +236,8 @@ class Bundle:
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
         earlier = [answered for _, answered in self.earlier_answers]
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
+        rows = self._rows_of_file
+        return measured_counts(self.answers, rows.layout, rows.public_marginals, earlier)
 
     @cached_property
     def sampled(self) -> SampledUnits | None:

@@ -76,6 +76,16 @@ def test_a_row_without_a_number_adds_nothing(monkeypatch):
     assert exact.tolist() == [0, 0]
 
 
+def test_sums_of_numbers_that_are_not_kept_and_with_more_offsets_than_bins_are_refused_uncharged():
+    curator, notes = curator_on((0, 4), NEIGHBOURS[0], PURE, "laplace")
+    with pytest.raises(ValueError, match="not kept"):
+        curator.sums("g", (), WIDE, PRICE)
+    with pytest.raises(ValueError, match="more offsets than bins"):
+        curator.sums("x", ("g",), Centring((5, 4, 3, 2), 5), PRICE)
+    assert not notes.entries
+    curator.sums("x", ("g",), Centring((5, 4, 3), 5), PRICE)
+
+
 # Planted faults.
 
 
@@ -173,7 +183,7 @@ def test_a_neighbour_changes_no_question_about_statistics_and_moves_no_answer_fu
 ):
     found, record = findings(tmp_path, relation, unit, kind, cases(40, part=8))
     assert found == []
-    asked = [(a.question["ask"], a.question["columns"]) for a in record.asked]
+    asked = [(a.question["ask"], a.question.get("columns")) for a in record.asked]
     assert [columns for ask, columns in asked if ask == "sums"] == [["city", "pay"], ["age"]]
     assert [columns for ask, columns in asked if ask == "finer counts"] == [["city", "pay"]]
 

@@ -20,7 +20,6 @@ _CURATOR = (
     "domain_questions",
     "counting",
     "loading",
-    "clique_unions",
     "coded_columns",
     "bulk_noise",
     "memory_table",

@@ -25,6 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 from dpsynth.ledger.ledger import Ledger
@@ -226,14 +227,17 @@ class SoakWatch(Watch):
         return True
 
 
-def soak(releases: int, places: int, *, postgresql: bool, folder: Path | None = None) -> Tally:
-    """Make releases at several places at once, until there are so many.
+def soak(
+    releases: int, places: int, *, postgresql: bool, folder: Path | None = None, seconds: float = inf
+) -> Tally:
+    """Make releases at several places at once, until there are so many, or the time is over.
 
     Args:
         releases: number of releases, with those that the folder counts already.
         places: number of places.
         postgresql: true for PostgreSQL, false for SQLite.
         folder: where the ledger and the tally stay; None: nowhere.
+        seconds: how long releases may begin.
 
     Raises:
         AssertionError: something doesn't hold.
@@ -255,7 +259,7 @@ def soak(releases: int, places: int, *, postgresql: bool, folder: Path | None = 
         began, before, lock = time.monotonic(), tally.seconds, threading.Lock()
 
         def work(one: Soaked) -> None:
-            while tally.releases.total() < releases:
+            while tally.releases.total() < releases and time.monotonic() < began + seconds:
                 done = one.release()
                 with lock:
                     tally.add(done)
@@ -281,5 +285,7 @@ if __name__ == "__main__":
     parser.add_argument("--places", type=int, default=3)
     parser.add_argument("--sqlite", action="store_true", help="one SQLite file in place of PostgreSQL")
     parser.add_argument("--folder", type=Path, help="where the ledger and the tally stay")
+    parser.add_argument("--seconds", type=float, default=inf, help="begin no release after so long")
     asked = parser.parse_args()
-    print(soak(asked.releases, asked.places, postgresql=not asked.sqlite, folder=asked.folder))
+    how = {"postgresql": not asked.sqlite, "folder": asked.folder, "seconds": asked.seconds}
+    print(soak(asked.releases, asked.places, **how))

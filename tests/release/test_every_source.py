@@ -16,13 +16,13 @@ from pyarrow import csv, parquet
 
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.audit.replay import observe
 from dpsynth.config import Spec
 from dpsynth.curator import MemoryTable, load_table
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.inputs import cells_of, inputs_of
 from dpsynth.plan.occasion import Occasion
 from tests.databases import Postgres
-from tests.guarantee.replay import observe
 
 ROWS, COLUMNS, PLACES = 1_000_000, 6, 12
 NAMES = [f"c{i}" for i in range(COLUMNS)]

@@ -199,7 +199,8 @@ def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> 
 def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int) -> None:
     place.table(people(rows))
     place.configure(privacy=STOP)
-    ended = keeper.run(place)
+    # By its noise an empty table seems to have some rows once in ten thousand releases.
+    ended = keeper.run(place, fault="answers without noise")
     release_id = paused(ended)
     assert "it can't be told from an empty one" in ended.err and "because of the table" in ended.err
     assert keeper.run(place, "--resume", release_id).code == 0

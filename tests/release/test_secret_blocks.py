@@ -2,7 +2,7 @@
 
 import json
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -10,11 +10,18 @@ from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle import addresses
 from dpsynth.lifecycle.addresses import address_of, is_locked
-from flows import secrets
 from tests.databases import Postgres
 from tests.release.place import Place
 
 ADDRESS = "postgresql://me:hunter2@host/clinic"
+
+
+@pytest.fixture
+def secrets() -> ModuleType:
+    """The module that opens blocks, which loads Prefect."""
+    from flows import secrets
+
+    return secrets
 
 
 def source(name: str) -> Source:
@@ -26,7 +33,9 @@ def _no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_held", {})
 
 
-def test_a_secret_block_unlocks_the_source_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_block_unlocks_the_source_that_names_it(
+    secrets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     block = SimpleNamespace(load=lambda name: asked.append(name) or SimpleNamespace(get=lambda: ADDRESS))
     monkeypatch.setattr(secrets, "Secret", block)
@@ -40,7 +49,9 @@ def test_a_secret_block_unlocks_the_source_that_names_it(monkeypatch: pytest.Mon
     assert asked == ["clinic"]
 
 
-def test_a_block_that_is_not_there_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_not_there_is_said_in_words(
+    secrets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gone(_: str) -> None:
         raise ValueError("Unable to find block document named hunter2")
 
