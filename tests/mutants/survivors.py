@@ -80,6 +80,8 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ("SelectionEvent.scale", "1 -> 2", 0): "A figure for readers, from which nothing is computed.",
         ("ThresholdEvent.half_mu_squared", "variance > 0 -> variance >= 0", 0): _NEVER_0,
         ("tail_above", "with localcontext(EXACT)", 0): _DIGITS,
+        ("tail_above", "1 + 4 * TAIL_ERROR -> 1 - 4 * TAIL_ERROR", 0): _DIGITS,
+        ("tail_above", "4 -> 5", 0): _DIGITS,
         ("tail_above", "density(x) * mills_ratio(x) * (1 + 4 * TAIL_ERROR) ->", 0): _DIGITS,
     },
     "curator/door.py": {
@@ -175,6 +177,10 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
 FUNCTIONS: dict[tuple[str, str], str] = {
     ("accounting/zero_concentrated.py", "_best_alpha"): _ALPHA,
     ("accounting/zero_concentrated.py", "_polished"): _ALPHA,
+    ("curator/contribution_bounding.py", "_parts"): _SPEED,
+    ("curator/counting.py", ""): _SPEED,
+    ("curator/counting.py", "added_up"): _SPEED,
+    ("curator/counting.py", "cores"): _SPEED,
     ("curator/marginals.py", "Store.keep"): _SPEED,
     ("curator/marginals.py", "ExactCounts.prepare"): _SPEED,
 }
