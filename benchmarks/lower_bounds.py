@@ -9,7 +9,8 @@ different cells is independent (``tests/guarantee/test_noise.py``), decisions ab
 independent trials, and one release of 400 canaries is worth 400 releases of one. What a canary does to
 choices and to distances is left out, which can only lower the bounds.
 
-With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim.
+With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim. With
+``--folder`` the decisions stay there, and a later run goes on with them until there are so many releases.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import csv
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
-from dpsynth.audit.lower_bounds import LowerBound, lower_bound
+from dpsynth.audit.lower_bounds import lower_bound
 from dpsynth.audit.observed_door import Asked, Transcript
 from dpsynth.audit.replay import observe, replay
 from dpsynth.config import Spec, from_mapping
@@ -130,34 +130,56 @@ def _losses(one: Asked, two: Asked) -> NDArray[np.float64]:
     raise AssertionError(one.event)
 
 
-def attacked(case: Case, releases: int) -> tuple[LowerBound, LowerBound, float, float | None]:
-    """The bound on mu, the bound on epsilon, and the claims."""
-    rng = np.random.default_rng(1)
-    inside, outside = [], []
-    plan = None
-    for _ in range(releases):
+@dataclass
+class Decisions:
+    """The scores of all canaries so far.
+
+    Attributes:
+        releases: number of releases.
+        inside, outside: float64[canaries], scores of those that are there, and of those that aren't.
+    """
+
+    releases: int
+    inside: NDArray[np.float64]
+    outside: NDArray[np.float64]
+
+    @staticmethod
+    def kept(file: Path) -> Decisions:
+        """Those in a file, or none."""
+        if not file.exists():
+            return Decisions(0, np.zeros(0), np.zeros(0))
+        with np.load(file) as found:
+            return Decisions(int(found["releases"]), found["inside"], found["outside"])
+
+    def release(self, case: Case) -> None:
+        """Make one more release, and score its canaries."""
+        coins = np.random.default_rng([1, self.releases]).random(case.canaries) < 0.5
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            coins = rng.random(case.canaries) < 0.5
             case.write(folder / "here.csv", coins)
             case.write(folder / "there.csv", ~coins)
-            here, there = case.spec(folder, "here"), case.spec(folder, "there")
-            plan = inputs_of(here).plan
             outputs = folder / "outputs"
             outputs.mkdir()
-            record = observe(here, outputs, table=False)
-            losses = scores(case, record, replay(there, record, outputs, folder / "again", table=False))
-            inside.append(losses[coins])
-            outside.append(-losses[~coins])
-    assert plan is not None
+            record = observe(case.spec(folder, "here"), outputs, table=False)
+            other = replay(case.spec(folder, "there"), record, outputs, folder / "again", table=False)
+        losses = scores(case, record, other)
+        self.releases += 1
+        self.inside = np.concatenate([self.inside, losses[coins]])
+        self.outside = np.concatenate([self.outside, -losses[~coins]])
+
+
+def row_of(case: Case, found: Decisions) -> str:
+    """A row of a Markdown table: claims, bounds, rates."""
+    plan = inputs_of(case.spec(Path("nowhere"), "here")).plan
     delta = float(plan.whole.delta or 0)
-    pair = np.concatenate(inside), np.concatenate(outside)
-    mu = None if plan.whole.delta is None or not plan.whole.delta else plan.measure.mu(plan.whole.budget)
+    at_zero = lower_bound(found.inside, found.outside, delta, threshold=0.0)
+    chosen = lower_bound(found.inside, found.outside, delta)
+    mu = plan.measure.mu(plan.whole.budget) if delta else None
+    of_mu = "- | - | -" if mu is None else f"{mu:.3f} | {at_zero.mu:.3f} | {at_zero.mu / mu:.2f}"
     return (
-        lower_bound(*pair, delta, threshold=0.0),
-        lower_bound(*pair, delta),
-        float(plan.whole.epsilon),
-        mu,
+        f"| {case.method} | {case.noise} | {case.relation} | {case.unit} | "
+        f"{found.releases} x {case.canaries} | {of_mu} | {case.epsilon:g} | {chosen.epsilon:.2f} | "
+        f"{at_zero.hits:.3f} | {at_zero.false_alarms:.3f} |"
     )
 
 
@@ -187,6 +209,7 @@ def main() -> None:
     parser.add_argument("--canaries", type=int, default=400)
     parser.add_argument("--epsilon", type=float, default=3.0)
     parser.add_argument("--only", nargs="*", default=[], help="words that the case must have")
+    parser.add_argument("--folder", type=Path, help="where the decisions stay")
     parser.add_argument("--fault", action="store_true", help="noise of 0.7 of its size")
     asked = parser.parse_args()
     if asked.fault:
@@ -195,15 +218,15 @@ def main() -> None:
         words = (case.method, case.noise, case.relation, case.unit)
         if not set(asked.only) <= set(words):
             continue
-        began = time.process_time()
-        at_zero, chosen, epsilon, mu = attacked(case, asked.releases)
-        of_mu = "" if mu is None else f"{mu:.3f} | {at_zero.mu:.3f} | {at_zero.mu / mu:.2f}"
-        print(
-            f"| {' | '.join(words)} | {asked.releases} x {asked.canaries} | {of_mu or '- | - | -'} | "
-            f"{epsilon:g} | {chosen.epsilon:.2f} | {at_zero.hits:.3f} | {at_zero.false_alarms:.3f} | "
-            f"{time.process_time() - began:.0f} |",
-            flush=True,
-        )
+        name = "-".join((*words, str(case.canaries), "fault" if asked.fault else "sound"))
+        file = None if asked.folder is None else asked.folder / f"{name}.npz"
+        found = Decisions.kept(file or Path("nowhere"))
+        while found.releases < asked.releases:
+            found.release(case)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(file, releases=found.releases, inside=found.inside, outside=found.outside)
+        print(row_of(case, found), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from math import inf
 from pathlib import Path
 from time import monotonic
 
@@ -182,13 +183,15 @@ class Extent:
     Attributes:
         rows: number of rows of the made-up tables.
         neighbours: number of neighbours to replay on.
-        releases: releases of each of two tables to attack; 0: none.
+        releases: most releases of each of two tables to attack; 0: none.
+        seconds: after so long no further releases are attacked, once there are ``LEAST_RELEASES``.
         seed: decides tables and neighbours; the noise has no seed.
     """
 
     rows: int = ROWS
     neighbours: int = NEIGHBOURS
     releases: int = RELEASES
+    seconds: float = inf
     seed: int = 1
 
 
@@ -221,7 +224,11 @@ def audit(
         attacked = None
         if extent.releases:
             attacked = _attacked(
-                shop, base, extent.releases, lambda done: advance(extent.neighbours + done, whole)
+                shop,
+                base,
+                extent.releases,
+                began + extent.seconds,
+                lambda done: advance(extent.neighbours + done, whole),
             )
     claim = _claim(inputs.plan)
     return Audit(
@@ -349,13 +356,15 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
     )
 
 
-def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, advance: _Count) -> Attacked:
+def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, advance: _Count) -> Attacked:
     present, absent, row = extreme_pair(base)
     target = {name: pa.array([text], pa.string()) for name, text in zip(base.names, row, strict=True)}
     losses: dict[bool, list[float]] = {True: [], False: []}
     seen: dict[bool, list[Sight]] = {True: [], False: []}
     noise: list[DrawnNoise] = []
     for done in range(releases):
+        if done >= LEAST_RELEASES and monotonic() > until:
+            break
         for here, there, inside in ((present, absent, True), (absent, present, False)):
             with shop.release(here) as recorded:
                 after = recorded.on(there)
@@ -367,7 +376,7 @@ def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, advance: _Count
     delta = float(inputs_of(shop.spec).plan.whole.delta or 0)
     by_attack = scored(seen[True], seen[False])
     return Attacked(
-        releases,
+        len(seen[True]),
         lower_bound(np.array(losses[True]), np.array(losses[False]), delta, threshold=0.0),
         {name: lower_bound(*both, delta) for name, both in by_attack.items()},
         promising(by_attack),
