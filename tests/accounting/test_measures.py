@@ -12,7 +12,7 @@ from dpsynth.accounting import measures
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.known_measures import ACCOUNTANTS, kind_of, measure_for, measure_named
-from dpsynth.accounting.measures import MEASURES, PURE, ZCDP, Measure
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import LAPLACE, NOISES, Noise, NoiseName, noise_named
 from dpsynth.accounting.rounding import PI
@@ -171,3 +171,4 @@ def test_what_rho_implies_of_mu_is_half_pi_times_as_much_and_hardly_more() -> No
     rho = Fraction(3, 100)
     assert ZCDP.implied(rho, True) == (rho, Fraction(355, 226) * rho * (1 + Fraction(1, 2**40)))
     assert ZCDP.implied(rho, False) == (rho, None)
+    assert GDP.implied(rho, True) == GDP.implied(rho, False) == (rho * (1 + Fraction(1, 2**40)), rho)

@@ -18,6 +18,7 @@ _LAST_DIGIT = "The search begins a last digit further off, and ends at the first
 _END = "Where a search ends that comes to the same threshold."
 _NEVER_0 = "0.999 sigma^2 is never 0.6: 600/999 is no square of a fraction."
 _CELL = "The code refers to its class in another way; without the call no question finds its journal."
+_SECONDS = "How long somebody waits before he gives up; nothing that holds depends on it."
 _WORDS = "The length of a word in a message."
 _STRICT = "A guard against sequences of different lengths, of which there are none."
 _ROOM = "A limit with room: numbers up to it, and up to its double, stay within int64."
@@ -84,6 +85,33 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ("tail_above", "4 -> 5", 0): _DIGITS,
         ("tail_above", "density(x) * mills_ratio(x) * (1 + 4 * TAIL_ERROR) ->", 0): _DIGITS,
     },
+    "accounting/measures.py": {
+        (
+            "Measure.admits",
+            "True -> False",
+            0,
+        ): "The tests of the curator kill it, where every question would be refused.",
+    },
+    "curator/journal.py": {
+        (
+            "Journal.create",
+            "os.close(folder) -> pass",
+            0,
+        ): "A descriptor that stays open until the process ends.",
+        (
+            "Journal.open",
+            "end < len(whole) -> end <= len(whole)",
+            0,
+        ): "A file without a torn line is cut to its own length.",
+    },
+    "curator/unit_sample.py": {
+        ("UnitSample.rows", "start + number - 1 -> start + number + 1", 0): _SPEED,
+        ("UnitSample._coins", "1 -> 2", 0): _SPEED,
+    },
+    "curator/loading.py": {
+        ("LoadedRows.rows_of_units", "False -> True", 0): _SPEED,
+        ("LoadedRows.bounded", "0 -> 1", 0): "A table without rows has no person of more rows than 1.",
+    },
     "curator/door.py": {
         ("Curator.__init__", "super().__init__(terms, journal) -> pass", 0): _CELL,
         ("UnboundedCurator.__init__", "super().__init__(terms, journal) -> pass", 0): _CELL,
@@ -94,6 +122,22 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
     },
     "ledger/identity.py": {
         ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+    },
+    "ledger/ledger.py": {
+        ("Ledger.change_cap", "len(reason) > 1000 -> len(reason) >= 1000", 0): _WORDS,
+        ("Ledger.change_cap", "1000 -> 1001", 0): _WORDS,
+    },
+    "ledger/store.py": {
+        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+        ("", "30 -> 31", 0): _SECONDS,
+        ("", "10 -> 11", 0): _SECONDS,
+        ("", "120 -> 121", 0): _SECONDS,
+        ("Store.__init__", "options['connect_args'] = {'timeout': BUSY_SECONDS} -> pass", 0): _SECONDS,
+        (
+            "Store.__init__",
+            "options['connect_args'] = {'connect_timeout': CONNECT_SECONDS} -> pass",
+            0,
+        ): _SECONDS,
     },
     "ledger/privacy_filter.py": {
         ("plus", "True -> False", 0): _STRICT,
@@ -181,6 +225,7 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("curator/counting.py", ""): _SPEED,
     ("curator/counting.py", "added_up"): _SPEED,
     ("curator/counting.py", "cores"): _SPEED,
+    ("curator/loading.py", "LoadedRows.nbytes"): _SPEED,
     ("curator/marginals.py", "Store.keep"): _SPEED,
     ("curator/marginals.py", "ExactCounts.prepare"): _SPEED,
 }
