@@ -18,19 +18,21 @@ unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 RELEASES ?= 1000
-.PHONY: help env demo audit soak test test-all test-faults check docs format wheel schema lock clean
+.PHONY: help env demo audit soak test test-all test-faults test-mutants check docs format wheel advisories schema lock clean
 
 help:
 	@echo "make demo      create .venv from requirements.lock and release the RAND health insurance table"
 	@echo "make test      the quick tests"
 	@echo "make test-all  the slow statistical suites too, and every example of every property"
 	@echo "make test-faults  plants one fault after another, and looks whether the tests notice"
+	@echo "make test-mutants  FILES=... small changes of the code one after another, each to be noticed by a test"
 	@echo "make audit     hold the guarantee of the demonstration against replays and attacks; writes audit.html"
 	@echo "make soak      RELEASES=1000 releases over one ledger, killed and cut off at random, each checked"
 	@echo "make check     ruff, mypy, import-linter, the quick tests and the documentation"
 	@echo "make docs      build site/, the documentation with the API reference; open site/index.html"
 	@echo "make format    rewrite the code as ruff wants it"
-	@echo "make wheel     build dist/*.whl"
+	@echo "make wheel     build dist/*.whl, with its bill of materials and checksums"
+	@echo "make advisories  known vulnerabilities of the pinned packages, if an index can be asked"
 	@echo "make schema    write schemas/ again, from the typed spec and for the manifest"
 	@echo "make lock      resolve requirements.lock again"
 	@echo "make clean     remove .venv, builds and caches; data/, outputs/ and ledgers stay"
@@ -86,8 +88,18 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The wheel, its bill of materials, and the checksums of both, which are what is signed.
 wheel: $(READY)
+	rm -rf dist
 	$(BIN)/python -m build --wheel --no-isolation
+	$(BIN)/python -m releasing.bill_of_materials dist/*.whl
+	cd dist && sha256sum *.whl *.cdx.json > SHA256SUMS
+
+advisories: $(READY)
+	$(BIN)/python -m releasing.advisories
+
+test-mutants: $(READY)
+	$(BIN)/python -m tests.mutants $(FILES)
 
 schema: $(READY)
 	$(BIN)/python -m dpsynth.config.json_schema > schemas/dpsynth.schema.json.new
@@ -97,7 +109,7 @@ schema: $(READY)
 
 lock: $(READY)
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --extra demo --extra dev --extra duckdb --extra excel --extra postgres --no-emit-index-url \
+	    --extra dask --extra demo --extra dev --extra duckdb --extra excel --extra postgres --no-emit-index-url \
 	    --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean:

@@ -80,7 +80,10 @@ def statistics(bundle: Bundle, table: Table) -> Iterator[tuple[Mapping[str, obje
     requests: list[Asked] = [request_of(json.loads(json.dumps(asked))) for asked in wanted]
     columns = bundle.rows.layout.columns
     facts = Provenance(
-        public_marginals=bundle.rows.public_marginals, sums=bundle.sums, distances=bundle.distances
+        public_marginals=bundle.rows.public_marginals,
+        sums=bundle.sums,
+        distances=bundle.distances,
+        finer=bundle.finer,
     )
     found = compute_statistics(requests, columns, bundle.measured, bundle.model, (), provenance=facts)
     singles = [({"crosstab": list(t.columns)}, t) for t in found[: len(columns)]]

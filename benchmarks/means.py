@@ -1,11 +1,12 @@
-"""Means by sums against means by counts: how often their intervals hold the true mean, and how wide they are.
+"""Means and quantiles by questions of their own against those by counts: how often their intervals hold.
 
     DPSYNTH_DATA=… python benchmarks/means.py [--tables adult rand nlswork flights] [--runs 200]
 
-Each run asks what a mean needs, at the prices of a whole plan of method mst: all single columns, the wanted
-pairs, and the sums. "counts" computes each mean from the counts alone, "sums" from the sums too where the
-plan has one. Both have the same counts; without sums these would have had up to a tenth less noise. Prints
-for each mean the share of intervals that hold it, their median half-width, and the mean absolute error.
+Each run asks what they need, at the prices of a whole plan of method mst: all single columns, the wanted
+pairs, sums and finer counts. "counts" computes each figure from the counts alone, "own" from sums and finer
+counts too where the plan has them. Both have the same counts; without sums these would have had up to a tenth
+less noise. Prints for each the share of intervals that hold it, their median half-width, and the mean
+absolute error.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import pandas as pd
 from dpsynth.config import compiled, from_mapping
 from dpsynth.curator import Curator, Journal, MemoryTable, Terms, load_rows
 from dpsynth.lifecycle.answers import Answers
-from dpsynth.lifecycle.measuring import Stage, measure_sums
+from dpsynth.lifecycle.measuring import Stage, measure_statistics
 from dpsynth.model import LeastSquares
 from dpsynth.plan.plan import make_plan
 from dpsynth.plan.steps import one_way_weights
@@ -37,11 +38,11 @@ KEY = b"k" * 32
 
 @dataclass(frozen=True)
 class Case:
-    """A table with the means that are asked of it."""
+    """A table with the statistics that are asked of it."""
 
     frame: pd.DataFrame
     columns: dict[str, dict[str, object]]
-    means: list[dict[str, str]]
+    asked: list[dict[str, object]]
     privacy: dict[str, object]
 
 
@@ -59,8 +60,14 @@ def _adult() -> Case:
         "education": {"type": "category", "values": sorted(frame["education"].astype(str).unique())},
         "sex": {"type": "category", "values": sorted(frame["sex"].astype(str).unique())},
     }
-    means = [{"mean": "hours", "by": "education"}, {"mean": "age", "by": "sex"}, {"mean": "hours"}]
-    return Case(frame, columns, means, {"epsilon": 1, "delta": 1e-9})
+    asked = [
+        {"mean": "hours", "by": "education"},
+        {"mean": "age", "by": "sex"},
+        {"mean": "hours"},
+        {"quantiles": "hours", "by": "education"},
+        {"quantiles": "age", "by": "sex", "at": [0.1, 0.5, 0.9]},
+    ]
+    return Case(frame, columns, asked, {"epsilon": 1, "delta": 1e-9})
 
 
 def _rand() -> Case:
@@ -77,7 +84,13 @@ def _rand() -> Case:
             "missing": False,
         },
     }
-    means = [{"mean": "meddol", "by": "plan"}, {"mean": "mdvis", "by": "site"}, {"mean": "meddol"}]
+    means = [
+        {"mean": "meddol", "by": "plan"},
+        {"mean": "mdvis", "by": "site"},
+        {"mean": "meddol"},
+        {"quantiles": "meddol", "by": "plan", "at": [0.5, 0.9]},
+        {"quantiles": "meddol"},
+    ]
     unit = {"column": "zper", "max_rows": 5}
     return Case(pd.read_csv(str(path)), columns, means, {"epsilon": 3, "delta": 1e-6, "unit": unit})
 
@@ -96,6 +109,7 @@ def _nlswork() -> Case:
         {"mean": "ln_wage", "by": "race"},
         {"mean": "hours", "by": "grade"},
         {"mean": "ln_wage", "by": "year"},
+        {"quantiles": "ln_wage", "by": "race"},
     ]
     unit = {"column": "idcode", "max_rows": 15}
     return Case(frame, columns, means, {"epsilon": 3, "delta": 1e-6, "unit": unit})
@@ -115,6 +129,9 @@ def _flights() -> Case:
         {"mean": "arr_delay", "by": "carrier"},
         {"mean": "dep_delay", "by": "origin"},
         {"mean": "air_time"},
+        {"quantiles": "arr_delay", "by": "carrier"},
+        {"quantiles": "dep_delay", "by": "origin", "at": [0.5, 0.9, 0.99]},
+        {"quantiles": "air_time"},
     ]
     return Case(frame, columns, means, {"epsilon": 1, "delta": 1e-9})
 
@@ -122,20 +139,26 @@ def _flights() -> Case:
 CASES = {"adult": _adult, "rand": _rand, "nlswork": _nlswork, "flights": _flights}
 
 
-def _true_means(case: Case, mean: dict[str, str]) -> dict[str, float]:
-    """The mean in each group, of numbers within the column's ends; fractions of whole numbers cut off."""
-    column = case.columns[mean["mean"]]
+def _true(case: Case, asked: dict[str, object]) -> dict[tuple[str, str], float]:
+    """The figure of each group and level, of numbers within the column's ends, with fractions cut off."""
+    of = str(asked.get("mean", asked.get("quantiles")))
+    column = case.columns[of]
     bins = column.get("bins", [column.get("min"), column.get("max")])
-    numbers = pd.to_numeric(case.frame[mean["mean"]], errors="coerce").clip(bins[0], bins[-1])
+    numbers = pd.to_numeric(case.frame[of], errors="coerce").clip(bins[0], bins[-1])
     if column["type"] == "integer":
         numbers = np.floor(numbers)
-    if "by" not in mean:
-        return {"": float(numbers.mean())}
-    groups = case.frame[mean["by"]]
-    if groups.dtype.kind == "f":
-        groups = groups.astype("Int64")
-    groups = groups.astype(str)
-    return numbers.groupby(groups).mean().dropna().to_dict()
+    groups = pd.Series("", index=numbers.index)
+    if "by" in asked:
+        groups = case.frame[asked["by"]]
+        groups = (groups.astype("Int64") if groups.dtype.kind == "f" else groups).astype(str)
+    known = numbers.dropna().groupby(groups)
+    if "mean" in asked:
+        return {(group, ""): mean for group, mean in known.mean().items()}
+    return {
+        (group, str(level)): float(np.quantile(own, level, method="inverted_cdf"))
+        for group, own in known
+        for level in asked.get("at", [0.25, 0.5, 0.75])
+    }
 
 
 class _NoModel:
@@ -156,17 +179,16 @@ def _found(case: Case, runs: int, folder: Path) -> Iterator[tuple[str, str, tupl
             "privacy": case.privacy,
             "columns": case.columns,
             "structure": {"method": "mst"},
-            "publish": {"statistics": case.means},
+            "publish": {"statistics": case.asked},
         }
     )
     worked_out = compiled(spec)
     plan = make_plan(worked_out, strategy_of("mst", ()))
     near, columns = plan.neighbours, worked_out.columns
     names = [*(c.name for c in columns), *([near.person] if near.person else [])]
-    summed = frozenset(mean.column for mean in plan.summed)
     batches = MemoryTable(case.frame[names]).batches(names)
-    table = load_rows(batches, columns, near, KEY, None, summed).bounded(near.max_rows, KEY)
-    true = [_true_means(case, mean) for mean in case.means]
+    table = load_rows(batches, columns, near, KEY, None, plan.own.columns).bounded(near.max_rows, KEY)
+    true = [_true(case, asked) for asked in case.asked]
     asked = one_way_weights(worked_out.domain, near)
     for run in range(runs):
         path = folder / f"{run}.jsonl"
@@ -175,16 +197,16 @@ def _found(case: Case, runs: int, folder: Path) -> Iterator[tuple[str, str, tupl
         price = plan.budget * plan.shares.one_way
         singles = tuple(curator.marginals(list(asked), price, list(asked.values())))
         answers = Answers(singles, (), (), None, None)
-        whole = measure_sums(None, Stage(curator, plan, worked_out.layout), answers)
+        whole = measure_statistics(None, Stage(curator, plan, worked_out.layout), answers)
         share = curator.remaining * len(plan.wanted) / max(plan.outlined.cliques, 1)
         direct = LeastSquares(worked_out.domain, (*singles, *curator.marginals(plan.wanted, share)))
-        for way, sums in (("counts", ()), ("sums", whole.sums)):
+        for way, own in (("counts", Provenance()), ("own", Provenance(sums=whole.sums, finer=whole.finer))):
             tables = compute_statistics(
-                spec.publish.statistics, columns, direct, _NoModel(), (), provenance=Provenance(sums=sums)
+                spec.publish.statistics, columns, direct, _NoModel(), (), provenance=own
             )
-            for mean, known, found in zip(case.means, true, tables[len(columns) :], strict=True):
+            for one, known, found in zip(case.asked, true, tables[len(columns) :], strict=True):
                 for row in found.table.to_pylist():
-                    group = str(row[mean["by"]]) if "by" in mean else ""
+                    group = str(row[one["by"]]) if "by" in one else "", row.get("quantile", "")
                     if group in known and row["estimate"] is not None:
                         half = (row["high"] - row["low"]) / 2
                         holds = row["low"] <= known[group] <= row["high"]
@@ -201,13 +223,13 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--runs", type=int, default=200)
     options = parser.parse_args()
-    print("| table | mean | by | hold | half-width | error |\n|---|---|---|---|---|---|")
+    print("| table | figure | by | hold | half-width | error |\n|---|---|---|---|---|---|")
     for name in options.tables:
         figures = defaultdict(list)
         with tempfile.TemporaryDirectory() as folder:
             for title, way, found in _found(CASES[name](), options.runs, Path(folder)):
                 figures[title, way].append(found)
-                figures["all", way].append(found)
+                figures["all quantiles" if "quantiles" in title else "all means", way].append(found)
         for (title, way), found in figures.items():
             holds, half, error = np.array(found, dtype=float).T
             shown = f"{100 * holds.mean():.1f} % of {len(holds)} | {np.median(half):.3g} | {error.mean():.3g}"

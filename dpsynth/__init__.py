@@ -10,6 +10,11 @@ A release of a data frame:
 
     guess = dpsynth.describe(frame)
     release = dpsynth.release(frame, epsilon=1, delta=1e-9, dataset="visits", columns=guess.reviewed({...}))
+
+A collection without a curator, where each respondent randomises her own record:
+
+    dpsynth.collect(spec, {"cheated": "yes"})     # at her side
+    release = dpsynth.aggregate(spec, "reports")  # at the publisher's
 """
 
 from __future__ import annotations
@@ -19,17 +24,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from decimal import Decimal
     from typing import Unpack
 
     from dpsynth.config import Spec
     from dpsynth.interactive.describing import Description
     from dpsynth.interactive.keys import Keys, Table
     from dpsynth.interactive.synthesizer import Synthesizer
+    from dpsynth.lifecycle.collecting import Sent
     from dpsynth.lifecycle.result import Release
     from dpsynth.recipient import Bundle
 
 __version__ = "0.1.0"
-__all__ = ["Spec", "Synthesizer", "__version__", "abandon", "describe", "load", "open_bundle", "release"]
+__all__ = [
+    "Spec",
+    "Synthesizer",
+    "__version__",
+    "abandon",
+    "aggregate",
+    "collect",
+    "describe",
+    "load",
+    "open_bundle",
+    "release",
+]
 
 
 def load(path: str | Path, *, source: str | None = None) -> Spec:
@@ -116,6 +134,69 @@ def abandon(
     from dpsynth.interactive.releasing import abandoned
 
     return abandoned(release_id, ledger, Path(outputs))
+
+
+def collect(
+    spec: Spec,
+    records: Mapping[str, object] | Table | str | Path,
+    /,
+    *,
+    whose: str | None = None,
+    out: str | Path = "reports",
+    memory: str | Path | None = None,
+    cap: int | float | Decimal | None = None,
+    form: str = "jsonl",
+) -> Sent:
+    """Randomise records at the respondent's side, and write reports that are safe to send.
+
+    It is ``dpsynth collect`` in Python, for a config with ``trust: local``:
+
+        dpsynth.collect(spec, {"cheated": "yes"})                # one record
+        dpsynth.collect(spec, frame, whose="student")            # a table with a record a respondent
+
+    A report is drawn once, and remembered on this side before it is written. Whoever is asked again sends the
+    same report, whatever her record says by then.
+
+    Args:
+        spec: the contract, which respondents and publisher share.
+        records: one record, as a mapping from columns to values; or a table in memory, or the path of a file.
+        whose: with a table: the column that says whose each record is. With one record: a name for whose it
+            is, left out "me". It stays on this side.
+        out: folder for reports.
+        memory: the file that remembers what was reported on this side: keep it. Left out: the file that the
+            environment variable DPSYNTH_MEMORY names, or one in the home folder.
+        cap: most epsilon of a respondent's reports of all collections together.
+        form: "jsonl" or "parquet".
+
+    Returns:
+        The file of reports, their number, and what each has cost its respondent.
+
+    Raises:
+        DpsynthError: ConfigError, SourceError or BudgetRefused; then nothing was sent.
+    """
+    from dpsynth.interactive.surveying import reported, side_of
+
+    return reported(spec, records, whose, side_of(out, memory, cap, form))
+
+
+def aggregate(spec: Spec, reports: str | Path, /, *, outputs: str | Path = "outputs") -> Release:
+    """Make a release from the reports of respondents, who had to trust nobody.
+
+    It is ``dpsynth aggregate`` in Python. Nothing is charged: each respondent has borne the epsilon of her
+    own report. ``collection`` of the result says how many reports were used and left out.
+
+    Args:
+        spec: the contract that the reports were made by.
+        reports: folder of reports.
+        outputs: folder under which the bundle appears as ``<release>/<release id>``.
+
+    Raises:
+        DpsynthError: ConfigError if the config isn't of the local model, SourceError if there are too few
+            reports.
+    """
+    from dpsynth.pipeline import aggregate as aggregated
+
+    return aggregated(spec, Path(reports), Path(outputs))
 
 
 def open_bundle(path: str | Path) -> Bundle:

@@ -51,7 +51,7 @@ from dpsynth.lifecycle.measuring import (
     find_contribution_bound,
     find_domains,
     measure_one_way,
-    measure_sums,
+    measure_statistics,
     next_tier,
     open_door,
     select,
@@ -135,9 +135,10 @@ def _tier(
     rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
     answers = step(Step.MEASURE_SINGLES, measure_one_way, inputs, stage, release_run, earlier)
     warnings = step(Step.HEED_WARNINGS, heed_warnings, inputs, stage, release_run, answers, tell)
-    summed = step(Step.MEASURE_SUMS, measure_sums, inputs, stage, answers) if stage.plan.summed else answers
-    expansion = step(Step.MERGE, compress, inputs, stage, summed)
-    measured = step(Step.SELECT, select, inputs, stage, summed, expansion)
+    if stage.plan.own.number:
+        answers = step(Step.MEASURE_STATISTICS, measure_statistics, inputs, stage, answers)
+    expansion = step(Step.MERGE, compress, inputs, stage, answers)
+    measured = step(Step.SELECT, select, inputs, stage, answers, expansion)
     fit = step.counted(Step.FIT, fit_model, inputs, stage, measured)
     fitted = step(Step.SPREAD, spread_over_values, inputs, stage, measured, fit)
     public = None if release_run.published else public_of(release_run, stage.plan)

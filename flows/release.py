@@ -33,7 +33,7 @@ from dpsynth.config import load
 from dpsynth.errors import DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.progress import Watch, watched
+from dpsynth.lifecycle.progress import StepWatcher, watched
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.pipeline import run
 from dpsynth.plan.occasion import occasion_of
@@ -66,22 +66,22 @@ def _tell(sentence: str) -> None:
         heard(sentence)
 
 
-def _shown_by_artifact() -> Watch:
-    """A watcher of a step that shows its share as a progress artifact of the task under way.
+class _ProgressArtifact(StepWatcher):
+    """A watcher that shows the share of a step as a progress artifact of the task under way.
 
     A server that can't be reached, or is too old, costs the picture and nothing else.
     """
-    shown: list[UUID] = []
 
-    def watch(step: str, share: float) -> None:
+    def __init__(self) -> None:
+        self._shown: UUID | None = None
+
+    def advanced(self, step: str, share: float) -> None:
         with suppress(Exception):
-            if shown:
-                update_progress_artifact(shown[0], progress=100 * share)
+            if self._shown is not None:
+                update_progress_artifact(self._shown, progress=100 * share)
             else:
                 key = re.sub("[^a-z0-9]+", "-", step.lower()).strip("-")
-                shown.append(cast(UUID, create_progress_artifact(100 * share, key=key, description=step)))
-
-    return watch
+                self._shown = cast(UUID, create_progress_artifact(100 * share, key=key, description=step))
 
 
 def as_task(name: str, action: Callable[[], T]) -> T:
@@ -92,7 +92,7 @@ def as_task(name: str, action: Callable[[], T]) -> T:
     @task(name=name, cache_policy=NO_CACHE, persist_result=False, retries=0, log_prints=False)
     def step() -> State[None] | None:
         try:
-            with watched(_shown_by_artifact()):
+            with watched(_ProgressArtifact()):
                 outcome.append(action())
         except DpsynthError as error:
             # An error raised here would be pickled to disk and logged with a traceback.

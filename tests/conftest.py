@@ -13,6 +13,7 @@ from hypothesis import Phase, settings
 
 from tests.databases import Postgres, reason_without
 from tests.examples import LEAST, PART
+from tests.seeded_noise import seed_noise
 
 settings.register_profile("full", deadline=None, max_examples=100)
 settings.register_profile("quick", deadline=None, max_examples=max(LEAST, 100 // PART), derandomize=True)
@@ -81,9 +82,14 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """Take what was collected out of the garbage collector's rounds: thousands of items, which stay."""
-    gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def seeded_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise that is the same each time: for what a release is good for, never for its guarantee."""
+    seed_noise(monkeypatch, seed=1)
 
 
 @pytest.fixture(scope="session")

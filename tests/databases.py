@@ -3,9 +3,9 @@
 It listens on a socket in a temporary folder and nowhere else, so it meets no other server.
 PostgreSQL refuses to run as root: for root it runs as another user.
 
-Invariant: whatever becomes of pytest, no server stays and no folder. This file, as a
-script, holds the other end of a pipe from pytest; when that is closed, by a kill too, it
-stops the server and removes the folder.
+Invariant: whatever becomes of pytest, no server stays and no folder, but one that is kept. This
+file, as a script, holds the other end of a pipe from pytest; when that is closed, by a kill too,
+it stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -58,19 +58,30 @@ def reason_without() -> str | None:
 class Postgres:
     """One running server, with as many empty databases as wanted."""
 
-    def __init__(self) -> None:
-        """Make the server's files and start it."""
+    def __init__(self, kept: Path | None = None) -> None:
+        """Make the server's files and start it.
+
+        Args:
+            kept: a folder for its files, which stays; if it holds them already, they are used.
+        """
         found = programs()
         assert found is not None
-        self._folder = Path(tempfile.mkdtemp(prefix="dpsynth-pg-"))
+        self._folder = kept or Path(tempfile.mkdtemp(prefix="dpsynth-pg-"))
         self._guard = subprocess.Popen(
-            [sys.executable, __file__, str(found), str(self._folder)],
+            [sys.executable, __file__, str(found), str(self._folder), "kept" if kept else "removed"],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
         self._programs = found
         self._made = 0
         self._free: list[str] = []
+        if (self._folder / "data").exists():
+            # Its last end may have been a kill.
+            (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+            self.start()
+            return
+        if kept is not None:
+            kept.mkdir(parents=True)
         if os.geteuid() == 0:
             shutil.chown(self._folder, *_other_user())
         how = ["-U", "dpsynth", "--auth", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
@@ -91,6 +102,12 @@ class Postgres:
         self._made += 1
         name = f"ledger{self._made}"
         self.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def found(self, name: str) -> str:
+        """A database of a name, made if there is none; its URL."""
+        if not self.execute(f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
+            self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
     def empty(self, url: str) -> None:
@@ -135,7 +152,7 @@ class Postgres:
         _call(self._programs, self._folder, "pg_ctl", "stop", "-w", "-s", "-m", how)
 
     def close(self) -> None:
-        """Stop the server and remove its files."""
+        """Stop the server, and remove its files if they aren't kept."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait(timeout=60)
@@ -169,11 +186,12 @@ def _call(found: Programs, folder: Path, program: str, *arguments: str) -> None:
 
 
 def _guard() -> None:
-    found, folder = map(Path, sys.argv[1:])
+    found, folder = map(Path, sys.argv[1:3])
     sys.stdin.read()
     with suppress(AssertionError, OSError):
         _call(found, folder, "pg_ctl", "stop", "-w", "-s", "-m", "immediate")
-    shutil.rmtree(folder, ignore_errors=True)
+    if sys.argv[3] == "removed":
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from dpsynth.domain.codec import INVALID, Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.estimates import Estimates
+from dpsynth.domain.finer_counts import FinerCounts, Pieces
 from dpsynth.domain.measurement import Measurement, mean_absolute_error, noise_variance
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -235,6 +236,19 @@ class FakeCurator:
         return MeasuredSums(
             column, by, exact.reshape(shape) + self._drawn(scale, shape), self.noise, scale, centring
         )
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
+        self._pay("finer counts", [(*by, column)], price)
+        # The codes are the steps.
+        piece = np.searchsorted(pieces.array, self.codes[column], side="right") - 1
+        flat = np.zeros(self.rows, dtype=np.int64)
+        for name in by:
+            flat = flat * self.domain.sizes[name] + self.codes[name]
+        number, shape = len(pieces.first), (*self.domain.shape(by), len(pieces.first))
+        exact = np.bincount(flat * number + piece, minlength=self.domain.cells(by) * number)
+        scale = self.scale(price)
+        noise = self._drawn(scale, shape)
+        return FinerCounts(column, by, exact.reshape(shape) + noise, self.noise, scale, pieces)
 
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[NDArray[np.int64], float]:
         self._pay("counts", tuple(codec.schema.items()) or codec.labels, price)

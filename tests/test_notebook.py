@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="the notebook is read with a package of the lock file")
-nbclient = pytest.importorskip("nbclient", reason="the notebook is run with a package of the lock file")
-pytest.importorskip("ipykernel", reason="the notebook runs in a kernel of Jupyter")
-
+LACKING = [name for name in ("nbformat", "nbclient", "ipykernel") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(
+    bool(LACKING), reason=f"a notebook is run with packages of the lock file: {LACKING}"
+)
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
 NAMES = ("first_release", "release_a_dataframe")
 SLOW = pytest.mark.slow
 
 
 def read(name: str):
+    import nbformat
+
     return nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
 
 
@@ -43,6 +46,8 @@ def test_every_notebook_is_run() -> None:
 
 @pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=SLOW) for name in NAMES[1:])])
 def test_every_cell_of_a_notebook_runs_and_prints_what_is_stored(name: str, tmp_path: Path) -> None:
+    import nbclient
+
     stored, run = read(name), read(name)
     nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert printed(run) == printed(stored) and shown(run) == shown(stored)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.errors import ConfigError
 from dpsynth.files import FileForm
 from dpsynth.files.form import named_form
+from dpsynth.files.place import Place
 from dpsynth.publish import restore
 from dpsynth.publish.row_files import table_names
 
@@ -81,7 +81,7 @@ class CodedTable:
         return np.bincount(self.cells(clique), minlength=cells)
 
 
-def private_table(bundle: OwnedBundle, path: Path, form: FileForm) -> CodedTable:
+def private_table(bundle: OwnedBundle, path: Place, form: FileForm) -> CodedTable:
     """The private table as the release read it: its rows of the slice, after contribution bounding.
 
     Raises:

@@ -36,6 +36,7 @@ from dpsynth.curator import check_source
 from dpsynth.errors import ConfigError
 from dpsynth.files import FileForm
 from dpsynth.files.form import named_form
+from dpsynth.files.place import Place, place_of
 from dpsynth.lifecycle.steps import Steps, plainly
 
 
@@ -60,7 +61,7 @@ class Evaluation:
     """
 
     bundle: OwnedBundle
-    path: Path
+    path: Place
     rows: tuple[int, int]
     columns: tuple[Distance, ...]
     pairs: tuple[Distance, ...]
@@ -129,13 +130,13 @@ def _evaluation(
     )
 
 
-def _source(against: Path | None, config: Path | None) -> tuple[Path, FileForm]:
+def _source(against: Path | None, config: Path | None) -> tuple[Place, FileForm]:
     """The private table's path and form."""
     if config is not None:
         source = load(config, source=None if against is None else str(against)).source
         if source.path is None:
             raise ConfigError(f"{config} names no table. Name it with --against.")
-        return Path(source.path), source.form
+        return place_of(source.path), source.form
     if against is None:
         raise ConfigError(
             "Name the private table with --against TABLE, or the release's configuration with --config."

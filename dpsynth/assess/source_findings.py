@@ -11,13 +11,13 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 from dpsynth.assess.findings import Finding
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.files.encodings import WIDE
 from dpsynth.files.form import FileForm
 from dpsynth.files.opening import opened
+from dpsynth.files.place import Place
 
 _SHOWN = 3
 _UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")
@@ -25,7 +25,7 @@ _UNDEFINED = frozenset(b"\x81\x8d\x8f\x90\x9d")
 
 
 def source_findings(
-    path: Path, form: FileForm, broken: BrokenRows, headers: int, *, keeps_broken: bool
+    path: Place, form: FileForm, broken: BrokenRows, headers: int, *, keeps_broken: bool
 ) -> Iterator[Finding]:
     """The findings about a file.
 
@@ -64,7 +64,7 @@ def source_findings(
         )
 
 
-def _encoding(path: Path, form: FileForm, broken: BrokenRows) -> Iterator[Finding]:
+def _encoding(path: Place, form: FileForm, broken: BrokenRows) -> Iterator[Finding]:
     if form.encoding == "utf-8" and broken.undecodable:
         yield Finding(
             "source",
@@ -90,7 +90,7 @@ def _encoding(path: Path, form: FileForm, broken: BrokenRows) -> Iterator[Findin
         )
 
 
-def _western(path: Path, form: FileForm) -> str:
+def _western(path: Place, form: FileForm) -> str:
     """The usual encoding of bytes that are not UTF-8, in which each of them has a meaning."""
     with opened(path, form) as stream:
         foreign = any(_UNDEFINED.intersection(line) for line in stream if not _decodes(line))
@@ -105,7 +105,7 @@ def _decodes(line: bytes) -> bool:
     return True
 
 
-def _is_utf8(path: Path, form: FileForm) -> bool:
+def _is_utf8(path: Place, form: FileForm) -> bool:
     """True if a file holds signs beyond ASCII, and all of it is UTF-8."""
     decoder, plain = codecs.getincrementaldecoder("utf-8")(), True
     try:
@@ -119,7 +119,7 @@ def _is_utf8(path: Path, form: FileForm) -> bool:
     return not plain
 
 
-def _quotes(path: Path, form: FileForm, broken: BrokenRows, fate: str) -> Iterator[Finding]:
+def _quotes(path: Place, form: FileForm, broken: BrokenRows, fate: str) -> Iterator[Finding]:
     if not broken.unclosed:
         return
     with opened(path, form) as stream:

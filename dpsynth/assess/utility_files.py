@@ -84,6 +84,7 @@ def page(evaluation: Evaluation) -> str:
     pages.filters["percent"] = figures.percent
     pages.filters["number"] = figures.number
     pages.filters["plain"] = _plain
+    pages.filters["correlation"] = lambda value: f"{value:z.2f}".replace("-", "\N{MINUS SIGN}")
     pages.filters["percent_of_width"] = lambda value: f"{value:.2f}%"
     pairs = {d.columns: d for d in evaluation.pairs}
     far = sorted(evaluation.pairs, key=lambda d: d.by_chance - d.distance)
@@ -97,8 +98,23 @@ def page(evaluation: Evaluation) -> str:
         columns=sorted(evaluation.columns, key=lambda d: -d.distance),
         longest=max([1e-9, *(d.distance for d in evaluation.columns)]),
         held=sum(c.held for c in evaluation.coverages.found) / intervals if intervals else None,
-        kinds={"one_way": "Counts by one column", "crosstab": "Counts by several columns", "mean": "Means"},
+        kinds=_KINDS,
     )
+
+
+_KINDS = {
+    "one_way": "Counts by one column",
+    "crosstab": "Counts by several columns",
+    "count": "Counts",
+    "mean": "Means",
+    "sum": "Sums",
+    "variance": "Variances",
+    "quantiles": "Quantiles",
+    "correlation": "Correlations",
+    "model": "Regressions",
+    "exam": "Exam",
+}
+"""Kinds of statistics in words."""
 
 
 def _plain(value: float) -> str:

@@ -15,9 +15,8 @@ from scipy import stats
 
 from dpsynth.accounting.group import group_amount
 from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.guesses import LEVEL, limits, right_at_most
 from dpsynth.accounting.rounding import float_up
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -87,18 +86,6 @@ def of_games(
     return Success(against, seen, games, right / games, low, high, bound)
 
 
-def limits(right: int, games: int) -> tuple[float, float]:
-    """The 95 % limits of a chance by Clopper and Pearson.
-
-    >>> [round(end, 4) for end in limits(8, 10)]
-    [0.4439, 0.9748]
-    """
-    tail = (1 - LEVEL) / 2
-    low = float(stats.beta.ppf(tail, right, games - right + 1)) if right else 0.0
-    high = float(stats.beta.ppf(1 - tail, right + 1, games - right)) if right < games else 1.0
-    return low, high
-
-
 def of_worlds(against: str, seen: str, shares: np.ndarray, each: int, bound: Bound | None = None) -> Success:
     """The success where many secrets share one draw of noise: limits by Student's t over the draws.
 
@@ -112,17 +99,6 @@ def of_worlds(against: str, seen: str, shares: np.ndarray, each: int, bound: Bou
     mean, worlds = float(shares.mean()), len(shares)
     wide = float(stats.t.ppf((1 + LEVEL) / 2, worlds - 1)) * float(shares.std(ddof=1)) / sqrt(worlds)
     return Success(against, seen, worlds * each, mean, max(mean - wide, 0.0), min(mean + wide, 1.0), bound)
-
-
-def right_at_most(epsilon: float, delta: float) -> float:
-    """The largest chance of telling two equally likely tables apart: (e^epsilon + delta)/(1 + e^epsilon).
-
-    Rounded up. Kairouz, Oh and Viswanath 2015, as in ``presentation.figures.guess_percent``.
-
-    >>> round(right_at_most(1.0, 0.0), 6)
-    0.731059
-    """
-    return min(nextafter((1 + delta * exp(-epsilon)) / (1 + exp(-epsilon)), 2.0), 1.0)
 
 
 def presence_bound(guarantee: Guarantee) -> Bound:

@@ -10,22 +10,24 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from math import inf
 from pathlib import Path
 from time import monotonic
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from dpsynth.accounting.guesses import right_at_most
+from dpsynth.accounting.loss_pairs import NormalPair
 from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
 from dpsynth.audit.lower_bounds import LowerBound, lower_bound
 from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
-from dpsynth.audit.membership import features, scores
+from dpsynth.audit.membership import Sight, promising, scored, sight
 from dpsynth.audit.observed_door import Transcript
 from dpsynth.audit.replay import declared, faults, observe, replay, sensitivity
 from dpsynth.config import Spec
@@ -96,14 +98,21 @@ class Attacked:
     Attributes:
         releases: number of releases of each of the two tables.
         transcript: what the best attacker achieves, who sees every answer.
-        table: what an attacker achieves who sees the synthetic table alone.
+        table: what each attack on the synthetic table alone achieves, by its name.
+        chosen: the one of these that was chosen beforehand, on other releases.
         noise: the noise that was drawn, beside the stated one.
     """
 
     releases: int
     transcript: LowerBound
-    table: LowerBound
+    table: Mapping[str, LowerBound]
+    chosen: str
     noise: DrawnNoise
+
+    @property
+    def chosen_bound(self) -> LowerBound:
+        """What the chosen attack on the table achieves."""
+        return self.table[self.chosen]
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,7 @@ class Claim:
     Attributes:
         epsilon, delta: the guarantee.
         mu: mu of Gaussian DP if losses are counted so; None otherwise.
+        right: the largest share of right guesses that it allows, where both tables are equally likely.
         unit: the protected unit, in words.
         relation: the neighbour relation.
     """
@@ -120,6 +130,7 @@ class Claim:
     epsilon: float
     delta: float
     mu: float | None
+    right: float
     unit: str
     relation: str
 
@@ -153,14 +164,15 @@ class Audit:
         if self.replayed.dearest > 1 + _ROUNDING:
             found.append(f"a transcript cost {self.replayed.dearest:.4f} of the budget")
         if self.attacked is not None:
-            bounds = {"the answers": self.attacked.transcript, "the synthetic table": self.attacked.table}
+            attacked = self.attacked
+            bounds = {"the answers": attacked.transcript, "the synthetic table": attacked.chosen_bound}
             for words, bound in bounds.items():
                 if bound.epsilon > self.claim.epsilon:
                     found.append(f"an attacker on {words} shows epsilon {bound.epsilon:.3g} at the least")
                 if self.claim.mu is not None and bound.mu > self.claim.mu:
                     found.append(f"an attacker on {words} shows mu {bound.mu:.3g} at the least")
-            if not self.attacked.noise.as_stated:
-                found.append(f"noise is {self.attacked.noise.ratio:.3f} times as large as stated")
+            if not attacked.noise.as_stated:
+                found.append(f"noise is {attacked.noise.ratio:.3f} times as large as stated")
         return tuple(found)
 
 
@@ -171,13 +183,15 @@ class Extent:
     Attributes:
         rows: number of rows of the made-up tables.
         neighbours: number of neighbours to replay on.
-        releases: releases of each of two tables to attack; 0: none.
+        releases: most releases of each of two tables to attack; 0: none.
+        seconds: after so long no further releases are attacked, once there are ``LEAST_RELEASES``.
         seed: decides tables and neighbours; the noise has no seed.
     """
 
     rows: int = ROWS
     neighbours: int = NEIGHBOURS
     releases: int = RELEASES
+    seconds: float = inf
     seed: int = 1
 
 
@@ -210,19 +224,26 @@ def audit(
         attacked = None
         if extent.releases:
             attacked = _attacked(
-                shop, base, extent.releases, lambda done: advance(extent.neighbours + done, whole)
+                shop,
+                base,
+                extent.releases,
+                began + extent.seconds,
+                lambda done: advance(extent.neighbours + done, whole),
             )
-    plan = inputs.plan
-    claim = Claim(
-        float(plan.whole.epsilon),
-        float(plan.whole.delta or 0),
-        None if plan.sampling is not None else plan.measure.mu(plan.whole.budget),
-        plan.neighbours.unit,
-        plan.neighbours.relation,
-    )
+    claim = _claim(inputs.plan)
     return Audit(
         spec.release, spec.structure.method, claim, len(base.rows), replayed, attacked, monotonic() - began
     )
+
+
+def _claim(plan: Plan) -> Claim:
+    epsilon, delta = float(plan.whole.epsilon), float(plan.whole.delta or 0)
+    mu = None if plan.sampling is not None else plan.measure.mu(plan.whole.budget)
+    right = right_at_most(epsilon, delta)
+    # Searches have a delta of their own, beside mu.
+    if mu is not None and not plan.searches:
+        right = min(right, NormalPair(mu).best_guess)
+    return Claim(epsilon, delta, mu, right, plan.neighbours.unit, plan.neighbours.relation)
 
 
 @dataclass(frozen=True)
@@ -239,7 +260,8 @@ class _Workshop:
         path = table.write(self.folder / f"{name}.csv")
         ledger = self.spec.ledger.model_copy(update={"url": f"sqlite:///{self.folder}/{name}.db"})
         source = Source.model_validate({"path": str(path)})
-        return self.spec.model_copy(update={"source": source, "ledger": ledger})
+        engine = self.spec.engine.in_this_process
+        return self.spec.model_copy(update={"source": source, "ledger": ledger, "engine": engine})
 
     @contextmanager
     def release(self, table: MadeUpTable) -> Iterator[_Recorded]:
@@ -334,27 +356,30 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
     )
 
 
-def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, advance: _Count) -> Attacked:
+def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, advance: _Count) -> Attacked:
     present, absent, row = extreme_pair(base)
     target = {name: pa.array([text], pa.string()) for name, text in zip(base.names, row, strict=True)}
     losses: dict[bool, list[float]] = {True: [], False: []}
-    seen: dict[bool, list[NDArray[np.float64]]] = {True: [], False: []}
+    seen: dict[bool, list[Sight]] = {True: [], False: []}
     noise: list[DrawnNoise] = []
     for done in range(releases):
+        if done >= LEAST_RELEASES and monotonic() > until:
+            break
         for here, there, inside in ((present, absent, True), (absent, present, False)):
             with shop.release(here) as recorded:
                 after = recorded.on(there)
                 loss = transcript_loss(recorded.record, after)
                 losses[inside].append(loss if inside else -loss)
-                seen[inside].append(features(recorded.record, target))
+                seen[inside].append(sight(recorded.record, target))
                 noise.append(drawn_noise([recorded.record]))
         advance(4 * (done + 1))
     delta = float(inputs_of(shop.spec).plan.whole.delta or 0)
-    by_table = scores(np.array(seen[True]), np.array(seen[False]))
+    by_attack = scored(seen[True], seen[False])
     return Attacked(
-        releases,
+        len(seen[True]),
         lower_bound(np.array(losses[True]), np.array(losses[False]), delta, threshold=0.0),
-        lower_bound(*by_table, delta),
+        {name: lower_bound(*both, delta) for name, both in by_attack.items()},
+        promising(by_attack),
         _together(noise),
     )
 

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import beta
 
+from dpsynth.accounting.guesses import LEVEL, limits
+
 Scores = NDArray[np.float64]
 
-CONFIDENCE = 0.95
+CONFIDENCE = LEVEL
 """Confidence of a bound."""
 _THRESHOLDS = 60
 """Largest number of thresholds that are tried."""
@@ -33,14 +35,18 @@ class LowerBound:
         epsilon: lower bound on epsilon at the delta that was asked for; at least 0.
         mu: lower bound on mu of Gaussian DP; at least 0.
         hits, false_alarms: shares of releases with the unit, and without it, that were taken to have it.
+        right: share of right guesses, where both tables are equally likely.
+        right_between: its limits by Clopper and Pearson.
         releases: number of releases of each of the two tables that these rest on.
-        confidence: confidence of both bounds together with their threshold.
+        confidence: confidence of both bounds together with their threshold, and of the limits.
     """
 
     epsilon: float
     mu: float
     hits: float
     false_alarms: float
+    right: float
+    right_between: tuple[float, float]
     releases: int
     confidence: float = CONFIDENCE
 
@@ -67,11 +73,14 @@ def lower_bound(inside: Scores, outside: Scores, delta: float, threshold: float 
     b, a = _at_most(missed, len(inside)), _at_most(alarms, len(outside))
     # The test may be read either way round.
     refuted = max((1 - delta - b) / a, (1 - delta - a) / b)
+    right, guesses = len(inside) - missed + len(outside) - alarms, len(inside) + len(outside)
     return LowerBound(
         epsilon=max(0.0, log(refuted)) if refuted > 0 else 0.0,
         mu=max(0.0, _mu(missed, len(inside), alarms, len(outside))),
         hits=hits,
         false_alarms=false,
+        right=right / guesses,
+        right_between=limits(right, guesses),
         releases=min(len(inside), len(outside)),
     )
 

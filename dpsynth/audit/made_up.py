@@ -218,6 +218,9 @@ def _arriving(table: MadeUpTable, rng: np.random.Generator) -> dict[str, list[Ro
     spelled = [" somebody  new ", "Somebody NEW\t"]
     usual_rows = [_named(table, _inside(table, usual, usual), name) for name in spelled for _ in range(most)]
     named["a unit whose name is spelled in two ways"] = usual_rows
+    named["a unit whose name no alphabet holds alone"] = [
+        _named(table, row, "Zo\u00eb \u5f20\U0001f4a5\u200b e\u0301") for row in single["a unit like another"]
+    ]
     if table.near.nameless == "left_out":
         named["rows without a name"] = [_named(table, usual, "")] * (most + 1)
     return named

@@ -23,9 +23,10 @@ from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEven
 from dpsynth.audit.observed_door import Asked, ExactAnswer, Transcript, observers
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
+from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.lifecycle.generating import FittedModel
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import open_door
 from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.publish.exam import Exam
@@ -37,7 +38,9 @@ class _AllAsked(DpsynthError):
     """Raised to leave a release once its last question is answered."""
 
 
-def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | None = None) -> Transcript:
+def observe(
+    spec: Spec, outputs: Path, resume: str | None = None, period: str | None = None, *, table: bool = True
+) -> Transcript:
     """The transcript of the part of a release that asks, from its first question to its last.
 
     Args:
@@ -45,16 +48,20 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
         outputs: an empty folder, or that of the release to resume.
         resume: the release whose recorded answers are forced.
         period: label of the slice, if the config has periods.
+        table: true to go on until the synthetic table is made, also if no question needs it.
     """
     transcript = Transcript()
     curator, unbounded = observers(transcript)
-    plan = inputs_of(spec).plan
-    last, audiences = Exam if plan.exam else SyntheticTable, len(plan.tiers)
+    last: type = SyntheticTable
+    audiences = 1
 
     def until_all_is_asked(name: str, action: Callable[[], T]) -> T:
-        nonlocal audiences
+        nonlocal last, audiences
         del name
         outcome = action()
+        if isinstance(outcome, Inputs):
+            last = Exam if outcome.plan.exam else SyntheticTable if table else Measured
+            audiences = len(outcome.plan.tiers)
         if isinstance(outcome, FittedModel):
             transcript.layout = outcome.layout
         if isinstance(outcome, SyntheticTable):
@@ -74,7 +81,13 @@ def observe(spec: Spec, outputs: Path, resume: str | None = None, period: str | 
 
 
 def replay(
-    neighbour: Spec, record: Transcript, outputs: Path, folder: Path, period: str | None = None
+    neighbour: Spec,
+    record: Transcript,
+    outputs: Path,
+    folder: Path,
+    period: str | None = None,
+    *,
+    table: bool = True,
 ) -> Transcript:
     """The transcript of a neighbour, upon which the recorded answers are forced.
 
@@ -84,13 +97,14 @@ def replay(
         outputs: its folder.
         folder: a folder for the replay; what it holds is removed.
         period: label of the slice, if the config has periods.
+        table: as for the record.
 
     Raises:
         DpsynthError: a question differs from the record.
     """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(outputs, folder)
-    return observe(neighbour, folder, record.release_id, period)
+    return observe(neighbour, folder, record.release_id, period, table=table)
 
 
 def faults(before: Transcript, after: Transcript) -> Iterator[str]:

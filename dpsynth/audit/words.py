@@ -14,6 +14,7 @@ ASKED: Mapping[str, str] = {
     "choose": "choices",
     "exam": "the exam",
     "sums": "sums",
+    "finer counts": "counts of pieces of bins",
     "counts": "counts of found domains",
     "medians": "quantiles",
     "values": "found values",
@@ -43,7 +44,7 @@ def in_words(audit: Audit) -> Iterator[str]:
     yield f"  The dearest transcript cost {replayed.dearest:.4f} of the budget, exactly."
     if audit.attacked is not None:
         yield ""
-        yield from _attacks(audit.attacked)
+        yield from _attacks(audit, audit.attacked)
     yield ""
     if audit.faults:
         yield "This contradicts the claim:"
@@ -59,21 +60,30 @@ def claim_in_words(audit: Audit) -> str:
     return f"ε = {claim.epsilon:g}, δ = {claim.delta:g}{mu} for {claim.unit} ({claim.relation})"
 
 
-def _attacks(attacked: Attacked) -> Iterator[str]:
+def _attacks(audit: Audit, attacked: Attacked) -> Iterator[str]:
     yield (
         f"Attacked: {attacked.releases:,} releases of a table, and as many of a neighbour. The attacker "
-        "knows all other rows, the config and the code."
+        "knows all other rows, the config and the code. By the claim at most "
+        f"{audit.claim.right:.1%} of the guesses are right."
     )
     yield f"  With all answers: {bound_in_words(attacked.transcript)}."
-    yield f"  With the synthetic table alone: {bound_in_words(attacked.table)}."
+    yield f"  With the synthetic table alone, by {attacked.chosen}: {bound_in_words(attacked.chosen_bound)}."
+    others = [name for name in attacked.table if name != attacked.chosen]
+    yield "    " + "; ".join(f"by {name} {guesses(attacked.table[name])}" for name in others) + "."
     yield f"  Noise: {attacked.noise.ratio:.4f} of the stated size, by {attacked.noise.draws:,} draws."
+
+
+def guesses(bound: LowerBound) -> str:
+    """The share of right guesses, with its limits."""
+    low, high = bound.right_between
+    return f"{bound.right:.1%} right [{low:.1%}, {high:.1%}]"
 
 
 def bound_in_words(bound: LowerBound) -> str:
     """The success of an attacker, and the bounds that follow from it."""
     return (
-        f"finds the unit in {bound.hits:.0%}, raises a false alarm in {bound.false_alarms:.0%}, which shows "
-        f"ε ≥ {bound.epsilon:.3g} and mu ≥ {bound.mu:.3g} with {bound.confidence:.0%} confidence"
+        f"{guesses(bound)} of {2 * bound.releases:,} guesses, which shows ε ≥ {bound.epsilon:.3g} and "
+        f"mu ≥ {bound.mu:.3g} with {bound.confidence:.0%} confidence"
     )
 
 

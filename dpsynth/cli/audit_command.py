@@ -7,6 +7,7 @@ contradicts the claim: that tells of the code and the config alone.
 from __future__ import annotations
 
 import shlex
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,10 @@ def audit(  # noqa: PLR0913 (options of a command)
     releases: Annotated[
         int, typer.Option(min=0, help="Releases of each of two tables for attacks, 12 at least; 0: none.")
     ] = 100,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, help="Attack no further releases after so long; without it, all of them."),
+    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Number of made-up rows.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Decides the made-up tables; noise has no seed.")] = 1,
     period: Annotated[
@@ -43,10 +48,12 @@ def audit(  # noqa: PLR0913 (options of a command)
             f"{page} can't be written: there is no folder {page.parent}. Give another with --page."
         )
     with showing("audit") as advance:
-        found = audited(spec, Extent(rows, neighbours, releases, seed), period, advance)
+        extent = Extent(rows, neighbours, releases, inf if seconds is None else seconds, seed)
+        found = audited(spec, extent, period, advance)
     if page is not None:
-        extent = {"neighbours": neighbours, "releases": releases, "rows": rows, "seed": seed}
-        options = [f"--{name}={number}" for name, number in extent.items()]
+        made = found.attacked.releases if found.attacked is not None else 0
+        tried = {"neighbours": neighbours, "releases": made, "rows": rows, "seed": seed}
+        options = [f"--{name}={number}" for name, number in tried.items()]
         options += [f"--period={period}"] if period is not None else []
         command = shlex.join(["dpsynth", "audit", config.name, *options])
         try:

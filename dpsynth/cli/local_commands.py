@@ -5,7 +5,6 @@ Invariant: collect prints public facts and counts of reports, never a cell.
 
 from __future__ import annotations
 
-import os
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +13,6 @@ from typing import Annotated
 import typer
 
 from dpsynth.errors import ConfigError
-
-MEMORY = "DPSYNTH_MEMORY"
-"""Environment variable that names the memory of reports."""
 
 Config = Annotated[Path, typer.Argument(help="The collection's YAML file, with trust: local.")]
 
@@ -46,7 +42,7 @@ def collect(  # noqa: PLR0913 (options of a command)
 ) -> None:
     """Randomise records at the respondent's side; the last line printed is the file of reports."""
     from dpsynth.config import load
-    from dpsynth.lifecycle.collecting import Side, collect_file, collect_record
+    from dpsynth.lifecycle.collecting import Side, collect_file, collect_record, usual_memory
 
     if (answer is None) == (records is None):
         raise ConfigError("Give one record with --answer COLUMN=VALUE, or a file of records with --records.")
@@ -57,7 +53,7 @@ def collect(  # noqa: PLR0913 (options of a command)
     if cap is not None and not 0 < cap < float("inf"):
         raise ConfigError("--cap must be above 0.")
     spec = load(config)
-    side = Side(memory or _memory(), out, f".{form}", None if cap is None else Fraction(repr(cap)))
+    side = Side(memory or usual_memory(), out, f".{form}", None if cap is None else Fraction(repr(cap)))
     if records is not None and id_column is not None:
         sent = collect_file(spec, records, id_column, side)
     else:
@@ -101,12 +97,6 @@ def aggregate(
         )
     print(f"To hand over: {release.folder / 'public'} (begin with report.html).")
     print(release.folder)
-
-
-def _memory() -> Path:
-    """The memory of reports of this user."""
-    named = os.environ.get(MEMORY)
-    return Path(named) if named else Path.home() / ".local" / "state" / "dpsynth" / "reports.jsonl"
 
 
 def _answers(texts: list[str]) -> dict[str, str]:

@@ -142,13 +142,23 @@ def _engine(engine: Facts) -> Iterator[str]:
     from dpsynth.presentation.figures import size_in_words
 
     memory = size_in_words(engine["memory"])
+    if engine["workers"]:
+        yield f"Rows are read and counted by {engine['name']}; charges and noise stay in this process."
     if engine["rows"] is None:
+        by = " by each worker" if engine["workers"] else ""
         yield (
             f"Rows are coded to {engine['bytes_of_a_row']:,} bytes each; up to {memory} of them are held in "
-            "memory (engine.memory), more in a private file without a name."
+            f"memory{by} (engine.memory), more in a private file without a name."
         )
         return
     coded = size_in_words(engine["coded_bytes"])
+    if engine["workers"]:
+        yield (
+            f"{engine['rows']:,} rows are coded to {coded}, held by the workers, up to {memory} each in "
+            f"memory. This process alone would take roughly {engine['seconds']:,.0f} s and "
+            f"{engine['megabytes']:,.0f} MB in all."
+        )
+        return
     place = "in memory"
     if engine["cache_bytes"]:
         place = f"in a private file without a name, as engine.memory is {memory}"
@@ -248,6 +258,9 @@ def _questions(facts: Facts) -> Iterator[str]:
         asked.append(f"the counts of {len(facts['expected_errors']['columns'])} single columns")
     if "sums" in by_step:
         asked.append(f"{by_step['sums']} table{'s' * (by_step['sums'] != 1)} of sums")
+    if "quantiles" in by_step:
+        number = by_step["quantiles"]
+        asked.append(f"{number} table{'s' * (number != 1)} of counts within bins for quantiles")
     if "marginals" in by_step:
         number = by_step["marginals"]
         chosen = ", chosen privately" if "structure" in by_step else ""
@@ -265,19 +278,25 @@ def _questions(facts: Facts) -> Iterator[str]:
         pairs = ", ".join(" with ".join(pair) for pair in facts["wanted_pairs"])
         why = "constraints and the statistics" if facts.get("constraints") else "statistics"
         yield f"Measured for the {why} asked for: {pairs}."
-    yield from map(_mean, facts["means"])
+    yield from (_measured("Mean", mean, "sums") for mean in facts["means"])
+    yield from (_measured("Quantiles", each, "finer counts") for each in facts["quantiles"])
 
 
-def _mean(mean: Facts) -> str:
-    """The way in which a mean is measured, with the interval to be expected."""
-    name = " by ".join([mean["column"], *mean["by"]])
-    unit = f" times {mean['half_width_in']}" if "range" in mean["half_width_in"] else ""
-    by_sums, by_counts = (f"±{mean[f'half_width_by_{way}']:.2g}" for way in ("sums", "counts"))
-    way, other = ("sums", "counts") if mean["measured_by"] == "sums" else ("counts", "sums")
-    better, worse = (by_sums, by_counts) if way == "sums" else (by_counts, by_sums)
+def _measured(what: str, figure: Facts, own: str) -> str:
+    """The way in which a figure is measured, with the interval to be expected.
+
+    Args:
+        what: the figure.
+        figure: its facts.
+        own: the way beside counts.
+    """
+    name = " by ".join([figure["column"], *figure["by"]])
+    unit = f" times {figure['half_width_in']}" if "range" in figure["half_width_in"] else ""
+    way, other = (own, "counts") if figure["measured_by"] == own else ("counts", own)
+    better, worse = (f"±{figure[f'half_width_by_{w}'.replace(' ', '_')]:.2g}" for w in (way, other))
     return (
-        f"Mean of {name}: by {way}, {better}{unit} to be expected in a group of average size out "
-        f"of {mean['rows']:,} rows, against {worse} by {other}."
+        f"{what} of {name}: by {way}, {better}{unit} to be expected in a group of average size out "
+        f"of {figure['rows']:,} rows, against {worse} by {other}."
     )
 
 

@@ -15,7 +15,7 @@ from dpsynth.config.columns import layout_of
 from dpsynth.config.grammar import Spec
 from dpsynth.config.public_marginals import public_marginals_of
 from dpsynth.config.publication import Publish
-from dpsynth.config.statistic_kinds import Mean, Sum
+from dpsynth.config.statistic_kinds import Mean, Quantiles, Sum
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.layout import Layout
@@ -56,13 +56,29 @@ class CompiledSpec:
 
         Each is the column and the columns of its groups.
         """
-        able = {column.name for column in self.columns if column.codec.steps is not None}
+        able = self._with_steps
         asked = [
             (request.of, request.groups)
             for request in self.spec.publish.statistics
             if isinstance(request, Mean | Sum) and request.where is None and request.of in able
         ]
         return tuple(dict.fromkeys(asked))
+
+    @property
+    def quantiles(self) -> tuple[tuple[str, Clique, tuple[float, ...]], ...]:
+        """The quantiles that are asked for of columns whose numbers can be summed, with all their levels.
+
+        Each is the column, the columns of its groups, and the levels, rising.
+        """
+        able, found = self._with_steps, dict[tuple[str, Clique], set[float]]()
+        for request in self.spec.publish.statistics:
+            if isinstance(request, Quantiles) and request.where is None and request.of in able:
+                found.setdefault((request.of, request.groups), set()).update(map(float, request.at))
+        return tuple((of, by, tuple(sorted(levels))) for (of, by), levels in found.items())
+
+    @property
+    def _with_steps(self) -> set[str]:
+        return {column.name for column in self.columns if column.codec.steps is not None}
 
     @cached_property
     def domain(self) -> Domain:
@@ -115,6 +131,7 @@ class CompiledSpec:
             # Only where there are some: releases from before there could be any stay what they were.
             **({"constraints": list(spec.constraints)} if spec.constraints else {}),
             **({"sums": [[of, *by] for of, by in self.summable]} if self.summable else {}),
+            **({"quantiles": [[of, *by, *at] for of, by, at in self.quantiles]} if self.quantiles else {}),
             **({"audiences": _audiences(spec)} if spec.audiences else {}),
             # The journal says which file it is.
             **({} if spec.public_table is None else {"public": True}),
@@ -145,8 +162,9 @@ def _privacy(spec: Spec) -> dict[str, object]:
     found, split = spec.privacy.model_dump(exclude={"on_empty", *newer}), spec.privacy.split
     if split is None:
         return found
-    unused = {key for key, unset in (("sums", not split.sums), ("exam", split.exam is None)) if unset}
-    return found | {"split": split.model_dump(exclude=unused)}
+    shares = split.model_dump(exclude={"statistics", *(("exam",) if split.exam is None else ())})
+    # The share was that of sums alone, and its name in digests is still that.
+    return found | {"split": shares | ({"sums": split.statistics} if split.statistics else {})}
 
 
 def _audiences(spec: Spec) -> list[list[str | None]]:

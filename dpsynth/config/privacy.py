@@ -5,10 +5,11 @@ Invariant: every budget is an exact decimal, never a float.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -135,6 +136,8 @@ Unit = Annotated[
 class Split(Section):
     """Shares of the budget by step, together at most 1; or that of the exam alone."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"sums": "statistics"}
+
     domain: _Share = Field(
         default=Decimal(0), description="For what is found of columns: ends, edges, values, beginnings."
     )
@@ -143,7 +146,9 @@ class Split(Section):
         json_schema_extra=without_default,
         description="For the marginals of single columns. It is needed beside any share but exam.",
     )
-    sums: _Share = Field(default=Decimal(0), description="For the sums of means that are asked for.")
+    statistics: _Share = Field(
+        default=Decimal(0), description="For means, sums and quantiles that are asked for and measured."
+    )
     structure: _Share = Field(default=Decimal(0), description="For choosing which marginals to measure.")
     marginals: _Share = Field(default=Decimal(0), description="For the chosen marginals.")
     exam: _Share | None = Field(

@@ -69,9 +69,12 @@ def check_sampling(spec: Spec, columns: Mapping[str, Column]) -> None:
             "split",
             "exam",
         )
-    if privacy.split is not None and privacy.split.sums:
+    if privacy.split is not None and privacy.split.statistics:
         raise refused(
-            "must be 0 with privacy.sample_rate: means are by counts there", "privacy", "split", "sums"
+            "must be 0 with privacy.sample_rate: all statistics are by counts there",
+            "privacy",
+            "split",
+            "statistics",
         )
     for column in columns.values():
         if isinstance(column.search, ValueSearch):

@@ -15,6 +15,7 @@ from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Tex
 from dpsynth.config.section import Section, refused
 from dpsynth.files.encodings import USUAL, encoding_named
 from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
+from dpsynth.files.place import is_url
 
 _LONGEST_QUERY = 100_000
 
@@ -102,6 +103,23 @@ class Query(Checked):
         return {"type": "string", "maxLength": _LONGEST_QUERY}
 
 
+_BAD_IN_FILE_URLS = (
+    (r"[^/]*//[^/]*@", "holds a user's name or password, and a configuration is no place for one"),
+    (r".*::", "is a chain of URLs, which may leave a copy of the table in a folder"),
+    (r".*[?#]", "holds a query, and may hold a key in it"),
+)
+
+
+def _check_file_url(url: str) -> None:
+    for pattern, wrong in _BAD_IN_FILE_URLS:
+        if re.match(pattern, url):
+            raise refused(
+                f"{wrong}: write the file's own URL, such as s3://bucket/visits.parquet. Credentials come "
+                "from the environment, or from the files of the URL's file system",
+                "path",
+            )
+
+
 class TableFile(Section):
     """A table in a file; by default the ending of the file's name gives its format and its compression."""
 
@@ -179,7 +197,8 @@ class Source(TableFile):
     path: Annotated[str, Text("the path of a file", longest=4000)] | None = Field(
         default=None,
         description="A .csv, .tsv, .parquet or .xlsx file, or a folder of .parquet files with format: "
-        "parquet; a relative path starts at the working directory.",
+        "parquet; a relative path starts at the working directory. Or a URL that fsspec opens, such as "
+        "s3://bucket/visits.parquet.",
     )
     url: Annotated[str, DatabaseUrl()] | None = Field(
         default=None,
@@ -212,6 +231,8 @@ class Source(TableFile):
         if len(given) > 1:
             raise refused(f"is given beside {given[0]}: a table has one source. Keep one of them", given[1])
         if given == ["path"]:
+            if self.path is not None and is_url(self.path):
+                _check_file_url(self.path)
             if self.query is not None:
                 raise refused("is for a database: give url or url_from in place of path", "query")
             self.check_format()

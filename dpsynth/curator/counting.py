@@ -10,12 +10,15 @@ Invariant: figures are exact integers, and don't depend on the size of blocks or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.domain.cell_places import cells_of
 from dpsynth.domain.domain import Clique, Domain
 
 Counts = NDArray[np.int64]
@@ -30,9 +33,23 @@ _PAYS = 1 << 19
 """Rows times cliques from which more threads save more than they cost."""
 
 
+_allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
+
+
 def cores() -> int:
-    """Number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Number of processors that the caller may use."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, _allowed.get() or found)
+
+
+@contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Let whatever is counted within, by this thread, take so many processors at most."""
+    token = _allowed.set(threads)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
 
 
 def counted(
@@ -67,30 +84,6 @@ def counted(
         sums = added_up(figures, rows, sizes)
         found |= {c: s.reshape(domain.shape(c)) for c, s in zip(together, sums, strict=True)}
     return [found[clique] for clique in cliques]
-
-
-def cells_of(
-    columns: Mapping[str, NDArray[np.unsignedinteger]], domain: Domain, clique: Clique, rows: int
-) -> NDArray[np.integer]:
-    """The cell of every row in the flat array of a clique.
-
-    Args:
-        columns: the codes of some rows, by column.
-        domain: the domain of the columns.
-        clique: the clique.
-        rows: number of rows.
-    """
-    if len(clique) == 1:
-        return columns[clique[0]]
-    cells = domain.cells(clique)
-    # Narrow integers are faster to compute.
-    number = np.min_scalar_type(cells) if cells < 1 << 32 else np.dtype(np.int64)
-    cell = np.zeros(rows, dtype=number)
-    for i, column in enumerate(clique):
-        if i > 0:
-            np.multiply(cell, number.type(domain.sizes[column]), out=cell)
-        np.add(cell, columns[column], out=cell, casting="unsafe")
-    return cell
 
 
 def added_up(figures: Block, rows: int, sizes: Sequence[int]) -> list[Counts]:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEvent
 from dpsynth.curator import noise, partition_selection
+from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
+from dpsynth.curator.kept_texts import TextCounts
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
-from dpsynth.curator.table import PrivateTable, Texts
 from dpsynth.domain.codec import INVALID, Codec, recorded_name
 from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import NumberFormat
@@ -43,7 +44,8 @@ _FIRST_PART = Fraction(9, 10)
 class DomainQuestions(PrivacyFilter):
     """Questions about the columns of a table that keep their texts."""
 
-    _table: PrivateTable
+    _table: Engine
+    _texts_counted: dict[str, TextCounts]
     _numbers_read: dict[tuple[str, NumberFormat], Numbers]
 
     def counts_under(self, column: Column, codec: Codec, price: Fraction) -> tuple[Counts, float]:
@@ -68,10 +70,11 @@ class DomainQuestions(PrivacyFilter):
             BudgetRefused: nothing is left to pay with.
             ValueError: the column keeps no texts.
         """
-        texts = self._texts(column)
+        self._check_texts(column)
         question = {"ask": "counts", "column": column.name, "places": _digest_of(codec)}
 
         def exact() -> Counts:
+            texts = self._texts(column)
             found = self._codes_of(column, texts, codec)
             counts = np.zeros(len(codec.labels), dtype=np.int64)
             np.add.at(counts, found[found != INVALID], texts.rows[found != INVALID])
@@ -114,7 +117,8 @@ class DomainQuestions(PrivacyFilter):
             ValueError: the column is no column of numbers that keeps its texts, the cuts don't rise,
                 or a run is empty, out of range or overlaps with another.
         """
-        texts, form = self._texts(column), _number_format(column)
+        self._check_texts(column)
+        form = _number_format(column)
         cuts = np.asarray(cuts, dtype=np.float64)
         _check_runs(cuts, runs)
         if not runs:
@@ -124,6 +128,7 @@ class DomainQuestions(PrivacyFilter):
         question = {"ask": "medians", "column": column.name, "cuts": digest, "runs": spans}
 
         def exact() -> Counts:
+            texts = self._texts(column)
             return _balances(self._numbers(column, texts, form), texts.rows, cuts, runs)
 
         ends = np.cumsum([stop - start for start, stop in runs])[:-1]
@@ -171,7 +176,8 @@ class DomainQuestions(PrivacyFilter):
                 have used them up.
             ValueError: the column keeps no texts, or the delta is not between 0 and 1.
         """
-        texts, left = self._texts(column), delta
+        self._check_texts(column)
+        left = delta
         question = {"ask": "values", "column": column.name, "known": _digest(sorted(set(known)))}
 
         def ask(price: Fraction) -> tuple[tuple[str, ...] | Lost, float]:
@@ -185,30 +191,35 @@ class DomainQuestions(PrivacyFilter):
             return self._ask(
                 question,
                 event,
-                lambda: self._held(column, texts, known),
+                lambda: self._held(column, known),
                 lambda held: tuple(sorted(_selected(held, event))),
             ), 0.0
 
         return self._insist(price, ask)[0]
 
-    def _texts(self, column: Column) -> Texts:
-        if column.name not in self._table.texts:
+    def _check_texts(self, column: Column) -> None:
+        if column.name not in self._table.texts_kept:
             raise ValueError(f"the texts of column {column.name} are not kept")
-        return self._table.texts[column.name]
 
-    def _numbers(self, column: Column, texts: Texts, form: NumberFormat) -> Numbers:
+    def _texts(self, column: Column) -> TextCounts:
+        """The texts of a column, counted once for all questions. Private."""
+        if column.name not in self._texts_counted:
+            self._texts_counted[column.name] = self._table.texts_of(column.name)
+        return self._texts_counted[column.name]
+
+    def _numbers(self, column: Column, texts: TextCounts, form: NumberFormat) -> Numbers:
         key = column.name, form
         if key not in self._numbers_read:
             self._numbers_read[key] = texts.each(lambda cells: form.read(column.values_of(cells)))
         return self._numbers_read[key]
 
-    def _codes_of(self, column: Column, texts: Texts, codec: Codec) -> Counts:
+    def _codes_of(self, column: Column, texts: TextCounts, codec: Codec) -> Counts:
         if isinstance(codec, NumericCodec):
             # The texts are read as numbers once, for all questions.
             return codec.codes_of(self._numbers(column, texts, codec.form))
         return texts.each(lambda cells: codec.encode(column.values_of(cells)))
 
-    def _held(self, column: Column, texts: Texts, known: Iterable[str]) -> dict[str, int]:
+    def _held(self, column: Column, known: Iterable[str]) -> dict[str, int]:
         """Number of units of each value that some unit holds and that may be selected. Private."""
         public = frozenset(known)
 
@@ -216,10 +227,10 @@ class DomainQuestions(PrivacyFilter):
             values = column.values_of(cells).to_pylist()
             return np.array([_selectable(v) and v not in public for v in values], dtype=np.bool_)
 
-        units = texts.units(self._table.unit)
-        spots = np.flatnonzero(texts.each(may_be_selected) & (units > 0))
+        texts = self._texts(column)
+        spots = np.flatnonzero(texts.each(may_be_selected) & (texts.units > 0))
         values = texts.distinct.take(pa.array(spots)).to_pylist()
-        return dict(zip(values, units[spots].tolist(), strict=True))
+        return dict(zip(values, texts.units[spots].tolist(), strict=True))
 
 
 def _selectable(value: str | None) -> bool:

@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.events import RecordedEvent
 from dpsynth.curator.clique_choices import CliqueChoices, CliqueDigests
-from dpsynth.curator.contribution_bounding import rows_of_persons
 from dpsynth.curator.domain_questions import DomainQuestions
+from dpsynth.curator.engine import Engine, UnboundedEngine
 from dpsynth.curator.exam import ExamQuestions
+from dpsynth.curator.finer_count_questions import FinerCountQuestions
 from dpsynth.curator.journal import Answer, Journal, Lost, Question
-from dpsynth.curator.loading import LoadedRows
 from dpsynth.curator.marginals import ExactCounts, MarginalQuestions, Store
 from dpsynth.curator.privacy_filter import Exact, PrivacyFilter
 from dpsynth.curator.scores import Distances
 from dpsynth.curator.sum_questions import SumQuestions
-from dpsynth.curator.table import PrivateTable
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
@@ -36,12 +35,14 @@ from dpsynth.domain.compression import Compression
 Counts = NDArray[np.int64]
 
 
-class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions, ExamQuestions):
+class Curator(
+    MarginalQuestions, SumQuestions, FinerCountQuestions, CliqueChoices, DomainQuestions, ExamQuestions
+):
     """The curator of a private table: each question is charged, drawn and recorded, in that order."""
 
     _compression: Compression | None = None
 
-    def __init__(self, table: PrivateTable, terms: Terms, journal: Journal) -> None:
+    def __init__(self, table: Engine, terms: Terms, journal: Journal) -> None:
         """Open the door.
 
         Args:
@@ -53,9 +54,9 @@ class Curator(MarginalQuestions, SumQuestions, CliqueChoices, DomainQuestions, E
         self._digests = CliqueDigests()
         self._look_at(table, ExactCounts(table, Store()))
 
-    def _look_at(self, table: PrivateTable, counts: ExactCounts) -> None:
+    def _look_at(self, table: Engine, counts: ExactCounts) -> None:
         self._table = table
-        self._numbers_read = {}
+        self._texts_counted, self._numbers_read = {}, {}
         self._counts = counts
         self._distances = Distances(counts)
 
@@ -121,7 +122,7 @@ class UnboundedCurator(PrivacyFilter):
     the curator that it returns, whose table is bounded.
     """
 
-    def __init__(self, rows: LoadedRows, terms: Terms, journal: Journal, key: bytes) -> None:
+    def __init__(self, rows: UnboundedEngine, terms: Terms, journal: Journal, key: bytes) -> None:
         """Open the door.
 
         Args:
@@ -134,10 +135,9 @@ class UnboundedCurator(PrivacyFilter):
             ValueError: rows are the units.
         """
         super().__init__(terms, journal)
-        if rows.persons is None or terms.neighbours.person is None:
+        if terms.neighbours.person is None:
             raise ValueError("only a person has a number of rows to be found")
-        self._rows, self._persons = rows, rows.persons
-        self._key = key
+        self._rows, self._key = rows, key
 
     def rows_per_unit(self, most: int, price: Fraction) -> tuple[Counts, float]:
         """Noisy numbers of persons by their number of rows.
@@ -166,8 +166,7 @@ class UnboundedCurator(PrivacyFilter):
         question = {"ask": "rows", "most": most}
 
         def exact() -> Counts:
-            each = rows_of_persons(self._persons)
-            return np.bincount(np.minimum(each, most), minlength=most + 1)[1:].astype(np.int64)
+            return self._rows.rows_of_units(most)
 
         def ask(price: Fraction) -> tuple[Counts | Lost, float]:
             noised = self._terms.persons(price)

@@ -1,9 +1,12 @@
-"""The engine: whoever makes exact figures of coded rows, from partitions to counts, summed.
+"""The engine: whoever makes exact figures of coded rows, from parts of the rows to counts, summed.
 
 Charge, draw and record stay with the curator, in one process, whichever engine counts. An engine knows of no
-price, no noise and no journal. All that it makes can be added up over partitions of the rows: counts and
+price, no noise and no journal. All that it makes can be added up over parts of the rows: counts and
 bounded sums. Distances to estimates can't, for a sum of absolute values is no absolute value of a sum; so
 they follow from counts, in ``scores`` and ``exam``, and no engine makes them.
+
+There are two engines. ``table.PrivateTable`` counts rows that lie in this process. ``partitioned`` has many
+of these, each with whoever holds a part of the rows, and adds up what they count.
 
 Invariant: exact figures are private, and the same integers whichever engine makes them.
 """
@@ -16,17 +19,30 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.curator.kept_texts import TextCounts
+from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.sums import Centring
 
 
 class Engine(Protocol):
-    """Coded rows that can be counted, wherever they lie. ``table.PrivateTable`` is one."""
+    """Coded rows that can be counted, wherever they lie."""
 
     @property
     def domain(self) -> Domain:
         """The public domain of the columns that are coded."""
+        ...
+
+    @property
+    def texts_kept(self) -> frozenset[str]:
+        """Names of the columns that keep their texts, as their domains are to be found. Public."""
+        ...
+
+    @property
+    def numbers_kept(self) -> frozenset[str]:
+        """Names of the columns whose numbers can be summed. Public."""
         ...
 
     @property
@@ -42,6 +58,30 @@ class Engine(Protocol):
         """Exact sums of bounded distances by group, int64 of shape ``domain.shape(by)``. Private."""
         ...
 
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
+        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
+        ...
+
+    def texts_of(self, column: str) -> TextCounts:
+        """Exact numbers of rows and units of the texts of a column that keeps them. Private."""
+        ...
+
+    def coded(self, columns: Sequence[Column]) -> Engine:
+        """The same rows with codes for all columns, after all domains are found."""
+        ...
+
     def recoded(self, compression: Compression) -> Engine:
         """The same rows with groups in place of values."""
+        ...
+
+
+class UnboundedEngine(Protocol):
+    """All rows of the slice, before contribution bounding, wherever they lie."""
+
+    def rows_of_units(self, most: int) -> NDArray[np.int64]:
+        """Numbers of persons with 1, 2, ... rows, int64[most]; those with more count in the last. Private."""
+        ...
+
+    def bounded(self, max_rows: int, key: bytes) -> Engine:
+        """The rows after contribution bounding: at most so many of each person, by a secret key."""
         ...

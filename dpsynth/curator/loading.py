@@ -11,10 +11,11 @@ quotes a cell; a cell that is no date, or no value, is in no slice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,8 @@ from dpsynth.curator.cell_texts import Batch, distinct_cells
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
 from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
 from dpsynth.curator.counting import cores
-from dpsynth.curator.table import PrivateTable, Texts, steps_in
+from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.table import PrivateTable, steps_in
 from dpsynth.curator.unit_codes import dates_written, unit_codes
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
@@ -56,6 +58,17 @@ class LoadedRows:
     summed: frozenset[str] = frozenset()
     room: Room = ALL_IN_MEMORY
 
+    def rows_of_units(self, most: int) -> NDArray[np.int64]:
+        """Numbers of persons with 1, 2, ... rows, int64[most]; those with more count in the last. Private.
+
+        Raises:
+            ValueError: each row is a unit.
+        """
+        if self.persons is None:
+            raise ValueError("only a person has a number of rows to be found")
+        each = np.minimum(rows_of_persons(self.persons), most)
+        return np.bincount(each, minlength=most + 1)[1:].astype(np.int64, copy=False)
+
     def bounded(self, max_rows: int, key: bytes) -> PrivateTable:
         """The private table after contribution bounding.
 
@@ -63,20 +76,43 @@ class LoadedRows:
             max_rows: the bound; no row is left out if each row is a unit.
             key: secret bytes that decide which rows of a person are kept.
         """
-        codes, texts, steps, everyone = self.codes, self.texts, self.steps, self.persons
         unit: NDArray[np.int32] | None = None
-        if everyone is not None:
-            kept = rows_kept(everyone, max_rows, key)
-            codes, steps = rows_of(codes, kept, self.room), rows_of(steps, kept, self.room)
-            texts = {name: t.of_rows(kept, self.room) for name, t in texts.items()}
-            persons = rows_of({"": everyone}, kept, self.room)[""]
-            if rows_of_persons(persons).max(initial=0) > max_rows:
+        left = self
+        if self.persons is not None:
+            left = self.of_rows(rows_kept(self.persons, max_rows, key))
+            assert left.persons is not None
+            if rows_of_persons(left.persons).max(initial=0) > max_rows:
                 raise RuntimeError("contribution bounding failed")
-            if texts:
-                unit = numbered(persons)
-        held = [*codes.values(), *(t.index for t in texts.values())]
-        rows = len(held[0]) if held else 0
-        return PrivateTable(self.domain, codes, rows, texts, unit, steps, self.summed, room=self.room)
+            if left.texts:
+                unit = numbered(left.persons)
+        codes, texts, steps = left.codes, left.texts, left.steps
+        return PrivateTable(self.domain, codes, left.rows, texts, unit, steps, self.summed, room=self.room)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows. Private."""
+        held = [*self.codes.values(), *(t.index for t in self.texts.values())]
+        return len(held[0]) if held else 0
+
+    def of_rows(self, kept: NDArray[np.bool_]) -> LoadedRows:
+        """Some of the rows, in their order; texts without any row left stay.
+
+        Args:
+            kept: bool[rows].
+        """
+        return replace(
+            self,
+            codes=rows_of(self.codes, kept, self.room),
+            texts={name: t.of_rows(kept, self.room) for name, t in self.texts.items()},
+            persons=None if self.persons is None else rows_of({"": self.persons}, kept, self.room)[""],
+            steps=rows_of(self.steps, kept, self.room),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the coded rows."""
+        held = [*self.codes.values(), *self.steps.values(), *(t.index for t in self.texts.values())]
+        return sum(a.nbytes for a in held) + (0 if self.persons is None else self.persons.nbytes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +222,36 @@ def load_rows(
         {name: found.array(("step", name)) for name in coded if name in summed},
         summed,
         room,
+    )
+
+
+def joined(some: Sequence[LoadedRows], room: Room) -> LoadedRows:
+    """Rows that were loaded apart, one after another.
+
+    Args:
+        some: rows of one coding, at least one.
+        room: where they may lie together.
+    """
+    first = some[0]
+    # They are copied when contributions are bounded.
+    room = room if first.persons is None else replace(room, memory=room.memory // 2)
+    lengths = [rows.rows for rows in some]
+
+    def whole(of: Callable[[LoadedRows], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+        found = CodedColumns(room)
+        for rows in some:
+            found.add(of(rows))
+        return {name: found.array(name) for name in of(first)}
+
+    index = whole(lambda rows: {name: t.index for name, t in rows.texts.items()})
+    distinct = {name: [rows.texts[name].distinct for rows in some] for name in first.texts}
+    return replace(
+        first,
+        codes=whole(lambda rows: rows.codes),
+        texts={name: gathered(distinct[name], lengths, index[name], room) for name in first.texts},
+        persons=whole(lambda rows: {} if rows.persons is None else {"": rows.persons}).get(""),
+        steps=whole(lambda rows: rows.steps),
+        room=room,
     )
 
 

@@ -19,10 +19,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.curator.clique_unions import unions
 from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
+from dpsynth.domain.clique_unions import unions
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 

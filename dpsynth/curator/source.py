@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
@@ -32,6 +31,7 @@ from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
 from dpsynth.files.opening import opened, plainly
 from dpsynth.files.parquet_folder import ParquetPart, parquet_parts
+from dpsynth.files.place import Place, arrow_input
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
 
 _BATCH_ROWS = 1 << 18
@@ -39,14 +39,14 @@ _SHEET_ROWS = 1 << 14
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def _careful(path: Path, form: FileForm) -> AbstractContextManager[None]:
+def _careful(path: Place, form: FileForm) -> AbstractContextManager[None]:
     advice = (
         "Set source.path in the config, or give --source PATH; relative paths start at the working directory."
     )
     return plainly(path, form, advice)
 
 
-def names_of(path: Path, form: FileForm) -> list[str]:
+def names_of(path: Place, form: FileForm) -> list[str]:
     """The names of a file's columns.
 
     Raises:
@@ -57,7 +57,7 @@ def names_of(path: Path, form: FileForm) -> list[str]:
 
 
 def read_batches(
-    path: Path,
+    path: Place,
     columns: Sequence[str],
     form: FileForm,
     *,
@@ -69,7 +69,7 @@ def read_batches(
 
 
 def read_cells(
-    path: Path,
+    path: Place,
     columns: Sequence[str],
     form: FileForm,
     *,
@@ -108,7 +108,7 @@ def read_cells(
                 left -= size
 
 
-def check_source(path: Path, columns: Sequence[str], form: FileForm) -> None:
+def check_source(path: Place, columns: Sequence[str], form: FileForm) -> None:
     """Raise SourceError if the beginning of the file shows that ``read_batches`` would.
 
     The header of a CSV file decides; of a Parquet file the first rows are read too.
@@ -120,13 +120,50 @@ def check_source(path: Path, columns: Sequence[str], form: FileForm) -> None:
             missing_columns(path, form, columns, header_of(path, form))
 
 
-def _parquet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
+def _parquet_batches(path: Place, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
     for part in parquet_parts(path):
         yield from _part_batches(path, part, columns, form)
 
 
-def _part_batches(path: Path, part: ParquetPart, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
-    """The rows of one file of a table; messages name the table alone."""
+def read_row_groups(
+    path: Place, columns: Sequence[str], form: FileForm, chosen: Sequence[tuple[ParquetPart, Sequence[int]]]
+) -> Iterator[Batch]:
+    """Some columns of some row groups of a Parquet file or folder; otherwise ``read_cells``.
+
+    Args:
+        path: the file or the folder.
+        columns: names of the columns to read.
+        form: the form of the file, as it was declared.
+        chosen: files, each with the numbers of row groups to read.
+    """
+    with _careful(path, form):
+        for part, groups in chosen:
+            yield from _part_batches(path, part, columns, form, groups)
+
+
+def row_groups(path: Place, form: FileForm) -> list[tuple[ParquetPart, int, int]]:
+    """The row groups of a Parquet file or folder in their order: file, number in it, number of rows. Private.
+
+    Raises:
+        SourceError: a file can't be opened, or is no table.
+    """
+    with _careful(path, form):
+        found: list[tuple[ParquetPart, int, int]] = []
+        for part in parquet_parts(path):
+            with arrow_input(part.path) as stream, parquet.ParquetFile(stream) as file:
+                rows = (file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups))
+                found += [(part, group, number) for group, number in enumerate(rows)]
+        return found
+
+
+def _part_batches(
+    path: Place,
+    part: ParquetPart,
+    columns: Sequence[str],
+    form: FileForm,
+    groups: Sequence[int] | None = None,
+) -> Iterator[Batch]:
+    """The rows of one file of a table, or of some of its row groups; messages name the table alone."""
     schema = part.schema
     missing_columns(path, form, columns, schema.names)
     nested = [c for c in columns if not readable(schema.field(c).type)]
@@ -138,15 +175,20 @@ def _part_batches(path: Path, part: ParquetPart, columns: Sequence[str], form: F
     inside = [c for c in columns if c not in part.same]
     # Texts that the file holds once are read once.
     texts = [c for c in inside if is_text(schema.field(c).type)]
-    with parquet.ParquetFile(part.path, read_dictionary=texts, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=inside):
+    with (
+        arrow_input(part.path) as stream,
+        parquet.ParquetFile(stream, read_dictionary=texts, page_checksum_verification=True) as file,
+    ):
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=inside):
             same = {c: pa.array([cell], pa.string()) for c, cell in part.same.items() if c in columns}
             first = pa.array(np.zeros(batch.num_rows, np.int8))
             alike = {c: pa.DictionaryArray.from_arrays(first, cell) for c, cell in same.items()}
             yield {c: alike[c] if c in alike else batch.column(c) for c in columns}
 
 
-def _sheet_batches(path: Path, columns: Sequence[str], form: FileForm) -> Iterator[dict[str, pa.StringArray]]:
+def _sheet_batches(
+    path: Place, columns: Sequence[str], form: FileForm
+) -> Iterator[dict[str, pa.StringArray]]:
     rows = sheet_rows(path, form.sheet)
     header = sheet_header(path, next(rows, ()))
     missing_columns(path, form, columns, header)
@@ -164,7 +206,7 @@ def _text_at(row: Sequence[Cell], spot: int) -> str | None:
 
 
 def _csv_batches(
-    path: Path, columns: Sequence[str], form: FileForm, broken: BrokenRows
+    path: Place, columns: Sequence[str], form: FileForm, broken: BrokenRows
 ) -> Iterator[dict[str, pa.StringArray]]:
     with opened(path, form) as stream:
         header = csv_header(path, form, stream)

@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.curator.engine import Engine
 from dpsynth.curator.journal import Lost
 from dpsynth.curator.privacy_filter import PrivacyFilter
-from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.sums import Centring, MeasuredSums
 
@@ -21,7 +21,7 @@ from dpsynth.domain.sums import Centring, MeasuredSums
 class SumQuestions(PrivacyFilter):
     """Questions about sums of numbers."""
 
-    _table: PrivateTable
+    _table: Engine
 
     def sums(self, column: str, by: Clique, centring: Centring, price: Fraction) -> MeasuredSums:
         """Noisy sums of a column's numbers by group.
@@ -53,7 +53,7 @@ class SumQuestions(PrivacyFilter):
                 offsets than bins.
         """
         table = self._table
-        if column not in table.steps:
+        if column not in table.numbers_kept:
             raise ValueError(f"the numbers of column {column} are not kept")
         if len(centring.offsets) > table.domain.sizes[column]:
             raise ValueError("there are more offsets than bins")

@@ -1,75 +1,27 @@
 """The private table in memory: one small integer for each cell, or its text if the domain is to be found.
 
-Invariant: the table is exact and private; every code is inside the public domain. Texts are kept whole, so
-coding them later gives the same codes as coding on loading.
+Invariant: the table is exact and private; every code is inside the public domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up, rows_of
-from dpsynth.curator.counting import added_up, cells_of, counted
+from dpsynth.curator.coded_columns import ALL_IN_MEMORY, Room, looked_up
+from dpsynth.curator.counting import added_up, counted
+from dpsynth.curator.kept_texts import TextCounts, Texts
+from dpsynth.domain.cell_places import cells_of
 from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.sums import Centring
-
-_BLOCK = 1 << 12
-"""Number of texts that are read at once: together they stay far below Arrow's limit."""
-
-Kind = TypeVar("Kind", bound=np.generic)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Texts:
-    """The cells of a column. Its repr shows nothing.
-
-    Attributes:
-        distinct: large_string[texts], without blanks around them, each once; a missing cell is empty.
-        index: int32[rows], the text of each row.
-    """
-
-    distinct: pa.LargeStringArray
-    index: NDArray[np.int32]
-
-    def of_rows(self, kept: NDArray[np.bool_], room: Room) -> Texts:
-        """The texts of some rows; texts without any row left stay among the distinct ones."""
-        return Texts(self.distinct, rows_of({"": self.index}, kept, room)[""])
-
-    @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """Number of rows of each distinct text. Private."""
-        return np.bincount(self.index, minlength=len(self.distinct)).astype(np.int64, copy=False)
-
-    def units(self, unit: NDArray[np.int32] | None) -> NDArray[np.int64]:
-        """Number of units with rows of each distinct text. Private.
-
-        Args:
-            unit: int32[rows], the unit of each row, numbered from 0; None where each row is one.
-        """
-        if unit is None:
-            return self.rows
-        units = int(unit.max(initial=0)) + 1
-        pairs = np.unique(self.index.astype(np.int64) * units + unit)
-        return np.bincount(pairs // units, minlength=len(self.distinct)).astype(np.int64, copy=False)
-
-    def each(self, read: Callable[[pa.StringArray], NDArray[Kind]]) -> NDArray[Kind]:
-        """Results of a function for each distinct text; it is called on some thousands of texts at a time."""
-        found = [read(pa.array([], pa.string()))]
-        for start in range(0, len(self.distinct), _BLOCK):
-            # A slice keeps its offset in the whole array, which may exceed 32 bits.
-            spots = pa.array(np.arange(start, min(start + _BLOCK, len(self.distinct))))
-            found.append(read(pc.cast(self.distinct.take(spots), pa.string())))
-        return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +50,22 @@ class PrivateTable:
     groups: Mapping[str, NDArray[np.unsignedinteger]] = field(default_factory=dict)
     room: Room = ALL_IN_MEMORY
 
+    @property
+    def texts_kept(self) -> frozenset[str]:
+        """Names of the columns that keep their texts."""
+        return frozenset(self.texts)
+
+    @property
+    def numbers_kept(self) -> frozenset[str]:
+        """Names of the columns whose numbers can be summed."""
+        return frozenset(self.steps)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the coded rows."""
+        held = [*self.codes.values(), *self.steps.values(), *(t.index for t in self.texts.values())]
+        return sum(array.nbytes for array in held)
+
     def counts_of(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """Exact marginals, int64 of shape ``domain.shape(clique)``, from one pass over the rows. Private."""
         return counted(self._codes_in, self.domain, self.rows, cliques)
@@ -121,6 +89,24 @@ class PrivateTable:
             return [np.bincount(cell, weights=distance, minlength=cells).astype(np.int64)]
 
         return added_up(figures, self.rows, [cells])[0].reshape(self.domain.shape(by))
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces) -> NDArray[np.int64]:
+        """Exact counts of pieces by group, int64 of shape (*``domain.shape(by)``, pieces). Private."""
+        number, groups = len(pieces.first), self.domain.cells(by)
+
+        def figures(block: slice) -> list[NDArray[np.int64]]:
+            code = self._codes_in(column, block)
+            piece = np.searchsorted(pieces.array, self.steps[column][block], side="right") - 1
+            columns = {c: self._codes_in(c, block) for c in by}
+            cell = cells_of(columns, self.domain, by, len(code)).astype(np.int64) * number + piece
+            return [np.bincount(cell[code < pieces.bins], minlength=groups * number).astype(np.int64)]
+
+        shape = (*self.domain.shape(by), number)
+        return added_up(figures, self.rows, [groups * number])[0].reshape(shape)
+
+    def texts_of(self, column: str) -> TextCounts:
+        """Exact numbers of rows and units of the texts of a column that keeps them. Private."""
+        return self.texts[column].counts(self.unit)
 
     def _codes_in(self, column: str, block: slice) -> NDArray[np.unsignedinteger]:
         codes = self.codes[column][block]

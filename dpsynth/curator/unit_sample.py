@@ -42,14 +42,14 @@ class UnitSample:
     threshold: int
     key: bytes
 
-    def of(self, batches: Iterable[Batch], near: Neighbours) -> Iterator[Batch]:
+    def of(self, batches: Iterable[Batch], near: Neighbours, start: int = 0) -> Iterator[Batch]:
         """The rows of the units in the sample, batch by batch.
 
         Args:
-            batches: all rows in their order, the person's column included where persons are the units.
+            batches: rows in their order, the person's column included where persons are the units.
             near: the unit.
+            start: the place of the first of them in the table, from 0.
         """
-        start = 0
         for batch in batches:
             number = len(next(iter(batch.values())))
             if near.person is None:

@@ -40,8 +40,13 @@ def drawn_between(
         codes: none negative.
         rng: of post-processing.
     """
-    # The generator refuses empty bounds.
-    return rng.integers(low[codes], high[codes] + 1) if len(codes) else low[codes]
+    found = low[codes]
+    if np.array_equal(low, high):
+        return found
+    span = (high - low + 1)[codes]
+    # A product with a large span may be rounded up to it.
+    found += np.minimum((rng.random(len(codes)) * span).astype(np.int64), span - 1)
+    return found
 
 
 def readings_of(

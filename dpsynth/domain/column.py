@@ -101,6 +101,13 @@ class Column:
         cells = self.codec.cell_values
         return self.codec.ordered and isinstance(cells, Intervals) and not cells.single
 
+    @property
+    def one_text_a_code(self) -> bool:
+        """True if all values of a code are written alike."""
+        cells = self.codec.cell_values
+        alike = self.codec.closed or (isinstance(cells, Intervals) and cells.single)
+        return alike and not self.distinct and not self.markers_may_be_drawn
+
     def with_density(self, counts: NDArray[np.float64], stddev: float) -> Column:
         """The column with densities inside bins of numbers that follow the counts of neighbouring bins.
 

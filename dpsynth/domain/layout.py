@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from dpsynth.domain.formula_kinds import Kind
 from dpsynth.domain.formulas import Operand
 from dpsynth.domain.joint_density import JointDensity, arranged, strongest
 from dpsynth.domain.surrogates import Surrogates
+from dpsynth.domain.tilts import Tilt, tilted
 
 Part = Column | Surrogates | Derived
 
@@ -49,10 +51,12 @@ class Layout:
     Attributes:
         parts: one part a column.
         joint: joint densities of columns inside their bins, the strongest first.
+        tilts: tilts of densities inside bins by group, at most one a column.
     """
 
     parts: tuple[Part, ...]
     joint: tuple[JointDensity, ...] = ()
+    tilts: tuple[Tilt, ...] = ()
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -157,7 +161,20 @@ class Layout:
             rng: generator of the values within a cell.
         """
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
-        return self.whole(codes, arranged(self.joint, codes, drawn, rng))
+        return self.whole(codes, self.within_bins(codes, drawn, rng))
+
+    def within_bins(
+        self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array], rng: np.random.Generator
+    ) -> dict[str, pa.Array]:
+        """Values that were drawn by column, moved within their bins: together, then by group.
+
+        Args:
+            codes: int64[rows] for each of ``columns``.
+            drawn: a typed value for each row of each of ``columns``, null for missing.
+            rng: generator of post-processing.
+        """
+        named = {column.name: column for column in self.columns}
+        return tilted(self.tilts, named, codes, arranged(self.joint, codes, drawn, rng), rng)
 
     def whole(self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array]) -> pa.Table:
         """The table of values that were drawn already.
@@ -202,12 +219,20 @@ class Layout:
         """The columns as they are written in a CSV file, without nulls; of a table that ``decode`` made."""
         return {name: texts.dictionary_decode() for name, texts in self.written(table).items()}
 
-    def written(self, table: pa.Table) -> dict[str, pa.DictionaryArray]:
-        """The same as ``texts``, with the text of each distinct value once."""
+    def written(
+        self, table: pa.Table, codes: Mapping[str, Codes] = MappingProxyType({})
+    ) -> dict[str, pa.DictionaryArray]:
+        """The same as ``texts``, with the text of each distinct value once.
+
+        Args:
+            table: rows that ``decode`` made.
+            codes: the codes of columns from which they were made; a column of one text a code is not read.
+        """
         found: dict[str, pa.DictionaryArray] = {}
         for part in self.parts:
             if isinstance(part, Column):
-                found[part.name] = self.text_of(part, table)
+                by_code = codes.get(part.name) if part.one_text_a_code else None
+                found[part.name] = self.text_of(part, table) if by_code is None else _coded(part, by_code)
                 continue
             kind = (self.kinds[part.name],) if isinstance(part, Derived) else ()
             distinct = _distinct(table.column(part.name))
@@ -223,6 +248,11 @@ class Layout:
             return column.text(values.combine_chunks(), markers.combine_chunks()).dictionary_encode()
         distinct = _distinct(table.column(column.name))
         return pa.DictionaryArray.from_arrays(distinct.indices, column.text(distinct.dictionary))
+
+
+def _coded(column: Column, codes: Codes) -> pa.DictionaryArray:
+    texts = column.text(column.decode(np.arange(column.size), np.random.default_rng(0)))
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
 
 
 def _distinct(values: pa.ChunkedArray) -> pa.DictionaryArray:

@@ -11,7 +11,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 from dpsynth.errors import SourceError
@@ -19,13 +18,14 @@ from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_enco
 from dpsynth.files.form import SEPARATORS, FileForm
 from dpsynth.files.opening import opened, other_format
 from dpsynth.files.parquet_folder import parquet_parts
+from dpsynth.files.place import Place
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
 
 LONGEST_HEADER = 1 << 20
 """Most bytes of the first line of a CSV file."""
 
 
-def header_of(path: Path, form: FileForm) -> list[str]:
+def header_of(path: Place, form: FileForm) -> list[str]:
     """The names of a file's columns; call it within ``opening.plainly``.
 
     Raises:
@@ -39,7 +39,7 @@ def header_of(path: Path, form: FileForm) -> list[str]:
         return csv_header(path, form, stream)
 
 
-def sheet_header(path: Path, row: Sequence[Cell]) -> list[str]:
+def sheet_header(path: Place, row: Sequence[Cell]) -> list[str]:
     """The names in the first row of a sheet."""
     names = [cell_text(cell) or "" for cell in row]
     if not any(names):
@@ -47,7 +47,7 @@ def sheet_header(path: Path, row: Sequence[Cell]) -> list[str]:
     return names
 
 
-def csv_header(path: Path, form: FileForm, stream: BinaryIO) -> list[str]:
+def csv_header(path: Place, form: FileForm, stream: BinaryIO) -> list[str]:
     """The names in the first line of a CSV file; the stream is left behind it.
 
     Raises:
@@ -82,7 +82,7 @@ def names_in(line: bytes, form: FileForm) -> list[str]:
     return next(csv.reader([text], delimiter=form.separator, strict=True))
 
 
-def _not_text(path: Path, form: FileForm, line: bytes) -> str:
+def _not_text(path: Place, form: FileForm, line: bytes) -> str:
     broken = f"{path} is no CSV file: its first line is not {form.encoding.upper()} text."
     if form.compression is None and (found := other_format(path)):
         return f"{broken} {found}"
@@ -97,7 +97,7 @@ def _not_text(path: Path, form: FileForm, line: bytes) -> str:
     )
 
 
-def missing_columns(path: Path, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
+def missing_columns(path: Place, form: FileForm, columns: Sequence[str], header: Sequence[str]) -> None:
     """Refuse a header that lacks a column, or that repeats one.
 
     Args:
@@ -139,7 +139,7 @@ def require_columns(
         )
 
 
-def _advice(path: Path, form: FileForm, absent: Sequence[str], header: Sequence[str]) -> str:
+def _advice(path: Place, form: FileForm, absent: Sequence[str], header: Sequence[str]) -> str:
     if form.kind == "csv":
         line = _first_line(path, form)
         for word, sign in SEPARATORS.items():
@@ -166,7 +166,7 @@ def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
     )
 
 
-def _first_line(path: Path, form: FileForm) -> bytes:
+def _first_line(path: Place, form: FileForm) -> bytes:
     with opened(path, form) as stream:
         return stream.readline(LONGEST_HEADER)
 

@@ -15,7 +15,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO, cast
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow as pa
 from dpsynth.errors import SourceError
 from dpsynth.files.encodings import WIDE, decoder_of
 from dpsynth.files.form import Compression, FileForm
+from dpsynth.files.place import Place, RemotePath
 
 _AT_ONCE = 1 << 20
 _LEFT_BY_MACS = "__MACOSX/"
@@ -31,7 +31,7 @@ _AS_WHAT = {"csv": "a CSV file", "parquet": "a Parquet file", "xlsx": "an Excel 
 
 
 @contextmanager
-def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
+def plainly(path: Place, form: FileForm, advice: str) -> Iterator[None]:
     """Errors of a file that is no table, replaced by a SourceError that quotes no cell.
 
     Args:
@@ -39,9 +39,8 @@ def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
         form: the form that was declared.
         advice: a sentence for a path without a file.
     """
-    # Path.is_file raises where a name is too long, or a folder may not be searched.
-    folder = os.path.isdir(path)  # noqa: PTH112
-    if not os.path.isfile(path) and not (folder and form.kind == "parquet"):  # noqa: PTH113
+    is_file, folder = _is_file_or_folder(path)
+    if not is_file and not (folder and form.kind == "parquet"):
         if folder:
             raise SourceError(
                 f"{path} is a folder, and a table is one file, unless it is a folder of .parquet files with "
@@ -55,16 +54,41 @@ def plainly(path: Path, form: FileForm, advice: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError, *_NO_ARCHIVE):
         # Arrow's messages quote cells; a UnicodeDecodeError is about names of columns.
         raise SourceError(_no_archive(path, form) if form.compression else _no_table(path, form)) from None
+    except Exception as error:
+        if isinstance(path, RemotePath) and not isinstance(error, SourceError):
+            raise SourceError(_unreached(path, error)) from None
+        raise
 
 
-def _no_archive(path: Path, form: FileForm) -> str:
+def _is_file_or_folder(path: Place) -> tuple[bool, bool]:
+    if not isinstance(path, RemotePath):
+        # Path.is_file raises where a name is too long, or a folder may not be searched.
+        return os.path.isfile(path), os.path.isdir(path)  # noqa: PTH112, PTH113
+    try:
+        is_file = path.is_file()
+        return is_file, not is_file and path.is_dir()
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(_unreached(path, error)) from None
+
+
+def _unreached(path: Place, error: Exception) -> str:
+    return (
+        f"{path} can't be reached ({type(error).__name__}). See to the URL, to the network and to the "
+        "credentials that its file system finds in the environment or in its own files; its words are "
+        "withheld, as they may hold secrets."
+    )
+
+
+def _no_archive(path: Place, form: FileForm) -> str:
     return (
         f"{path} can't be unpacked: it is no .{form.compression} file, or it is broken or not whole. Set "
         "source.compression to what it is, or fetch the file again."
     )
 
 
-def _no_table(path: Path, form: FileForm) -> str:
+def _no_table(path: Place, form: FileForm) -> str:
     if path.is_dir():
         return f"{path} has no .parquet file in it, or one of its files is broken."
     words = f"{path} can't be read as {_AS_WHAT[form.kind]}: it is of another format, or broken."
@@ -86,7 +110,7 @@ _FIRST_BYTES = (
 )
 
 
-def other_format(path: Path) -> str:
+def other_format(path: Place) -> str:
     """A sentence about the format that the first bytes of a file are usual for, or ""."""
     with path.open("rb") as file:
         beginning = file.read(8)
@@ -112,7 +136,7 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextmanager
-def opened(path: Path, form: FileForm) -> Iterator[BinaryIO]:
+def opened(path: Place, form: FileForm) -> Iterator[BinaryIO]:
     """The bytes of a CSV file, unpacked; those of UTF-16 as UTF-8, those of all other encodings as they are.
 
     Raises:
@@ -139,26 +163,26 @@ def _decoded(beginning: bytes, stream: BinaryIO, decode: Callable[..., str]) -> 
 
 
 @contextmanager
-def _unpacked(path: Path, compression: Compression | None) -> Iterator[BinaryIO]:
+def _unpacked(path: Place, compression: Compression | None) -> Iterator[BinaryIO]:
     if compression is None:
         with path.open("rb") as plain:
             yield plain
     elif compression == "zip":
-        with zipfile.ZipFile(path) as archive, _only_member(path, archive) as member:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive, _only_member(path, archive) as member:
             yield member
     elif compression == "zst":
-        with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as packed:
+        with path.open("rb") as file, pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as packed:
             yield io.BufferedReader(_Unpacked(lambda: packed.read(_AT_ONCE)), _AT_ONCE)
     else:
-        kinds: dict[str, type[gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]] = {
-            "gz": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile,
+        kinds: dict[str, Callable[[BinaryIO], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]] = {
+            "gz": lambda file: gzip.GzipFile(fileobj=file), "bz2": bz2.BZ2File, "xz": lzma.LZMAFile,
         }  # fmt: skip
-        with kinds[compression](path, "rb") as stream:
+        with path.open("rb") as file, kinds[compression](file) as stream:
             yield cast(BinaryIO, stream)
 
 
 @contextmanager
-def _only_member(path: Path, archive: zipfile.ZipFile) -> Iterator[BinaryIO]:
+def _only_member(path: Place, archive: zipfile.ZipFile) -> Iterator[BinaryIO]:
     files = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith(_LEFT_BY_MACS)]
     if len(files) != 1:
         raise SourceError(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyarrow import parquet
+
+from dpsynth.files.place import Place, arrow_input, files_below
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose rows have no value."""
@@ -27,20 +28,21 @@ class ParquetPart:
         same: columns that the folders' names give, with the cell that all rows of the file have.
     """
 
-    path: Path
+    path: Place
     same: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns in the file, and those that folders give, which are texts."""
-        found = parquet.read_schema(self.path)
+        with arrow_input(self.path) as file:
+            found = parquet.read_schema(file)
         for name in self.same:
             if name not in found.names:
                 found = found.append(pa.field(name, pa.string()))
         return found
 
 
-def parquet_parts(path: Path) -> Iterator[ParquetPart]:
+def parquet_parts(path: Place) -> Iterator[ParquetPart]:
     """The files of a table: the file itself, or those of a folder, by path.
 
     Names that begin with a dot or an underscore are no tables: programs leave such beside them.
@@ -52,11 +54,10 @@ def parquet_parts(path: Path) -> Iterator[ParquetPart]:
         yield ParquetPart(path)
         return
     found = 0
-    for file in sorted(path.rglob("*.parquet")):
-        inside = file.relative_to(path)
-        if any(part.startswith((".", "_")) for part in inside.parts) or not file.is_file():
+    for file, inside in sorted(files_below(path), key=lambda below: below[1]):
+        if not inside[-1].endswith(".parquet") or any(part.startswith((".", "_")) for part in inside):
             continue
-        keys = (part.partition("=") for part in inside.parts[:-1] if "=" in part)
+        keys = (part.partition("=") for part in inside[:-1] if "=" in part)
         same = {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in keys}
         found += 1
         yield ParquetPart(file, same)

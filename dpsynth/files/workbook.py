@@ -14,9 +14,9 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 from dpsynth.errors import SourceError
+from dpsynth.files.place import Place
 
 Cell = str | bool | int | float | dt.datetime | dt.date | dt.time | dt.timedelta | None
 """A cell as openpyxl reads it."""
@@ -25,7 +25,7 @@ _EXACT = 10**15
 _MIDNIGHT = dt.time()
 
 
-def sheet_rows(path: Path, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
+def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
     """The rows of a sheet that have any cell; cells behind a row's last one are left out.
 
     Args:

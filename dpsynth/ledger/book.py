@@ -7,7 +7,7 @@ its number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from dpsynth.accounting.cost import Cost
@@ -88,6 +88,9 @@ class _Account:
         self.kept = within(total, bound(self.filter, self.caps[-1].cap, self.caps[-1].approximate_share))
         return self.kept
 
+    def copy(self) -> _Account:
+        return replace(self, caps=list(self.caps), releases=dict(self.releases), parts=dict(self.parts))
+
     def balance(self) -> Balance:
         return Balance(
             self.dataset,
@@ -108,6 +111,13 @@ class Book:
         self._accounts: dict[str, _Account] = {}
         self._dataset_of: dict[str, str] = {}
         self._last = date.min
+
+    def copy(self) -> Book:
+        """A book with the same rows, to which others may be added."""
+        other = Book()
+        other._accounts = {name: account.copy() for name, account in self._accounts.items()}
+        other._dataset_of, other._last = dict(self._dataset_of), self._last
+        return other
 
     def enter(self, row: Row, *, checking_caps: bool = False) -> None:
         """Enter a row.

@@ -97,7 +97,7 @@ def broken_link(row: Row, number: int, before: str) -> Iterator[str]:
         yield f"row {shown}: it was changed after it was written"
 
 
-def broken_links(rows: Sequence[Row], counted: object, hashed: object) -> Iterator[str]:
+def broken_links(rows: Sequence[Row], counted: object, hashed: object, checked: int = 0) -> Iterator[str]:
     """The faults of a chain that its hashes show, in words that begin with the row's number.
 
     Each row is compared with the row before it, so that a change is reported at the row that was changed.
@@ -106,9 +106,10 @@ def broken_links(rows: Sequence[Row], counted: object, hashed: object) -> Iterat
         rows: in the order of their numbers.
         counted: number of rows, by the ledger's record.
         hashed: hash of the last row, by the ledger's record.
+        checked: number of first rows in which no fault was found before.
     """
-    number, before = 0, FIRST
-    for row in rows:
+    number, before = (checked, rows[checked - 1].hash) if checked else (0, FIRST)
+    for row in rows[checked:]:
         yield from broken_link(row, number, before)
         number, before = row.number if type(row.number) is int else number + 1, row.hash
     if type(counted) is not int or counted != len(rows) or hashed != before:

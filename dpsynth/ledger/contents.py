@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeVar
 
 from dpsynth.accounting.amount import Amount
@@ -224,4 +225,8 @@ def _rational(text: object) -> Fraction:
     # A decimal such as 1e999999999 would take all memory there is.
     if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
         raise MalformedContent("has a figure that is no fraction")
-    return Fraction(text)
+    return _fraction(text)
+
+
+# The releases of a ledger cost the same few figures.
+_fraction = lru_cache(maxsize=4096)(Fraction)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -28,16 +29,11 @@ class Page:
         book: the accounts that they add up to.
     """
 
-    def __init__(self, connection: Connection | None, rows: list[Row], name: str) -> None:
-        """Enter rows; ConfigError where one is invalid."""
+    def __init__(self, connection: Connection | None, rows: list[Row], book: Book) -> None:
+        """Open the book of these rows."""
         self._connection = connection
         self.rows = rows
-        self.book = Book()
-        for row in rows:
-            try:
-                self.book.enter(row)
-            except InvalidRow as error:
-                raise damaged(name, str(error)) from error
+        self.book = book
 
     def add(self, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, object]) -> None:
         """Add a row, to the database too."""
@@ -48,20 +44,33 @@ class Page:
         self.rows.append(row)
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """Committed rows in which no fault was found, and their accounts; neither is changed."""
+
+    rows: Sequence[Row]
+    book: Book
+
+
 class Sessions:
-    """Sessions of a ledger, each for one reading or one change; no connection is kept in between."""
+    """Sessions of a ledger, each for one reading or one change; no connection is kept in between.
+
+    Each reads all rows. Those that are equal to the rows of the session before aren't hashed and added up
+    again, so that a run of a release pays for that once, however long its ledger is.
+    """
 
     def __init__(self, store: Store, head: Path | None) -> None:
         """Name a ledger and its head file, if one is kept. Neither is opened."""
         self._store = store
         self._head = head
+        self._checked = _Checked([], Book())
 
     @contextmanager
     def reading(self, *, checking_head: bool = True) -> Iterator[Page]:
         """The ledger to be read, checked against its head file if ``checking_head``."""
         if not self._store.exists:
             self.refuse_if_lost()
-            yield Page(None, [], self._store.name)
+            yield Page(None, [], Book())
             return
         with self._store.transaction() as connection:
             page = self._page(connection)
@@ -75,7 +84,7 @@ class Sessions:
         """The ledger to be changed: committed if no error leaves the block, then noted in the head file."""
         if not create and not self._store.exists:
             self.refuse_if_lost()
-            yield Page(None, [], self._store.name)
+            yield Page(None, [], Book())
             return
         with ExitStack() as stack:
             head = None
@@ -96,10 +105,21 @@ class Sessions:
         if not tables.present(connection, self._store.name, own_file=self._store.own_file):
             if create:
                 tables.make(connection)
-            return Page(connection, [], self._store.name)
+            return Page(connection, [], Book())
         rows, counted, hashed = tables.stored(connection)
-        self.refuse(next(broken_links(rows, counted, hashed), None))
-        return Page(connection, rows, self._store.name)
+        before = self._checked
+        known = len(before.rows)
+        if rows[:known] != before.rows:
+            before, known = _Checked([], Book()), 0
+        self.refuse(next(broken_links(rows, counted, hashed, known), None))
+        book = before.book.copy()
+        for row in rows[known:]:
+            try:
+                book.enter(row)
+            except InvalidRow as error:
+                raise damaged(self._store.name, str(error)) from error
+        self._checked = _Checked(rows, book)
+        return Page(connection, list(rows), book.copy())
 
     def against_head(self, rows: Sequence[Row]) -> list[str]:
         """The contradictions between the head file and the rows, in words."""

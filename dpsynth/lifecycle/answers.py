@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.measurement import CombinedCounts, Measurement, Observation, OwnAnswer, PublicCounts
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.evidence import Evidence
@@ -67,6 +68,7 @@ class Answers:
         reused: the earlier releases among the evidence; None if the config asks for none.
         again: one-way marginals that the strategy measured once more.
         sums: sums of the means that are asked for.
+        finer: finer counts of the quantiles that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
         told: the answers of earlier tiers.
     """
@@ -78,6 +80,7 @@ class Answers:
     reused: Reused | None
     again: tuple[Measurement, ...] = ()
     sums: tuple[MeasuredSums, ...] = ()
+    finer: tuple[FinerCounts, ...] = ()
     combined: tuple[CombinedCounts, ...] = ()
     told: Told = NOTHING_TOLD
 

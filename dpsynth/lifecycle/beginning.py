@@ -24,6 +24,7 @@ from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
 from dpsynth.ledger.hints import hints
 from dpsynth.ledger.refusals import taken_over
 from dpsynth.lifecycle.addresses import is_locked
+from dpsynth.lifecycle.counting_engine import accept_engine
 from dpsynth.lifecycle.inputs import Inputs, accept_source, check_public_table, inputs_of
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.plan.occasion import Occasion, occasion_of
@@ -198,6 +199,7 @@ def _check_new(
     try:
         if opens:
             accept_source(inputs, occasion)
+            accept_engine(inputs)
     except SourceError as error:
         raise SourceError(f"{error} {UNCHARGED}") from None
     return wanted

@@ -1,26 +1,37 @@
-"""Collection at the respondent's side: records are randomised there, one by one or a file at a time.
+"""Collection at the respondent's side: records are randomised there, one by one or a table at a time.
 
-Invariant: there is no curator here, and no private table of anyone else's. A file of records is read where it
-is, and nothing of it is written, sent or said but randomised reports.
+Invariant: there is no curator here, and no private table of anyone else's. Records are read where they are,
+and nothing of them is written, sent or said but randomised reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from dpsynth.config import Spec, compiled
-from dpsynth.curator import read_batches
+from dpsynth.curator import Batch, MemoryTable, as_texts, read_cells, texts_of_objects
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.files.form import FileForm, named_form
 from dpsynth.local.contract import Contract, contract_of
 from dpsynth.local.memory import Memory
 from dpsynth.local.reporting import Records, reports_of, single_record
 from dpsynth.local.reports import write_reports
+
+MEMORY = "DPSYNTH_MEMORY"
+"""Environment variable that names the memory of reports."""
+
+
+def usual_memory() -> Path:
+    """The memory of reports of this user."""
+    named = os.environ.get(MEMORY)
+    return Path(named) if named else Path.home() / ".local" / "state" / "dpsynth" / "reports.jsonl"
 
 
 @dataclass(frozen=True)
@@ -69,12 +80,12 @@ def contract_for(spec: Spec) -> Contract:
     return contract_of(compiled(spec))
 
 
-def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side: Side) -> Sent:
+def collect_record(spec: Spec, answers: Mapping[str, object], respondent: str, side: Side) -> Sent:
     """Report one record.
 
     Args:
         spec: the contract's config.
-        answers: the record, as text by column.
+        answers: the record by column: texts, or values as a cell of a table in memory holds them.
         respondent: a name of the respondent on this side; it is never sent.
         side: this side.
 
@@ -82,7 +93,9 @@ def collect_record(spec: Spec, answers: Mapping[str, str], respondent: str, side
         ConfigError, SourceError, BudgetRefused, DpsynthError: nothing was sent.
     """
     contract = contract_for(spec)
-    return _reported(contract, [respondent], single_record(contract, answers), side)
+    texts = texts_of_objects(np.array([*answers.values(), None], dtype=object)).to_pylist()
+    record = single_record(contract, dict(zip(answers, texts, strict=False)))
+    return _reported(contract, [respondent], record, side)
 
 
 def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
@@ -98,11 +111,25 @@ def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
         ConfigError, SourceError, BudgetRefused, DpsynthError: nothing was sent.
     """
     contract = contract_for(spec)
-    names = [c.name for c in contract.compiled.columns]
-    read = list(read_batches(path, list(dict.fromkeys([*names, column])), _form(path), keep_broken=False))
+    cells = read_cells(path, _read_columns(contract, column), _form(path), keep_broken=False)
+    return _collected(contract, cells, column, side)
+
+
+def collect_table(spec: Spec, table: MemoryTable, column: str, side: Side) -> Sent:
+    """Report the records of a table in memory; arguments and errors as of ``collect_file``."""
+    contract = contract_for(spec)
+    return _collected(contract, table.batches(_read_columns(contract, column)), column, side)
+
+
+def _read_columns(contract: Contract, column: str) -> list[str]:
+    return list(dict.fromkeys([*(c.name for c in contract.compiled.columns), column]))
+
+
+def _collected(contract: Contract, cells: Iterable[Batch], column: str, side: Side) -> Sent:
+    read = list(as_texts(cells))
     whole: Records = {
         name: pa.concat_arrays([batch[name] for batch in read] or [pa.array([], pa.string())])
-        for name in (*names, column)
+        for name in _read_columns(contract, column)
     }
     people = whole[column].to_pylist()
     if any(person is None or not person.strip() for person in people):
@@ -117,7 +144,7 @@ def _form(path: Path) -> FileForm:
     kind, compression, separator = named_form(str(path))
     if kind is None:
         raise ConfigError(
-            "--records must be a file whose name ends in .csv, .tsv, .parquet or .xlsx, or, packed, in "
+            "The file of records must have a name that ends in .csv, .tsv, .parquet or .xlsx, or, packed, in "
             ".csv.gz and the like."
         )
     return FileForm(kind, separator, "utf-8", compression, True, None)

@@ -39,6 +39,7 @@ from dpsynth.model.zeros import Zeros
 from dpsynth.publish import Provenance, StatisticTable, compute_statistics
 from dpsynth.publish.estimates import Unbiased
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.measured_tilts import tilts_of
 from dpsynth.publish.row_source import Densities, RowSource
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.rules import grids_of, zeros_of
@@ -86,7 +87,7 @@ class FittedModel:
     Attributes:
         measured: all answers.
         layout: the table's columns, with densities inside bins, of single columns and of pairs, that follow
-            from neighbouring counts.
+            from neighbouring counts, tilted to the means that were measured.
         fit: the fit of the model of groups.
         model: the model of values, which agrees with the public marginals.
         wanted: the marginals that the synthetic table is refined to, in columns of ``model``.
@@ -150,6 +151,10 @@ def spread_over_values(inputs: Described, stage: Answered, measured: Measured, f
     )
     asked = [named(m.clique) for m in measured.fitted_to if m.query is None]
     layout = layout.with_joint_density(wanted.counts_of_values(model, asked))
+    if measured.answers.sums:
+        columns = {column.name: column for column in layout.columns}
+        direct, ruled = _direct(inputs, measured), inputs.compiled.rules.named
+        layout = replace(layout, tilts=tilts_of(measured.answers.sums, columns, model, direct, ruled))
     impossible = zeros_of(grids_of(inputs.compiled.rules, layout), expansion.compression.groups)
     zeros = {named(c): z for c, z in impossible.items()}
     return FittedModel(measured, layout, fit, model, wanted, zeros, densities)
@@ -209,6 +214,7 @@ def tabulate(
             measured.answers.sums,
             distances,
             sampled_units(inputs.spec),
+            measured.answers.finer,
         ),
     )
 

@@ -25,6 +25,7 @@ from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
+from dpsynth.files.place import Place, place_of
 from dpsynth.lifecycle.addresses import address_of
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
@@ -222,7 +223,7 @@ def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     return list(dict.fromkeys([*names, *more]))
 
 
-def file_of(inputs: Inputs) -> tuple[Path, FileForm]:
+def file_of(inputs: Inputs) -> tuple[Place, FileForm]:
     """The private table's path and form.
 
     Raises:
@@ -233,4 +234,4 @@ def file_of(inputs: Inputs) -> tuple[Path, FileForm]:
         raise ConfigError(
             "This needs source.path: the table of this configuration is no file. Give one with --source."
         )
-    return Path(source.path), source.form
+    return place_of(source.path), source.form

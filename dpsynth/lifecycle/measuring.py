@@ -17,12 +17,13 @@ import numpy as np
 
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.noises import noise_named
-from dpsynth.curator import Curator, Room, Terms, UnboundedCurator, UnitSample, load_rows
+from dpsynth.curator import Curator, Terms, UnboundedCurator
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import ExactTotal, Observation, OwnAnswer, noise_variance
 from dpsynth.domain.sums import MeasuredSums
@@ -31,11 +32,13 @@ from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
 from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
-from dpsynth.lifecycle.inputs import Inputs, cells_of
+from dpsynth.lifecycle.counting_engine import rows_of
+from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
 from dpsynth.model import Expansion, estimate, estimated_total, public_counts
 from dpsynth.model.estimation import Fit
 from dpsynth.plan.plan import Found, Plan, make_plan
+from dpsynth.plan.quantiles import NoiseOfQuantiles, best_pieces
 from dpsynth.plan.steps import one_way_weights
 from dpsynth.plan.sums import BinnedNumbers, NoiseOfMeans, best_centring, noise_of_step, without_noise
 from dpsynth.rules import refuse_unobeyed
@@ -122,16 +125,7 @@ def open_door(
         curator: the class of the door; a test's class may record the questions.
         unbounded: the class of the door before the bound is found.
     """
-    plan, batches = inputs.plan, cells_of(inputs, run.occasion)
-    if plan.sampling is not None:
-        batches = UnitSample(plan.sampling.threshold, run.key).of(batches, plan.neighbours)
-    if run.journal.sealed and not plan.neighbours.rows_public:
-        # The journal has every answer.
-        batches = iter(())
-    summed = frozenset(mean.column for mean in plan.summed)
-    room = Room(inputs.spec.engine.memory, run.partial / "private")
-    columns, part = inputs.compiled.columns, run.occasion.part
-    rows = load_rows(batches, columns, plan.neighbours, run.key, part, summed, room)
+    plan, rows = inputs.plan, rows_of(inputs, run)
     budget, delta = plan.whole.budget, plan.selection_delta
     terms = Terms(plan.neighbours, plan.measure, budget, plan.noise, delta, kept=plan.later)
     if plan.bound_price:
@@ -194,7 +188,7 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
     curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
     weights = one_way_weights(stage.domain, plan.neighbours, public)
     last = plan.last_measured.step == "one_way"
-    allowance = curator.remaining - plan.price_of_sums if last else plan.budget * plan.shares.one_way
+    allowance = curator.remaining - plan.own.price if last else plan.budget * plan.shares.one_way
     total: list[OwnAnswer | None] = []
     if public.rows is not None:
         total = [ExactTotal.of(public.rows)]
@@ -209,8 +203,8 @@ def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
     return measured
 
 
-def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
-    """The answers with the sums of means, centred by the noisy counts of single columns."""
+def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
+    """The answers with sums and finer counts, whose offsets and pieces follow from noisy single columns."""
     plan = stage.plan
     bought = Calibration(plan.neighbours, plan.measure, noise_named(plan.noise))
     columns = {column.name: column for column in stage.layout.columns}
@@ -218,7 +212,7 @@ def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
     pairs = [noise_variance(plan.noise, step.scale) for step in plan.steps if step.step == "marginals"]
     together = sqrt(max(pairs, default=0.0))
     found: list[MeasuredSums] = []
-    for mean in plan.summed:
+    for mean in plan.own.summed:
         counted = counts[mean.column,]
         noise = NoiseOfMeans(
             cell=together if mean.by else counted.stddev,
@@ -227,7 +221,17 @@ def measure_sums(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:
         )
         centring, _ = best_centring(_binned(columns[mean.column], counted), noise)
         found.append(stage.curator.sums(mean.column, mean.by, centring, mean.price))
-    return replace(answers, sums=tuple(found))
+    finer: list[FinerCounts] = []
+    for each in plan.own.finer:
+        counted = counts[each.column,]
+        of_pieces = NoiseOfQuantiles(
+            cell=together if each.by else counted.stddev,
+            piece=bought.counts(each.price).stddev,
+            groups=stage.domain.cells(each.by),
+        )
+        pieces, _ = best_pieces(_binned(columns[each.column], counted), of_pieces, each.levels)
+        finer.append(stage.curator.finer_counts(each.column, each.by, pieces, each.price))
+    return replace(answers, sums=tuple(found), finer=tuple(finer))
 
 
 def _binned(column: Column, counted: Observation) -> BinnedNumbers:

@@ -90,6 +90,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         warnings=synthesis.warnings,
         exam=synthesis.exam,
         sums=answers.sums,
+        finer=answers.finer,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
         maximum_set_overlap=inputs.spec.publish.maximum_set_overlap,
         views=views_of(inputs.spec.publish, fitted.layout, table.coded, lambda: table.table, run.release_id),
@@ -113,7 +114,7 @@ def _budget(plan: Plan) -> dict[str, object]:
         "split": {
             "domain": float(shares.domain),
             "one_way": float(shares.one_way),
-            **({"sums": float(shares.sums)} if shares.sums else {}),
+            **({"statistics": float(shares.statistics)} if shares.statistics else {}),
             "structure": float(shares.structure),
             "marginals": float(shares.marginals),
             "exam": float(shares.exam),

@@ -1,8 +1,8 @@
 """Progress of a release: on a terminal the step under way, its bar, rate and time left; else a line a step.
 
-Invariant: only step names, public counts and shares of a step are shown, on stderr; a watcher, such as an
-orchestrator, gets step names and shares alone. Lines, which a log may keep, have no times, and are printed
-for the command line only.
+Invariant: only step names, public counts and shares of a step are shown, on stderr; a watcher, such as the
+lines of the command line, or an orchestrator, gets step names and shares alone. Lines, which a log may keep,
+have no times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -30,8 +30,19 @@ def silently(sentence: str) -> None:
 Advance = Callable[[int, int], None]
 """A function that takes the amount of a step that is done, and the whole amount."""
 
-Watch = Callable[[str, float], None]
-"""A function that takes the name of a step, and the share of it that is done, from 0 to 1."""
+
+class StepWatcher:
+    """A watcher of steps; a subclass says what it does. What it raises counts as an error of the step."""
+
+    def begun(self, step: str) -> None:
+        """A step begins."""
+
+    def advanced(self, step: str, share: float) -> None:
+        """A share of a long step is done, above 0 and at most 1."""
+
+    def ended(self, step: str) -> None:
+        """A step has ended without an error."""
+
 
 EVERY = 2.0
 """Seconds between two shares that a watcher gets of a step, at least; a shorter step gives none."""
@@ -42,33 +53,35 @@ def silent(done: int, total: int) -> None:
     del done, total
 
 
-_lines: ContextVar[bool] = ContextVar("lines", default=False)
-_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+_watchers: ContextVar[tuple[StepWatcher, ...]] = ContextVar("watchers", default=())
 
 
 @contextmanager
-def lines_for_steps() -> Iterator[None]:
-    """Print a line for each step where there is no terminal: a pipe, a log, cron."""
-    token = _lines.set(True)
+def watched(watcher: StepWatcher) -> Iterator[None]:
+    """Tell a watcher of all steps that run in the meantime, after those who watch already."""
+    token = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
     finally:
-        _lines.reset(token)
+        _watchers.reset(token)
 
 
-@contextmanager
-def watched(watch: Watch) -> Iterator[None]:
-    """Send the shares of long steps to a watcher."""
-    token = _watch.set(watch)
-    try:
-        yield
-    finally:
-        _watch.reset(token)
+class _Lines(StepWatcher):
+    """A line for each step where there is no terminal: a pipe, a log, cron."""
+
+    def begun(self, step: str) -> None:
+        if not sys.stderr.isatty():
+            print(f"Step: {step}", file=sys.stderr, flush=True)
 
 
-def _told(step: str, watch: Watch | None) -> Advance:
-    """An advance that tells a watcher, if there is one, every few seconds."""
-    if watch is None:
+def lines_for_steps() -> AbstractContextManager[None]:
+    """Print a line for each step where there is no terminal."""
+    return watched(_Lines())
+
+
+def _telling(step: str, watchers: tuple[StepWatcher, ...]) -> Advance:
+    """An advance that tells watchers, if there are any, every few seconds."""
+    if not watchers:
         return silent
     last = time.monotonic()
 
@@ -77,25 +90,35 @@ def _told(step: str, watch: Watch | None) -> Advance:
         now = time.monotonic()
         if now - last >= EVERY and total:
             last = now
-            watch(step, min(done / total, 1.0))
+            for watcher in watchers:
+                watcher.advanced(step, min(done / total, 1.0))
 
     return advance
 
 
 @contextmanager
 def showing(step: str, unit: str = "") -> Iterator[Advance]:
-    """Show a step while it runs.
+    """Show a step while it runs, to those who watch too.
 
     Args:
         step: its public name.
         unit: the unit of the public amounts that it will report, such as "rows"; "" if only their share is
             shown.
     """
-    told = _told(step, _watch.get())
+    watchers = _watchers.get()
+    for watcher in watchers:
+        watcher.begun(step)
+    with _displayed(step, unit, _telling(step, watchers)) as advance:
+        yield advance
+    for watcher in watchers:
+        watcher.ended(step)
+
+
+@contextmanager
+def _displayed(step: str, unit: str, tell: Advance) -> Iterator[Advance]:
+    """A step with its bar, where there is a terminal; an advance that moves it, and tells the watchers."""
     if not sys.stderr.isatty():
-        if _lines.get():
-            print(f"Step: {step}", file=sys.stderr, flush=True)
-        yield told
+        yield tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -112,7 +135,7 @@ def showing(step: str, unit: str = "") -> Iterator[Advance]:
 
         def advance(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total)
-            told(done, total)
+            tell(done, total)
 
         yield advance
         whole = bars.tasks[0].total or 1

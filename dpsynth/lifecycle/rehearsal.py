@@ -107,7 +107,13 @@ def rehearsal_of(
         source = Source.model_validate({"path": str(path)})
         # Nobody need decide about a made-up table, so its warnings don't pause the rehearsal.
         privacy = spec.privacy.model_copy(update={"on_empty": "go"})
-        made_up = spec.model_copy(update={"source": source, "ledger": ledger, "privacy": privacy})
+        changed = {
+            "source": source,
+            "ledger": ledger,
+            "privacy": privacy,
+            "engine": spec.engine.in_this_process,
+        }
+        made_up = spec.model_copy(update=changed)
         yield Rehearsal(made_up, Request(work, None, period, rehearsal=True), folder / spec.release)
     finally:
         shutil.rmtree(work, ignore_errors=True)

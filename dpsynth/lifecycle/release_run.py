@@ -24,9 +24,9 @@ same bundle in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +85,15 @@ class ReleaseRun:
     journal: Journal
     holder: str
     by_id: bool = False
+    _ends: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Have a function called once when all questions are asked, or the run ends before."""
+        self._ends.callback(end)
+
+    def all_asked(self) -> None:
+        """Call all functions that wait for the end of the questions."""
+        self._ends.close()
 
     @property
     def date(self) -> str:
@@ -128,6 +137,7 @@ class ReleaseRun:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """Release or keep the reservation if a step has failed."""
+        self.all_asked()
         nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
         sealed = self.journal.sealed
         self.journal.close()
@@ -184,6 +194,7 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
         TakenOver: another copy of the release went on or was settled, or it was abandoned.
         Interrupted: the ledger can't be reached; the bundle is written, and resuming settles.
     """
+    work.all_asked()
     recorded = [e.event for e in work.journal.entries]
     delta = amount_of(recorded, plan.measure, plan.asked_delta).delta
     if plan.sampling is not None:

@@ -83,7 +83,7 @@ def sample_rows(
         for rows in source.pieces(number, rng):
             coded.add({reading.column.name: reading.codes(rows) for reading in readings})
             if writer is not None:
-                writer.write(rows.table)
+                writer.write(rows.table, rows.codes)
             done += rows.table.num_rows
             if number <= PIECE:
                 whole.append(rows.table)

@@ -43,7 +43,7 @@ class Step(StrEnum):
     FIND_DOMAINS = "find domains"
     MEASURE_SINGLES = "measure single columns"
     HEED_WARNINGS = "heed warnings"
-    MEASURE_SUMS = "measure sums"
+    MEASURE_STATISTICS = "measure statistics"
     MERGE = "merge rare values"
     SELECT = "choose and measure marginals"
     FIT = "fit the model"

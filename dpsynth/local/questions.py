@@ -94,10 +94,12 @@ def expected_loss(compiled: CompiledSpec, layout: Layout, cliques: Sequence[Cliq
     domain, questions = layout.domain, len(cliques)
     variance = cache(lambda cells: layout.variance(cells, questions))
     precision = dict.fromkeys(domain.columns, 0.0)
-    moved = {}
+    noise: dict[Clique, float] = {}
     for clique in cliques:
         cells = domain.cells(clique)
-        moved[frozenset(clique)] = _moved(cells, variance(cells))
+        moved = _moved(cells, variance(cells))
+        for two in combinations(clique, 2):
+            noise[two] = min(noise.get(two, inf), moved)
         for column in clique:
             precision[column] += domain.sizes[column] / (cells * variance(cells))
     singles = {c: _moved(domain.sizes[c], 1 / p) if p else inf for c, p in precision.items()}
@@ -106,8 +108,7 @@ def expected_loss(compiled: CompiledSpec, layout: Layout, cliques: Sequence[Cliq
         return sum(singles.values())
     loss = 0.0
     for pair, weight in weights.items():
-        noise = min((m for columns, m in moved.items() if columns.issuperset(pair)), default=inf)
-        relation = RELATION / sqrt(1 + (RELATION / noise) ** 2)
+        relation = RELATION / sqrt(1 + (RELATION / noise.get(pair, inf)) ** 2)
         loss += weight * (relation + sum(singles[c] for c in pair) / 2)
     return loss
 

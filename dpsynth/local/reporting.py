@@ -89,7 +89,7 @@ def _cells(contract: Contract, question: Question, codes: Mapping[str, Codes]) -
     return np.ravel_multi_index([codes[c] for c in question.columns], sizes).astype(np.int64)
 
 
-def single_record(contract: Contract, answers: Mapping[str, str]) -> Records:
+def single_record(contract: Contract, answers: Mapping[str, str | None]) -> Records:
     """One record from texts by column.
 
     Raises:
@@ -109,7 +109,10 @@ def _check(column: Column, text: pa.StringArray, *, given: bool) -> None:
     value = column.values_of(text)
     absent = value.null_count == 1 and not column.distinct
     if absent and not column.missing:
-        raise SourceError(f"The answer to {column.name} is {'empty' if given else 'missing'}: give --answer.")
+        raise SourceError(
+            f"The answer to {column.name} is {'empty' if given else 'left out'}, and it may not be missing: "
+            "give one of its values."
+        )
     if not absent and value.null_count == 0 and int(column.codec.encode(value)[0]) == INVALID:
         labels = column.codec.labels
         some = ", ".join(labels[:8]) + (" …" if len(labels) > 8 else "")

@@ -14,7 +14,8 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
 from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
-from dpsynth.model.refinement import Effort, TableTarget
+from dpsynth.model.refinement import Effort, Refined
+from dpsynth.model.residuals import TableTarget, following
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -34,6 +35,7 @@ __all__ = [
     "MarkovRandomField",
     "ModelFileError",
     "RakedEstimates",
+    "Refined",
     "TableCounts",
     "TableTarget",
     "TreeSize",
@@ -44,6 +46,7 @@ __all__ = [
     "denoised_answers",
     "estimate",
     "estimated_total",
+    "following",
     "junction_tree",
     "load",
     "posteriors",

@@ -26,19 +26,20 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.domain import Clique, Domain
+from dpsynth.domain.domain import Domain
 from dpsynth.model.factor import Array
-from dpsynth.model.rounding import BITS, Codes, bits, phases, position_of, shuffled
+from dpsynth.model.residuals import (
+    UNIT,
+    WIDEST,
+    TableTarget,
+    below_zero,
+    counts_of,
+    residuals_of,
+    whole_weight,
+)
+from dpsynth.model.rounding import BITS, Codes, bits, phases, shuffled
 from dpsynth.model.zeros import Zeros
 
-WIDEST = 3
-"""Largest number of columns of a target."""
-UNIT = 16
-"""Parts of a row to which targets are rounded."""
-_HEAVIEST = 1 << 10
-"""The largest weight as a whole number."""
-_MOST = 1 << 27
-"""Bound on the rows of a cell: 2^27 x 16 x 2^10 is 2^41, so sums of 16 views and more stay below 2^45."""
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
 _TOO_FEW, _TOO_MANY, _MORE, _FEWER = 0.9, 0.6, 1.3, 0.8
@@ -48,26 +49,6 @@ _FORBIDDEN = 2.0**46
 
 Places = NDArray[np.int64]
 _Cell = tuple[tuple[int, int, int, int, int, int], float]
-
-
-@dataclass(frozen=True, eq=False)
-class TableTarget:
-    """The wanted counts of a marginal.
-
-    Attributes:
-        clique: one to three columns.
-        counts: float64, shape ``domain.shape(clique)``: rows of each cell.
-        weight: weight of a squared difference of rows, above 0; only ratios of weights matter.
-        variance: mean squared error of a cell of the counts, in rows squared; None if it is not known.
-        below: rows below 0 that a count of 0 stands for: so few rows stray into cells that should be empty,
-            where the square of a few rows would hardly count.
-    """
-
-    clique: Clique
-    counts: Array
-    weight: float
-    variance: float | None = None
-    below: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +79,19 @@ USUAL = Effort()
 """The work of a refinement that nobody limits further."""
 
 
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A refined table.
+
+    Attributes:
+        codes: int64[rows] of every column.
+        excess: for each target, its cells' rows less the wanted ones; 0 if nothing was to be refined.
+    """
+
+    codes: dict[str, Codes]
+    excess: Sequence[Array]
+
+
 def refined(
     domain: Domain,
     codes: Mapping[str, Codes],
@@ -107,7 +101,7 @@ def refined(
     effort: Effort = USUAL,
     fixed: Collection[str] = (),
     zeros: Zeros | None = None,
-) -> dict[str, Codes]:
+) -> Refined:
     """A table whose marginals are nearer to their targets.
 
     Memory: 1 or 2 bytes a row and column, 8 in the result; 8 bytes a cell of each target for each of its
@@ -129,7 +123,7 @@ def refined(
     rows = len(next(iter(codes.values())))
     moving = [c for c in domain.columns if c not in fixed and any(c in t.clique for t in wanted)]
     if not rows or not moving or not effort.passes:
-        return dict(codes)
+        return Refined(dict(codes), [np.zeros(t.counts.shape) for t in wanted])
     table = _Table.of(domain, codes, wanted, zeros or {})
     loss, error = table.loss, table.error
     places = [domain.columns.index(c) for c in moving]
@@ -142,7 +136,7 @@ def refined(
         loss -= fall
         if fall < effort.enough * (loss + error):
             break
-    return table.rows(domain, codes)
+    return Refined(table.rows(domain, codes), table.excess(wanted))
 
 
 def _laps(rows: int, lap: int, passes: int, rng: np.random.Generator) -> Iterator[Places]:
@@ -219,6 +213,8 @@ class _Table:
         starts: the first place of each column's residuals, and the end.
         own: the cells of each column's own residuals; places there count rows of residuals.
         echoes: the cells in other columns' residuals that change when a column does.
+        views: for each target, the first place of its residuals in those of the first of its columns in
+            the domain's order, and the order of its axes there.
         loss, error: L at the start, and L for counts as wrong as the targets are.
         shares: float64[columns], the part of the rows that should move that is tried next.
     """
@@ -229,6 +225,7 @@ class _Table:
     starts: tuple[int, ...]
     own: tuple[_Cells, ...]
     echoes: tuple[_Cells, ...]
+    views: Mapping[int, tuple[int, list[int]]]
     loss: float
     error: float
     shares: Array
@@ -248,15 +245,16 @@ class _Table:
         heaviest = max(t.weight for t in wanted)
         tables: list[tuple[tuple[int, ...], Array, float]] = []
         loss = error = 0.0
+        counts = counts_of(domain, dict(zip(columns, whole, strict=False)), wanted)
         for target in wanted:
-            weight = float(max(1, round(target.weight / heaviest * _HEAVIEST)))
-            members, residuals = _residuals(domain, codes, target, weight)
+            weight = whole_weight(target, heaviest)
+            members, residuals = residuals_of(domain, target, counts[target.clique], weight)
             tables.append((members, residuals, weight))
             own = float(np.square(residuals).sum()) / (weight * UNIT**2)
             loss += own
             # A target without a known error is that of a draw's own model: its draw tells the scale.
             error += own if target.variance is None else weight * target.variance * residuals.size
-            residuals += np.where(target.counts > 0, 0.0, weight * round(UNIT * target.below))
+            residuals += weight * below_zero(target)
         for clique, closed in zeros.items():
             if len(clique) <= WIDEST:
                 tables.append((tuple(place[c] for c in clique), np.where(closed, _FORBIDDEN, 0.0), 0.0))
@@ -274,10 +272,11 @@ class _Table:
         none, starts, parts = len(sizes), [0], []
         own: list[list[_Cell]] = []
         echoes: list[list[_Cell]] = [[] for _ in sizes]
+        views: dict[int, tuple[int, list[int]]] = {}
         for column, size in enumerate(sizes):
             own.append([])
             lines = 0
-            for clique, values, weight in tables:
+            for number, (clique, values, weight) in enumerate(tables):
                 if column not in clique:
                     continue
                 others = [c for c in clique if c != column]
@@ -286,6 +285,7 @@ class _Table:
                 steps = {second: 1, first: many}
                 axes = [clique.index(c) for c in (*others, column)]
                 parts.append(values.transpose(axes).reshape(-1))
+                views.setdefault(number, (starts[-1] + lines * size, axes))
                 own[-1].append(((first, second, steps[first], int(second != none), 1, lines), weight))
                 for other in others if weight else ():
                     left = next((c for c in others if c != other), none)
@@ -298,7 +298,7 @@ class _Table:
         residuals = np.concatenate(parts)
         mine, theirs = (tuple(map(_Cells.of, listed)) for listed in (own, echoes))
         shares = np.full(len(sizes), _FIRST_SHARE)
-        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares)
+        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, views, loss, error, shares)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
         """The codes of all columns; those of a column without changes are the ones before."""
@@ -307,6 +307,17 @@ class _Table:
             c: before[c] if np.array_equal(before[c], now) else now.astype(np.int64)
             for c, now in found.items()
         }
+
+    def excess(self, wanted: Sequence[TableTarget]) -> list[Array]:
+        """For each target, its cells' rows less the wanted ones."""
+        heaviest, found = max(t.weight for t in wanted), []
+        for number, target in enumerate(wanted):
+            begin, axes = self.views[number]
+            held = self.residuals[begin : begin + target.counts.size]
+            ordered = held.reshape([target.counts.shape[axis] for axis in axes])
+            own = ordered.transpose(np.argsort(axes)) / whole_weight(target, heaviest)
+            found.append((own - below_zero(target)) / UNIT)
+        return found
 
     def refine(self, batch: Places, columns: Sequence[int], rng: np.random.Generator) -> float:
         """Give a batch of rows other values, in each of some columns once, in random order.
@@ -425,22 +436,3 @@ class _Moves:
     def some(self, chosen: NDArray[np.bool_]) -> _Moves:
         """Some of the moves."""
         return _Moves(self.rows[chosen], self.old[chosen], self.new[chosen])
-
-
-def _residuals(
-    domain: Domain, codes: Mapping[str, Codes], target: TableTarget, weight: float
-) -> tuple[tuple[int, ...], Array]:
-    """The places of a target's columns, and weight x (rows - target) in parts of a row."""
-    clique, counts = target.clique, target.counts
-    shape = domain.shape(clique)
-    if not 1 <= len(clique) <= WIDEST or counts.shape != shape:
-        raise ValueError(f"the target of {clique} must have one to three columns and the shape {shape}")
-    number = len(codes[clique[0]])
-    if not (counts.min() >= 0 and max(counts.max(), number) < _MOST):
-        raise ValueError(
-            f"the target of {clique} must have counts from 0 to {_MOST - 1}, no more rows either"
-        )
-    members = tuple(domain.columns.index(c) for c in clique)
-    cell = position_of(codes, clique, domain, number)
-    rows = np.bincount(cell, minlength=counts.size).reshape(shape)
-    return members, np.asarray(weight * (UNIT * rows - np.rint(UNIT * counts)), dtype=np.float64)

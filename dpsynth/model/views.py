@@ -168,8 +168,8 @@ class Views:
                 results[i] = made[at]
             if node.inside is not None:
                 inner, views = node.inside
-                for i, sums in zip(views, inner.reduce(made[at], inner.only(range(len(views)))), strict=True):
-                    results[i] = sums
+                for i, view in zip(views, inner.reduce(made[at], inner.only(range(len(views)))), strict=True):
+                    results[i] = view
         return results
 
     def least(self, values: Floats, view: int) -> Floats:

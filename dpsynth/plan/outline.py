@@ -26,14 +26,14 @@ class Shares:
     structure: Fraction
     marginals: Fraction
     domain: Fraction = Fraction(0)
-    sums: Fraction = Fraction(0)
+    statistics: Fraction = Fraction(0)
     exam: Fraction = Fraction(0)
 
-    def beside(self, domain: Fraction, sums: Fraction, exam: Fraction) -> Shares:
-        """The same split of what domain discovery, sums and the exam leave, with the shares of these."""
-        rest = 1 - domain - sums - exam
+    def beside(self, domain: Fraction, statistics: Fraction, exam: Fraction) -> Shares:
+        """The same split of what domain discovery, statistics and the exam leave, with their shares."""
+        rest = 1 - domain - statistics - exam
         parts = self.one_way * rest, self.structure * rest, self.marginals * rest
-        return Shares(*parts, domain, sums, exam)
+        return Shares(*parts, domain, statistics, exam)
 
 
 @dataclass(frozen=True)

@@ -29,17 +29,12 @@ from dpsynth.plan.choice_of_accountant import Terms, least_noise, measures_of
 from dpsynth.plan.exam import exam_of
 from dpsynth.plan.model_size import CELL_BYTES, model_cells
 from dpsynth.plan.outline import Outline, Shares, StrategyOutline
+from dpsynth.plan.own_questions import OwnQuestions, share_of_statistics
+from dpsynth.plan.quantiles import planned_quantiles
 from dpsynth.plan.resources import Forecast, forecast_of
 from dpsynth.plan.searches import PlannedSearch, planned_searches, price_of_bound
 from dpsynth.plan.steps import Asked, PlannedStep, Spending
-from dpsynth.plan.sums import (
-    Allowances,
-    PlannedMean,
-    able_to_be_summed,
-    described,
-    planned_means,
-    share_of_sums,
-)
+from dpsynth.plan.sums import ASSUMED_ROWS, Allowances, planned_means
 from dpsynth.plan.tiers import Tier, part_of, tiers_of
 
 DOMAIN_SHARE, LEAST_DOMAIN_SHARE = Fraction(1, 4), Fraction(1, 20)
@@ -81,7 +76,7 @@ class Plan:
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
-        means: the means that sums could measure, each with the way in which it is measured.
+        own: the means, sums and quantiles that questions of their own could measure.
         outlined: the expected questions of the strategy.
         exam: the marginals whose distances from the finished table are asked for; none without an exam.
         steps: the spending steps, in order. The last one takes what is left; with an exam, so does the one
@@ -106,7 +101,7 @@ class Plan:
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
-    means: tuple[PlannedMean, ...]
+    own: OwnQuestions
     outlined: StrategyOutline
     exam: tuple[Examined, ...]
     steps: tuple[PlannedStep, ...]
@@ -152,16 +147,6 @@ class Plan:
     def last_measured(self) -> PlannedStep:
         """The last step before the exam: the chosen marginals, or the single columns without any."""
         return self.steps[-2 if self.exam else -1]
-
-    @property
-    def summed(self) -> tuple[PlannedMean, ...]:
-        """The means that are measured by sums."""
-        return tuple(mean for mean in self.means if mean.summed)
-
-    @property
-    def price_of_sums(self) -> Fraction:
-        """The price of all sums together."""
-        return sum((mean.price for mean in self.means), Fraction(0))
 
     @property
     def selection_delta(self) -> Fraction:
@@ -215,7 +200,8 @@ class Plan:
                 for s in self.searches
             ],
             "wanted_pairs": [list(pair) for pair in self.wanted],
-            "means": described(self.means),
+            "means": self.own.described_means(),
+            "quantiles": self.own.described_quantiles(),
             "rounds": self.outlined.rounds,
             "examined": [list(examined.clique) for examined in self.exam],
             "steps": [step.to_json() for step in self.steps],
@@ -278,7 +264,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     before = None if found is None else found.plan if found.next_tier else found.plan.before
     place, promises = 0 if before is None else before.place + 1, spec.promises
     sampling = spec.privacy.sampling
-    means = None if found is None else found.plan.means
+    own = None if found is None else found.plan.own
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
@@ -288,7 +274,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     ]
     asked = compiled, domain, wanted, exam
     planned = [
-        _way(compiled, domain, each, _means(*asked, *each[:2]) if means is None else means, exam, place == 0)
+        _way(compiled, domain, each, _own(*asked, *each[:2]) if own is None else own, exam, place == 0)
         for each in terms
     ]
     if not planned:
@@ -311,7 +297,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         searches=way.asked.searches,
         structure=outline.name,
         wanted=wanted,
-        means=way.means,
+        own=way.own,
         outlined=outlined,
         exam=exam,
         steps=steps,
@@ -343,7 +329,7 @@ class _Way:
     spending: Spending
     selection: Fraction
     outlined: StrategyOutline
-    means: tuple[PlannedMean, ...]
+    own: OwnQuestions
     shares: Shares
     asked: Asked
     steps: tuple[PlannedStep, ...]
@@ -357,7 +343,7 @@ def _way(
     compiled: CompiledSpec,
     domain: Domain,
     terms: tuple[Spending, StrategyOutline, Fraction],
-    means: tuple[PlannedMean, ...],
+    own: OwnQuestions,
     exam: Sequence[Examined],
     finds: bool,
 ) -> _Way:
@@ -366,39 +352,50 @@ def _way(
     Domains are found by the first tier alone; the others have no share for it.
     """
     spending, outlined, selection = terms
-    summed, columns = sum(mean.summed for mean in means), compiled.columns if finds else ()
-    shares = _shares(compiled, outlined, summed, exam)
+    columns = compiled.columns if finds else ()
+    shares = _shares(compiled, outlined, own.number, exam)
     shares = shares if finds else replace(shares, domain=Fraction(0))
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
     searches = planned_searches(columns, allowance - rows, selection)
-    asked = Asked(searches, rows, summed, len(exam))
+    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam))
     steps = spending.steps(shares, outlined, domain, asked)
-    price = spending.budget * shares.sums / max(summed, 1)
-    priced = tuple(replace(mean, price=price) if mean.summed else mean for mean in means)
+    priced = own.at(spending.budget * shares.statistics / max(own.number, 1))
     return _Way(spending, selection, outlined, priced, shares, asked, steps)
 
 
-def _means(
+def _own(
     compiled: CompiledSpec,
     domain: Domain,
     wanted: tuple[Clique, ...],
     exam: Sequence[Examined],
     spending: Spending,
     outlined: StrategyOutline,
-) -> tuple[PlannedMean, ...]:
-    """The means that sums could measure, at prices that follow from the shares beside all of these sums."""
-    asked = able_to_be_summed(compiled, wanted if outlined.cliques else ())
-    shares = _shares(compiled, outlined, len(asked), exam)
-    if not shares.sums or compiled.spec.privacy.sampling is not None:
-        return ()
-    one_way = len(domain.columns) + 1
+) -> OwnQuestions:
+    """The statistics that could be measured, at prices that follow from the shares beside all of them.
+
+    The counts of such a column in its groups are measured, and are not public.
+    """
+    pairs = {frozenset(pair) for pair in (wanted if outlined.cliques else ())}
+
+    def able(of: str, by: Clique) -> bool:
+        counted = not by or frozenset((of, *by)) in pairs
+        return counted and compiled.public_marginals.shares((*by, of)) is None
+
+    means = [(of, by) for of, by in compiled.summable if able(of, by)]
+    quantiles = [(of, by, at) for of, by, at in compiled.quantiles if able(of, by)]
+    number = len(means) + len(quantiles)
+    shares = _shares(compiled, outlined, number, exam)
+    if not shares.statistics or compiled.spec.privacy.sampling is not None:
+        return OwnQuestions()
     prices = Allowances(
-        one_way=spending.budget * shares.one_way / one_way,
+        one_way=spending.budget * shares.one_way / (len(domain.columns) + 1),
         pair=spending.budget * shares.marginals / max(outlined.cliques, 1),
-        sum=spending.budget * shares.sums / len(asked),
+        each=spending.budget * shares.statistics / number,
+        rows=float(compiled.public_marginals.rows or ASSUMED_ROWS),
     )
-    return planned_means(asked, compiled, domain, spending.bought, prices)
+    terms = compiled.columns, domain, spending.bought, prices
+    return OwnQuestions(planned_means(means, *terms), planned_quantiles(quantiles, *terms))
 
 
 def _merged_below(spec: Spec, outlined: StrategyOutline, last: PlannedStep) -> float:
@@ -422,8 +419,8 @@ def _exam(spec: Spec, domain: Domain) -> tuple[Examined, ...]:
     return exam_of(domain, [clique for asked in spec.publish.statistics for clique in asked.cliques])
 
 
-def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int, exam: Sequence[Examined]) -> Shares:
-    """The split in force: the one of the config, or the default one for so many sums and an exam."""
+def _shares(compiled: CompiledSpec, outlined: StrategyOutline, own: int, exam: Sequence[Examined]) -> Shares:
+    """The split in force: that of the config, or the default for so many own questions and an exam."""
     spec, columns = compiled.spec, compiled.columns
     split, given = spec.privacy.split, spec.privacy.exam
     examined = (EXAM_SHARE if given is None else Fraction(given)) if exam else Fraction(0)
@@ -431,13 +428,13 @@ def _shares(compiled: CompiledSpec, outlined: StrategyOutline, sums: int, exam: 
         domain = BOUND_SHARE if spec.privacy.max_rows_private else Fraction(0)
         if searched := sum(c.search is not None for c in columns):
             domain = max(DOMAIN_SHARE * searched / len(columns), LEAST_DOMAIN_SHARE)
-        return outlined.shares.beside(domain, share_of_sums(sums), examined)
+        return outlined.shares.beside(domain, share_of_statistics(own), examined)
     return Shares(
         Fraction(split.one_way),
         Fraction(split.structure),
         Fraction(split.marginals),
         Fraction(split.domain),
-        Fraction(split.sums) if sums else Fraction(0),
+        Fraction(split.statistics) if own else Fraction(0),
         examined,
     )
 

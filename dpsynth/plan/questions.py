@@ -19,6 +19,7 @@ from dpsynth.domain.codec import Codec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.estimates import Estimates
+from dpsynth.domain.finer_counts import FinerCounts, Pieces
 from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.sums import Centring, MeasuredSums
 
@@ -75,6 +76,17 @@ class Door(Protocol):
             column: a column of numbers that are kept to be summed.
             by: the columns of the groups; () for all rows.
             centring: offsets and limit.
+            price: the most that the answer may cost.
+        """
+        ...
+
+    def finer_counts(self, column: str, by: Clique, pieces: Pieces, price: Fraction) -> FinerCounts:
+        """Noisy counts of rows by group and by the piece of a bin that holds their number.
+
+        Args:
+            column: a column of numbers that are kept to be summed.
+            by: the columns of the groups; () for all rows.
+            pieces: the pieces of the column's bins.
             price: the most that the answer may cost.
         """
         ...

@@ -14,6 +14,7 @@ from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.measures import PURE
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
+from dpsynth.files.place import is_url
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.identity import Table
 from dpsynth.plan.occasion import Occasion
@@ -24,7 +25,7 @@ def table_of(spec: Spec) -> Table:
     """The private table, as the ledger knows it: links in its path are followed."""
     path, section = spec.source.path, spec.ledger
     # Unlike Path.resolve it takes links in a circle, which are refused later, as a file that isn't there.
-    source = "" if path is None else realpath(path)
+    source = "" if path is None else path if is_url(path) else realpath(path)
     return Table(section.dataset, source, spec.release, section.other_people)
 
 

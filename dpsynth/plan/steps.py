@@ -30,9 +30,8 @@ class PlannedStep:
     """One spending step.
 
     Attributes:
-        step: "domain: " and the kind of search, "one_way", "sums", "structure", "marginals" or "exam". If
-            structure
-            asks for choices and for noisy distances, each has an entry.
+        step: "domain: " and the kind of search, "one_way", "sums", "quantiles", "structure", "marginals" or
+            "exam". If structure asks for choices and for noisy distances, each has an entry.
         share: the step's share of the whole budget.
         questions: number of answers; for structure the largest number.
         mechanism: the mechanism's name.
@@ -83,12 +82,14 @@ class Asked:
         searches: the searches of domain discovery.
         bound_price: the price of finding the contribution bound; 0 if it isn't asked for.
         sums: number of sums.
+        finer: number of finer counts, for quantiles.
         examined: number of distances of the exam.
     """
 
     searches: tuple[PlannedSearch, ...] = ()
     bound_price: Fraction = Fraction(0)
     sums: int = 0
+    finer: int = 0
     examined: int = 0
 
 
@@ -118,17 +119,17 @@ class Spending:
     ) -> tuple[PlannedStep, ...]:
         """The steps in order. The share of a step without questions goes to the last step before the exam."""
         found = (*self._rows(asked.bound_price), *self._searches(asked.searches))
-        summed = shares.sums if asked.sums else Fraction(0)
-        exam, left = tuple(self._exam(shares.exam, asked.examined)), 1 - shares.domain - summed - shares.exam
+        own = shares.statistics if asked.sums + asked.finer else Fraction(0)
+        exam, left = tuple(self._exam(shares.exam, asked.examined)), 1 - shares.domain - own - shares.exam
         if not outlined.cliques:
-            return (*found, *self._sums(summed, asked.sums), self._one_way(left, domain), *exam)
+            return (*found, *self._statistics(own, asked), self._one_way(left, domain), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
         singles = one_way_weights(domain, self.near, self.public)
         one_way = shares.one_way if singles else Fraction(0)
         return (
             *found,
             *([self._one_way(one_way, domain)] if singles else []),
-            *self._sums(summed, asked.sums),
+            *self._statistics(own, asked),
             *self._structure(structure, outlined),
             self._counts("marginals", left - one_way - structure, outlined.cliques),
             *exam,
@@ -170,11 +171,14 @@ class Spending:
         noise = self.bought.counts(price / questions)
         return self._step(name, price, questions, noise, noise.expected_error)
 
-    def _sums(self, share: Fraction, questions: int) -> Iterator[PlannedStep]:
-        """Sums at one price each, with the noise of a limit of one step."""
-        if questions:
-            price = self.budget * share
-            yield self._step("sums", price, questions, self.bought.sums(price / questions, 1))
+    def _statistics(self, share: Fraction, asked: Asked) -> Iterator[PlannedStep]:
+        """Sums, with the noise of a limit of one step, and finer counts, all at one price each."""
+        each = self.budget * share / max(asked.sums + asked.finer, 1)
+        if asked.sums:
+            yield self._step("sums", each * asked.sums, asked.sums, self.bought.sums(each, 1))
+        if asked.finer:
+            noise = self.bought.counts(each)
+            yield self._step("quantiles", each * asked.finer, asked.finer, noise, noise.expected_error)
 
     def _structure(self, share: Fraction, outlined: StrategyOutline) -> Iterator[PlannedStep]:
         """Choices at one price, and noisy distances at one price."""

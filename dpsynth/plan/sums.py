@@ -11,7 +11,7 @@ Invariant: choices, prices, offsets and limits follow from the config and from a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, sqrt
@@ -20,15 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.accounting.calibration import Calibration
-from dpsynth.config.compiled import CompiledSpec
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.sums import MOST_STEPS, Centring, Steps, variance_of_unknown
 
 Numbers = NDArray[np.float64]
 
-SHARE_OF_ONE, LARGEST_SHARE = Fraction(1, 20), Fraction(3, 20)
-"""Default share of the budget for one sum, and for all sums together."""
 ASSUMED_ROWS = 10_000
 """Number of rows of a forecast, where the config doesn't say it."""
 Z95 = 1.96
@@ -36,8 +33,8 @@ _LIMITS = 60
 """Number of limits that are compared."""
 _FAINT = 2.0
 """Standard deviations of noise below which a bin's count is taken to be none."""
-_CLEARLY = 0.8
-"""Part of the half-width by counts that a sum must be expected to fall below: it costs all other answers."""
+CLEARLY = 0.8
+"""Part of the half-width by counts that a question must be expected to fall below: it costs all others."""
 _REFERENCE = 1 << 20
 """Limit at which the noise of a step of limit is computed."""
 
@@ -88,17 +85,19 @@ class NoiseOfMeans:
 
 @dataclass(frozen=True)
 class Allowances:
-    """The parts of a budget for the answers that means may rest on.
+    """The parts of a budget for the answers that means and quantiles may rest on.
 
     Attributes:
         one_way: the price of a single column on average.
         pair: the price of two columns together; 0 where none are measured.
-        sum: the price of a sum.
+        each: the price of a question of their own.
+        rows: the number of rows of the forecast.
     """
 
     one_way: Fraction
     pair: Fraction
-    sum: Fraction
+    each: Fraction
+    rows: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,27 +129,9 @@ class BinnedNumbers:
         return float(variance_of_unknown(self.counts / self.total, distances))
 
 
-def able_to_be_summed(compiled: CompiledSpec, wanted: Sequence[Clique]) -> tuple[tuple[str, Clique], ...]:
-    """The means and sums that are asked for that sums could measure: a column and its groups' columns.
-
-    The counts of such a column in its groups are measured, and are not public.
-    """
-    pairs = {frozenset(pair) for pair in wanted}
-    return tuple(
-        (of, by)
-        for of, by in compiled.summable
-        if (not by or frozenset((of, *by)) in pairs) and compiled.public_marginals.shares((*by, of)) is None
-    )
-
-
-def share_of_sums(number: int) -> Fraction:
-    """The default share of the budget for so many sums."""
-    return min(SHARE_OF_ONE * number, LARGEST_SHARE)
-
-
 def planned_means(
     asked: Sequence[tuple[str, Clique]],
-    compiled: CompiledSpec,
+    columns: Sequence[Column],
     domain: Domain,
     bought: Calibration,
     prices: Allowances,
@@ -159,30 +140,34 @@ def planned_means(
 
     Args:
         asked: the columns and groups that sums could measure.
-        compiled: the config.
+        columns: the table's columns.
         domain: the columns with their numbers of cells.
         bought: the calibration of noise.
         prices: the prices of their answers.
     """
-    columns = {column.name: column for column in compiled.columns}
-    rows = float(compiled.public_marginals.rows or ASSUMED_ROWS)
-    return tuple(_planned(columns[of], by, domain, bought, prices, rows) for of, by in asked)
+    named = {column.name: column for column in columns}
+    return tuple(_planned(named[of], by, domain, bought, prices) for of, by in asked)
 
 
 def _planned(
-    column: Column, by: Clique, domain: Domain, bought: Calibration, prices: Allowances, rows: float
+    column: Column, by: Clique, domain: Domain, bought: Calibration, prices: Allowances
 ) -> PlannedMean:
+    counted = prices.pair if by else prices.one_way
+    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.each), domain.cells(by))
+    bins, unit = evenly_spread(column, prices.rows)
+    by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
+    price = prices.each if by_sums < CLEARLY * by_counts else Fraction(0)
+    return PlannedMean(
+        column.name, by, price, by_sums, by_counts, column.search is not None, int(prices.rows)
+    )
+
+
+def evenly_spread(column: Column, rows: float) -> tuple[BinnedNumbers, float]:
+    """A column's bins with equal rows in each, and the size of a step, of a range of 1 if it is unknown."""
     steps = column.codec.steps
     assert steps is not None
-    counted = prices.pair if by else prices.one_way
-    noise = NoiseOfMeans(bought.counts(counted).stddev, noise_of_step(bought, prices.sum), domain.cells(by))
-    even = np.full(len(steps.low), rows / len(steps.low))
-    found = column.search is not None
-    unit = 1.0 / max(steps.last, 1) if found else steps.unit
-    bins = BinnedNumbers(steps, steps.middles, even)
-    by_sums, by_counts = best_centring(bins, noise)[1] * unit, by_counts_alone(bins, noise) * unit
-    price = prices.sum if by_sums < _CLEARLY * by_counts else Fraction(0)
-    return PlannedMean(column.name, by, price, by_sums, by_counts, found, int(rows))
+    unit = steps.unit if column.search is None else 1.0 / max(steps.last, 1)
+    return BinnedNumbers(steps, steps.middles, np.full(steps.bins, rows / steps.bins)), unit
 
 
 def noise_of_step(bought: Calibration, price: Fraction) -> float:
@@ -237,19 +222,3 @@ def without_noise(values: NDArray[np.int64], deviation: float) -> Numbers:
     """Counts of bins for a forecast: those that noise alone could make are none; even if all are."""
     counts = np.where(values > _FAINT * deviation, values, 0).astype(np.float64)
     return counts if counts.any() else np.ones(len(values))
-
-
-def described(means: Sequence[PlannedMean]) -> list[Mapping[str, object]]:
-    """The means as plain JSON values."""
-    return [
-        {
-            "column": mean.column,
-            "by": list(mean.by),
-            "measured_by": "sums" if mean.summed else "counts",
-            "half_width_by_sums": mean.by_sums,
-            "half_width_by_counts": mean.by_counts,
-            "half_width_in": "the column's range" if mean.found else "the column's unit",
-            "rows": mean.rows,
-        }
-        for mean in means
-    ]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dpsynth.errors import DpsynthError
 from dpsynth.model import save
-from dpsynth.publish import audiences, croissant, exam
+from dpsynth.publish import audiences, croissant, exam, finer_quantiles
 from dpsynth.publish.checksums import CHECKSUMS, SIGNATURE, checksums_text
 from dpsynth.publish.csv_files import number_texts, write_csv
 from dpsynth.publish.manifest import file_facts, manifest, manifest_text
@@ -95,6 +95,11 @@ def _write_tables(folder: Path, publication: Publication) -> Iterator[str]:
         content = sums_file(publication.sums, {column.name: column for column in publication.columns})
         _write_json(folder / "sums.json", content)
         yield "sums.json"
+    if publication.finer:
+        named = {column.name: column for column in publication.columns}
+        counts = finer_quantiles.finer_counts_file(publication.finer, named)
+        _write_json(folder / finer_quantiles.FILE, counts)
+        yield finer_quantiles.FILE
     save(publication.model, folder / "model.npz")
     yield "model.npz"
     save_row_source(publication.rows, folder / "rows.npz")

@@ -35,6 +35,7 @@ from dpsynth.publish.association import cramers_v
 from dpsynth.publish.conditions import condition_of as parts_of
 from dpsynth.publish.counted_cells import CountedCells
 from dpsynth.publish.estimates import HOLDS, NOISE_ONLY, NONE, Z95, Numbers
+from dpsynth.publish.finer_quantiles import FinerQuantiles, finer_counts_of
 from dpsynth.publish.group_figures import Estimate
 from dpsynth.publish.grouped_counts import EVERY_ROW, GroupedCounts, Measure
 from dpsynth.publish.provenance import Sources
@@ -158,14 +159,27 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
 
 
 def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
-    """Quantiles of each group, by the counts of bins up to each."""
-    table, shares = grouped_counts(asked, sources), [float(share) for share in asked.at]
-    measures = [Measure("quantile", asked.numbers, share) for share in shares]
-    found = [table.figure(number, each)[0] for number in range(table.groups) for each in measures]
-    counted = table.counted
-    figures = _tabled(found, counted.limits, counted.basis, measured=sources.known(asked.columns))
+    """Quantiles of each group, by the counts of bins up to each, or of their pieces."""
+    shares, finer = [float(share) for share in asked.at], _finer(asked, sources)
+    if finer is not None:
+        found = [finer.figure(number, share)[0] for number in range(finer.groups) for share in shares]
+        figures = _tabled(found, HOLDS, "measured", measured=True)
+    else:
+        table = grouped_counts(asked, sources)
+        measures = [Measure("quantile", asked.numbers, share) for share in shares]
+        found = [table.figure(number, each)[0] for number in range(table.groups) for each in measures]
+        counted = table.counted
+        figures = _tabled(found, counted.limits, counted.basis, measured=sources.known(asked.columns))
     labels = {"quantile": [str(share) for share in asked.at]}
     return Computed(*_named(asked), sources.members(asked.by), labels, figures)
+
+
+def _finer(asked: Quantiles, sources: Sources) -> FinerQuantiles | None:
+    """Quantiles by counts of pieces of bins, if these were measured."""
+    measured = finer_counts_of(asked.columns, sources.provenance.finer)
+    if asked.where is not None or measured is None or not sources.measured(asked.columns):
+        return None
+    return FinerQuantiles(measured, sources.columns[measured.column], sources.direct)
 
 
 def _correlation(asked: Correlation, sources: Sources) -> Computed:

@@ -3,18 +3,20 @@
 The page is made anew from the manifests and statistics of the bundles beside it, so it can't disagree with
 them, and a page that was lost or is out of date comes back with the next release.
 
-Invariant: public facts only. The page runs no script, fetches nothing, and shows every name as text.
+Invariant: public facts only. The page runs no script, fetches nothing, and shows every name as text. Of a
+release for audiences none of which is ``public`` it has no noisy number: only what every audience is told.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from jinja2 import Environment
@@ -28,6 +30,7 @@ from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
 
 PAGE = "index.html"
+PUBLIC = "public"
 _MOST_SHARES = 6
 _MOST_MEANS = 6
 _MARGIN = 8.0
@@ -50,12 +53,15 @@ class Listed:
         release_id: its folder.
         date: its date.
         about: the label of its slice; "" for the whole table.
-        epsilon, delta: its guarantee.
+        epsilon, delta: its guarantee; of the bundle of the smallest epsilon where none is public.
         unit: the privacy unit.
-        rows: synthetic rows; their number is a noisy estimate, unless it is public.
+        rows: synthetic rows; their number is a noisy estimate, unless it is public. None without a public
+            bundle.
         columns: number of columns of the table.
         numbers: key numbers by name.
         rehearsal: True if its table was made up.
+        audiences: names and epsilons of the audiences whose bundles are listed in place of a public one, in
+            rising order; () where there is one.
     """
 
     release_id: str
@@ -64,10 +70,11 @@ class Listed:
     epsilon: float
     delta: float
     unit: str
-    rows: Point
+    rows: Point | None
     columns: int
     numbers: Mapping[str, Point]
     rehearsal: bool
+    audiences: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,18 +117,32 @@ def listed_releases(folder: Path) -> tuple[Listed, ...]:
     """The finished releases in a folder, the oldest first; bundles that can't be read are left out."""
     found = []
     for place in sorted(folder.iterdir()):
-        if place.name.startswith(".") or not (place / "public").is_dir():
+        if place.name.startswith(".") or not place.is_dir():
             continue
         try:
-            found.append(_listed(place.name, read_source(place / "public")))
-        except (DpsynthError, LookupError, TypeError, ValueError, AttributeError):
+            bundle = _widest(place)
+            if bundle is not None:
+                found.append(_listed(place.name, read_source(bundle), public=bundle.name == PUBLIC))
+        except (DpsynthError, OSError, LookupError, TypeError, ValueError, AttributeError):
             continue
     return tuple(sorted(found, key=lambda one: (one.date, one.about, one.release_id)))
 
 
-def _listed(release_id: str, source: ReportSource) -> Listed:
+def _widest(place: Path) -> Path | None:
+    """The public bundle of a release, or that of the audience of the smallest epsilon; None without any."""
+    if (place / PUBLIC).is_dir():
+        return place / PUBLIC
+    for manifest in sorted(place.glob("*/manifest.json")):
+        audience = json.loads(manifest.read_text(encoding="utf-8"))["audience"]
+        return place / str(audience["audiences"][0]["name"])
+    return None
+
+
+def _listed(release_id: str, source: ReportSource, *, public: bool) -> Listed:
     manifest, guarantee = source.manifest, source.guarantee
     period = cast("Mapping[str, str] | None", manifest["period"])
+    audiences = [] if public else cast("Mapping[str, Any]", manifest["audience"])["audiences"]
+    rows = Point(float(cast(int, manifest["synthetic_rows"])), _reach_of_rows(manifest))
     return Listed(
         release_id=release_id,
         date=str(manifest["date"]),
@@ -129,10 +150,11 @@ def _listed(release_id: str, source: ReportSource) -> Listed:
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         unit=guarantee.unit.split(":")[0],
-        rows=Point(float(cast(int, manifest["synthetic_rows"])), _reach_of_rows(manifest)),
+        rows=rows if public else None,
         columns=len(cast(Sequence[object], manifest["columns"])),
-        numbers=_key_numbers(source),
+        numbers=_key_numbers(source) if public else {},
         rehearsal=manifest["rehearsal"] is True,
+        audiences=tuple((str(a["name"]), float(a["epsilon"])) for a in audiences),
     )
 
 
@@ -215,7 +237,7 @@ def dataset_html(name: str, releases: Sequence[Listed]) -> str:
             releases=releases,
             newest=releases[-1] if releases else None,
             trends=[
-                _trend("Synthetic rows", rows),
+                *([_trend("Synthetic rows", rows)] if any(rows) else []),
                 *(_trend(key, [o.numbers.get(key) for o in releases]) for key in names),
             ],
         )

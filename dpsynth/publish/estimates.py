@@ -105,3 +105,9 @@ def ratio(above: Numbers, below: Numbers | float, least: float) -> Numbers:
     quotients = np.full(above.shape, np.nan)
     np.divide(above, below, out=quotients, where=np.asarray(below) >= least)
     return quotients
+
+
+def of_two_cells(cell: float, whole: float, cells: int) -> tuple[float, float]:
+    """The covariance of two of some cells, and a cell's variance less that; ``whole`` is their sum's."""
+    shared = (whole - cells * cell) / (cells * (cells - 1)) if cells > 1 else 0.0
+    return shared, cell - shared

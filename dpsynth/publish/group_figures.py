@@ -3,7 +3,8 @@
 Counts are linear in the cells. Shares, means, variances and correlations are smooth functions of sums of
 cells, which move with the cells by their linear part (delta method). Quantiles have the interval of Woodruff
 (1952): the bins at which the rows so far may have reached the level asked for. Numbers inside bins are
-unknown, so intervals of sums, means, variances and quantiles are widened by as much as the bins allow.
+unknown, so intervals of sums, means, variances and quantiles are widened by as much as the bins allow; but
+for quantiles by squares, as independent errors add up.
 
 Invariant: post-processing. A figure is ``sound`` if its interval covers all that is unknown beside the errors
 of the counts; otherwise it covers these errors alone.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan, nan, sqrt
+from math import hypot, isnan, nan, sqrt
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Z95, Numbers
 Reach = Callable[[Numbers], float]
 """Half the width of the 95 % interval of the sum of a group's cells times weights; NaN if it is unknown."""
 _SAME = 1e-9
+_FAR = 3.0
+"""Half-widths of an interval, from which on no further bin is looked at. Of many narrow bins next to each
+other, noise may take one for passed; so the search doesn't end at the first."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,9 @@ class Contents:
 def _around(value: float, reach: float, wider: float, ends: tuple[float, float], *, sound: bool) -> Estimate:
     if isnan(reach):
         return Estimate(value, sound=False)
-    low, high = (float(np.clip(end, *ends)) for end in (value - reach - wider, value + reach + wider))
+    low, high = (
+        float(np.clip(end, *ends)) for end in (value - hypot(reach, wider), value + hypot(reach, wider))
+    )
     return Estimate(value, low, high, reach / Z95, sound)
 
 
@@ -221,12 +227,17 @@ def quantile(group: Group, level: float, held: Contents) -> Estimate:
     value = float(bins[spot, 0] + inside * (bins[spot, 1] - bins[spot, 0]))
     if isnan(reach(spot)):
         return Estimate(value, sound=False)
-    to = spot
-    while to < last and away[to] - reach(to) < 0:
-        to += 1
-    first = to
-    while first > 0 and away[first - 1] + reach(first - 1) >= 0:
-        first -= 1
+    first = to = spot
+    for at in range(spot, last):
+        if away[at] < reach(at):
+            to = at + 1
+        elif away[at] > _FAR * reach(at):
+            break
+    for at in range(spot - 1, -1, -1):
+        if -away[at] <= reach(at):
+            first = at
+        elif -away[at] > _FAR * reach(at):
+            break
     return Estimate(value, float(bins[first, 0]), float(bins[to, 1]), sound=not group.cut)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.publish.counted_cells import CountedCells, ModelCells, examined, public_or_measured
@@ -23,6 +24,7 @@ class Provenance:
         basis: the basis of tables by the model.
         public_marginals: the public marginals.
         sums: measured sums, for means and sums.
+        finer: measured finer counts, for quantiles.
         distances: distances of the examined cliques, from which figures by the model get their errors.
         sampled: the sample that the counts are about; None if they are about all units.
     """
@@ -32,6 +34,7 @@ class Provenance:
     sums: tuple[MeasuredSums, ...] = ()
     distances: Distances = field(default_factory=dict)
     sampled: SampledUnits | None = None
+    finer: tuple[FinerCounts, ...] = ()
 
 
 ANSWERS_ALONE = Provenance()

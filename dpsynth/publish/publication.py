@@ -11,6 +11,7 @@ from dpsynth.diagnostics import DataWarning
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement, OwnAnswer
 from dpsynth.domain.public_marginals import NO_PUBLIC_MARGINALS, PublicMarginals
@@ -45,6 +46,7 @@ class Publication:
         singles: the total, and the noisy counts of every column's values.
         answers: all joint noisy marginals, over the compressed domain.
         sums: noisy sums by group, of means that are asked for.
+        finer: noisy counts of pieces of bins by group, of quantiles that are asked for.
         compression: the groups of values that were merged before columns were measured together.
         merged_below: number of rows below which values were merged, by smoothed noisy counts.
         rows: the source of the table's rows, and of more: the Markov random field fitted to all answers, and
@@ -52,7 +54,8 @@ class Publication:
         statistics: tables with error bars.
         guarantee: recomputed from the journal.
         events: one mapping for each journalled answer, in order: ``question`` ("marginal",
-            "choose", "errors", "sums", "exam" or "count"), ``columns``, ``merged_values`` (true if it was
+            "choose", "errors", "sums", "finer counts", "exam" or
+            "count"), ``columns``, ``merged_values`` (true if it was
             asked over groups), ``candidates``, ``mechanism``, ``scale``, ``sensitivity``, ``epsilon``,
             ``rho``.
         structure: the strategy that chose the cliques.
@@ -113,6 +116,7 @@ class Publication:
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
     sums: tuple[MeasuredSums, ...] = ()
+    finer: tuple[FinerCounts, ...] = ()
     collection: Collection | None = None
     minimum_set_size: int | None = None
     maximum_set_overlap: int | None = None

@@ -115,6 +115,16 @@ class MeanView:
         """True if any mean has a grouping error."""
         return any(row.grouping_error for row in self.rows)
 
+    @property
+    def counted(self) -> bool:
+        """True if rows are told beside any figure."""
+        return any(row.rows for row in self.rows)
+
+    @property
+    def head(self) -> str:
+        """The heading of the figures."""
+        return "Mean" if self.statistic.kind == "mean" else "Estimate"
+
 
 def _number(row: Row, name: str) -> float | None:
     value = row.get(name)
@@ -277,10 +287,14 @@ def _mean_row(label: str, row: Row, position: Callable[[float | None], float]) -
     if "grouping_error" not in row and half is not None and low is not None and high is not None:
         # Where bins hide something, it is part of the interval, and no column of its own tells how much.
         half = max(half, (high - low) / 2)
+    margin = "" if half is None or error is None else f"± {figures.number(half, error)}"
+    if error is None and low is not None and high is not None:
+        # A quantile's interval is of bins, and not even around it.
+        margin = f"{figures.number(low, high - low)} to {figures.number(high, high - low)}"
     return MeanRow(
         label=label,
         figure=figures.number(estimate, error),
-        margin="" if half is None or error is None else f"± {figures.number(half, error)}",
+        margin=margin,
         rows="" if "rows" not in row else figures.count(_number(row, "rows")),
         grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
         dot=None if estimate is None else position(estimate),
@@ -309,6 +323,7 @@ _WAYS = ("The number of rows", "Counts by one column", "Counts by two columns", 
 _PURPOSES = {
     "rows": "How many rows persons have",
     "sums": "Sums of numbers, for means",
+    "finer counts": "Where in their bins numbers lie, for quantiles",
     "counts": "Where values lie, to find ends and bins",
     "medians": "Edges of bins of about as many rows each",
     "values": "Which values many units have",

@@ -6,21 +6,23 @@ which they come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.layout import Layout
 from dpsynth.publish.csv_files import csv_header, csv_lines
 
 SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".parquet")
 """Ends of file names, which say how rows are written."""
+NO_CODES: Mapping[str, Codes] = MappingProxyType({})
 TABLE = "synthetic"
 """Name of the synthetic table's files, without suffix."""
 
@@ -35,8 +37,8 @@ class RowFile(Protocol):
         """The names of the files so far, relative to their folder."""
         ...
 
-    def write(self, table: pa.Table) -> None:
-        """Write rows after those that are there."""
+    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
+        """Write rows after those that are there; codes of columns from which they were made spare work."""
         ...
 
     def close(self) -> None:
@@ -60,9 +62,9 @@ class CsvFile:
             else self._raw
         )
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
         """Write rows; the header before the first ones."""
-        texts = self._layout.written(table)
+        texts = self._layout.written(table, codes)
         if not self._begun:
             self._file.write(csv_header(list(texts)))
             self._begun = True
@@ -88,8 +90,9 @@ class ParquetFile:
         if rows_a_file is not None:
             path.mkdir()
 
-    def write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
         """Write rows."""
+        del codes
         plain, begin = table.replace_schema_metadata(None), 0
         while begin < plain.num_rows or self._writer is None:
             room = plain.num_rows if self._most is None else self._most - self._rows
@@ -164,11 +167,11 @@ class TableWriter:
             if suffix[1:] in formats
         ]
 
-    def write(self, table: pa.Table) -> None:
-        """Write rows to all of them."""
+    def write(self, table: pa.Table, codes: Mapping[str, Codes] = NO_CODES) -> None:
+        """Write rows to all of them; ``codes`` as for ``Layout.written``."""
         self._rows += table.num_rows
         for file in self._files:
-            file.write(table)
+            file.write(table, codes)
 
     @property
     def written(self) -> TableFiles:

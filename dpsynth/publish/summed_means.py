@@ -20,10 +20,7 @@ import numpy as np
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.sums import Centring, MeasuredSums, Steps, variance_of_unknown
-from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Numbers, Unbiased
-
-Z95 = 1.96
-"""Half the width of a 95 % interval, in standard errors."""
+from dpsynth.publish.estimates import LEAST_ERRORS, LEAST_ROWS, Z95, Numbers, Unbiased, of_two_cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +71,7 @@ def summed_means(measured: MeasuredSums, column: Column, direct: Unbiased) -> Su
     mean = (cells @ offsets + measured.values.ravel()) / known
     # Sums less the mean times the rows move with each bin's rows times the distance of its offset.
     weights = offsets - mean[:, None]
-    shared, own = _of_two_cells(direct.cell_variance(clique), of_rows, bins)
+    shared, own = of_two_cells(direct.cell_variance(clique), of_rows, bins)
     beyond, kept = measured.centring.beyond(steps), np.maximum(cells, 0.0)
     noise = own * (weights**2).sum(axis=1) + shared * weights.sum(axis=1) ** 2 + measured.variance
     spread = noise + variance_of_unknown(kept, beyond)
@@ -109,12 +106,6 @@ def total_of_sums(measured: MeasuredSums, column: Column, direct: Unbiased) -> t
     # By symmetry the noise of the counts is the same in each group.
     error = np.sqrt(direct.variance(clique, weights) + measured.variance + lost)
     return (cells @ values + measured.values.ravel()) * steps.unit, np.asarray(error * steps.unit)
-
-
-def _of_two_cells(cell: float, whole: float, cells: int) -> tuple[float, float]:
-    """The covariance of two of some cells, and a cell's variance less that; ``whole`` is their sum's."""
-    shared = (whole - cells * cell) / (cells * (cells - 1)) if cells > 1 else 0.0
-    return shared, cell - shared
 
 
 def _fieller(rows: Numbers, spread: Numbers, crossed: Numbers, of_rows: float) -> tuple[Numbers, Numbers]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 from dpsynth.randomisers.direct import TWO, DirectResponse
 from dpsynth.randomisers.hashing import LocalHashing
@@ -13,6 +14,7 @@ UNARY_CELLS = 1024
 """Most cells of a unary encoding that is chosen: it has a bit for each, and local hashing is as accurate."""
 
 
+@cache
 def best(cells: int, odds: Fraction) -> Randomiser:
     """The randomiser of least predicted variance within odds; the one with shorter reports among equals.
 

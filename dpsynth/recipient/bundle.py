@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.domain.column import domain_of
+from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.errors import DpsynthError, ModelFileError
@@ -25,12 +26,13 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
-from dpsynth.publish import exam
+from dpsynth.publish import exam, finer_quantiles
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.measured_tilts import tilts_of
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
@@ -190,7 +192,19 @@ class Bundle:
 
     @cached_property
     def rows(self) -> RowSource:
-        """The source of more rows: the model, with the targets that rows are refined to."""
+        """The source of more rows: the model, with the targets that rows are refined to.
+
+        Numbers lie inside their bins as the measured means have them.
+        """
+        if not self.sums:
+            return self._rows_of_file
+        layout = self._rows_of_file.layout
+        columns = {column.name: column for column in layout.columns}
+        tilts = tilts_of(self.sums, columns, self.model, self.measured, self.rules.named)
+        return replace(self._rows_of_file, layout=replace(layout, tilts=tilts))
+
+    @cached_property
+    def _rows_of_file(self) -> RowSource:
         path = self.folder / "rows.npz"
         return self._read("rows.npz", lambda: load_row_source(path, self.model, self.layout, self.rules))
 
@@ -222,7 +236,8 @@ class Bundle:
                 lambda: stated_answers(self.manifest["local"], domain_of(self.layout.columns), answers),
             )
         earlier = [answered for _, answered in self.earlier_answers]
-        return measured_counts(self.answers, self.rows.layout, self.rows.public_marginals, earlier)
+        rows = self._rows_of_file
+        return measured_counts(self.answers, rows.layout, rows.public_marginals, earlier)
 
     @cached_property
     def sampled(self) -> SampledUnits | None:
@@ -237,6 +252,18 @@ class Bundle:
             return ()
         columns = {column.name: column for column in self.layout.columns}
         return self._read(path.name, lambda: sums_in(json.loads(path.read_text(encoding="utf-8")), columns))
+
+    @cached_property
+    def finer(self) -> tuple[FinerCounts, ...]:
+        """The counts of pieces of bins from which quantiles were made; () where none was measured."""
+        path = self.folder / finer_quantiles.FILE
+        if not path.is_file():
+            return ()
+        columns = {column.name: column for column in self.layout.columns}
+        return self._read(
+            path.name,
+            lambda: finer_quantiles.finer_counts_in(json.loads(path.read_text(encoding="utf-8")), columns),
+        )
 
     @cached_property
     def errors(self) -> pd.DataFrame:

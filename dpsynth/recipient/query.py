@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import exp, inf, isnan
 from typing import TYPE_CHECKING
@@ -25,11 +25,12 @@ from dpsynth.model import MarkovRandomField, answers
 from dpsynth.publish.conditions import Condition, ConditionRefused, condition_of
 from dpsynth.publish.counted_cells import ModelCells, examined, public_or_measured
 from dpsynth.publish.csv_safety import neutralise
-from dpsynth.publish.estimates import HOLDS
+from dpsynth.publish.estimates import HOLDS, Z95
+from dpsynth.publish.finer_quantiles import FinerQuantiles, finer_counts_of
 from dpsynth.publish.group_figures import UNDEFINED, Estimate
 from dpsynth.publish.grouped_counts import GroupedCounts, Measure
 from dpsynth.publish.sampled_estimates import of_all_rows
-from dpsynth.publish.summed_means import summed_means, sums_of
+from dpsynth.publish.summed_means import summed_means, sums_of, total_of_sums
 from dpsynth.recipient.bundle import Bundle
 from dpsynth.recipient.question import Question, QuestionRefused, question_in
 
@@ -144,9 +145,11 @@ def answered(bundle: Bundle, text: str) -> Answer:
         raise QuestionRefused(str(refused)) from None
     least = bundle.manifest.get("minimum_set_size")
     least = least if isinstance(least, int) else None
-    summed = _summed(bundle, question, where, least)
-    if summed is not None:
-        return Answer(question, tuple(summed), _OF_SUMS, least)
+    figures = _own_figures(bundle, question, where)
+    if figures is not None:
+        return Answer(
+            question, tuple(_own_rows(bundle, question, where, figures, least)), figures.interval, least
+        )
     table = _table(bundle, question, where, part)
     if table.groups > MOST_GROUPS:
         raise QuestionRefused(
@@ -179,33 +182,66 @@ def _table(bundle: Bundle, question: Question, where: Condition, part: Condition
 
 
 _OF_SUMS = "95 %: noise, and numbers beyond the limit of a row, which were cut off."
+_OF_PIECES = "95 %: noise, and values that are unknown inside pieces of bins."
 
 
-def _summed(
-    bundle: Bundle, question: Question, where: Condition, least: int | None
-) -> list[AnswerRow] | None:
-    """The rows of a mean whose sums were measured; None for any other question."""
-    if question.measure != "mean" or where.factors or not set(where.masks) <= set(question.by):
-        return None
+@dataclass(frozen=True)
+class _OwnFigures:
+    """Figures by group that were measured by a question of their own.
+
+    Attributes:
+        basis: their basis.
+        interval: the claim of their intervals.
+        figure: from the number of a group to its figure, and the rows that it rests on.
+    """
+
+    basis: str
+    interval: str
+    figure: Callable[[int], tuple[Estimate, float]]
+
+
+def _own_figures(bundle: Bundle, question: Question, where: Condition) -> _OwnFigures | None:
+    """The figures of a mean, a sum or a quantile with a question of its own; None for any other question."""
     clique = (*question.by, *question.of)
-    measured = sums_of(clique, bundle.sums)
-    if measured is None or not bundle.measured.covers(clique):
+    if where.factors or not set(where.masks) <= set(question.by) or not bundle.measured.covers(clique):
         return None
     columns = {c.name: c for c in bundle.rows.layout.columns}
-    found = summed_means(measured, columns[measured.column], bundle.measured)
+    sums = sums_of(clique, bundle.sums) if question.measure in ("mean", "sum") else None
+    if sums is not None:
+        means = summed_means(sums, columns[sums.column], bundle.measured)
+        totals, errors = total_of_sums(sums, columns[sums.column], bundle.measured)
+
+        def mean(number: int) -> tuple[Estimate, float]:
+            value, low, high = (float(figure[number]) for figure in (means.mean, means.low, means.high))
+            return Estimate(value, low, high), float(means.rows[number])
+
+        def total(number: int) -> tuple[Estimate, float]:
+            value, reach = float(totals[number]), Z95 * float(np.broadcast_to(errors, totals.shape)[number])
+            return Estimate(value, value - reach, value + reach), float(means.rows[number])
+
+        return _OwnFigures("measured sum", _OF_SUMS, mean if question.measure == "mean" else total)
+    finer = finer_counts_of(clique, bundle.finer) if question.measure == "quantile" else None
+    if finer is None:
+        return None
+    quantiles = FinerQuantiles(finer, columns[finer.column], bundle.measured)
+    return _OwnFigures("measured", _OF_PIECES, lambda number: quantiles.figure(number, question.level))
+
+
+def _own_rows(
+    bundle: Bundle, question: Question, where: Condition, figures: _OwnFigures, least: int | None
+) -> Iterator[AnswerRow]:
+    """A row for each group that the condition leaves."""
+    columns = {c.name: c for c in bundle.rows.layout.columns}
     groups = [(label,) for label in columns[question.by[0]].labels] if question.by else [()]
     mask = where.masks.get(question.by[0]) if question.by else None
-    rows = []
     for number, group in enumerate(groups):
         if mask is not None and not mask[number]:
             continue
-        value, low, high = (float(figure[number]) for figure in (found.mean, found.low, found.high))
-        of_group = float(found.rows[number])
-        if least is not None and of_group < least:
-            rows.append(AnswerRow(group, UNDEFINED, None, "withheld"))
+        found, rows = figures.figure(number)
+        if least is not None and rows < least:
+            yield AnswerRow(group, UNDEFINED, None, "withheld")
         else:
-            rows.append(AnswerRow(group, Estimate(value, low, high), of_group, "measured sum"))
-    return rows
+            yield AnswerRow(group, found, rows, figures.basis)
 
 
 def _kept(question: Question, where: Condition, part: Condition) -> Clique:

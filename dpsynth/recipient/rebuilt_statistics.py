@@ -66,6 +66,7 @@ def rebuilt(bundle: Bundle) -> tuple[list[str], list[Fault]]:
             provenance=Provenance(
                 public_marginals=source.public_marginals,
                 sums=bundle.sums,
+                finer=bundle.finer,
                 distances=bundle.distances,
                 sampled=bundle.sampled,
             ),

@@ -18,11 +18,14 @@ from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.subsampling import Sampling
+from dpsynth.publish.finer_quantiles import FILE as FINER
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.recipient.bundle import MANIFEST, Bundle
 
 MEASUREMENTS = "measurements.parquet"
 SUMS = "sums.json"
+_FILES = {"marginal": MEASUREMENTS, "count": MEASUREMENTS, "sums": SUMS, "finer counts": FINER}
+"""The file with the answers to each kind of question."""
 _CLOSE = 1e-9
 _NOISES = {"discrete Gaussian": "gaussian", "discrete Laplace": "laplace"}
 _COUNTED = ("epsilon", "delta", "rho", "mu", "approximate_delta")
@@ -110,17 +113,18 @@ def _equal(one: float | None, other: float | None) -> bool:
 def _uncharged(bundle: Bundle, mechanisms: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     """Noisy counts and sums that no mechanism of the same columns, noise and scale pays for."""
     paid = Counter(
-        (m["question"] == "sums", frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
+        (_FILES[m["question"]], frozenset(m["columns"] or ()), _NOISES.get(m["mechanism"]), m["scale"])
         for m in mechanisms
-        if m["question"] in ("marginal", "count", "sums")
+        if m["question"] in _FILES
     )
     answers = (*bundle.answers.singles, *bundle.answers.answers)
-    given = [(MEASUREMENTS, False, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
+    given = [(MEASUREMENTS, MEASUREMENTS, a.clique, a.noise, a.scale) for a in answers if a.noise != "none"]
     for file, earlier in bundle.earlier_answers:
-        given += [(file, False, a.clique, a.noise, a.scale) for a in earlier.answers]
-    given += [(SUMS, True, s.clique, s.noise, s.scale) for s in bundle.sums]
-    for file, summed, clique, noise, scale in given:
-        key = (summed, frozenset(clique), noise, scale)
+        given += [(file, MEASUREMENTS, a.clique, a.noise, a.scale) for a in earlier.answers]
+    given += [(SUMS, SUMS, s.clique, s.noise, s.scale) for s in bundle.sums]
+    given += [(FINER, FINER, f.clique, f.noise, f.scale) for f in bundle.finer]
+    for file, kind, clique, noise, scale in given:
+        key = (kind, frozenset(clique), noise, scale)
         if paid[key] <= 0:
             what = ", ".join(clique) or "all rows"
             yield file, f"holds an answer about {what} that no mechanism of {MANIFEST} is for."

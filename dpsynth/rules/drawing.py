@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.domain.codec import Codes
-from dpsynth.domain.joint_density import arranged
 from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
@@ -229,7 +228,7 @@ class Drawing:
         codes, alone = self._tied(codes)
         bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
-        values = arranged(checks.layout.joint, codes, values, self.rng)
+        values = checks.layout.within_bins(codes, values, self.rng)
         values, unfit = checks.summed(values)
         wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
         values, still = self._within_cells(codes, values, wrong)

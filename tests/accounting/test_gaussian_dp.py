@@ -152,3 +152,23 @@ def test_gaussian_runs_cost_what_the_privacy_loss_distribution_says(sigma, count
     numeric = PLDAccountant().compose(event).get_epsilon(delta)
     ours = float(gdp_epsilon(Fraction(count) / (2 * Fraction(sigma) ** 2), Fraction(delta)))
     assert ours == pytest.approx(numeric, rel=2e-3)
+
+
+def test_no_total_but_zero_is_free():
+    """Whole numbers are where a condition that is off by one would show."""
+    assert gdp_epsilon(Fraction(0), Fraction(1, 10**6)) == 0
+    found = [gdp_epsilon(Fraction(total), Fraction(1, 10**6)) for total in (1, 2, 3)]
+    assert 6 < found[0] < found[1] < found[2]
+
+
+@pytest.mark.parametrize("total", [Fraction(1, 100), Fraction(5, 100), Fraction(2)])
+def test_the_margin_makes_delta_smaller_and_epsilon_larger(monkeypatch, total):
+    """The margin is below the last digit of a float; widened, it shows that it goes to the safe side."""
+    delta, margin = Fraction(1, 10**6), Decimal("1e-4")
+    mu = (2 * Decimal(float(total))).sqrt()
+    allowed = Decimal(float(delta)).ln() - gaussian_dp.DELTA_GROWTH * mu * mu
+    smaller = float(gdp_epsilon(total, Fraction(float((allowed * margin).exp()) * float(delta))))
+    x = (Decimal(smaller) - mu * mu / 2) / mu
+    monkeypatch.setattr(gaussian_dp, "_MARGIN", margin)
+    found = float(gaussian_dp.gdp_epsilon.__wrapped__(total, delta))
+    assert found == pytest.approx(smaller + float(margin * (abs(mu * x) + mu * mu)), rel=1e-8)

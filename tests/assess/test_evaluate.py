@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from dpsynth.assess.agreement import agreement, halves, unseen_pairs
 from dpsynth.assess.coded_table import CodedTable, private_table, synthetic_table
@@ -210,6 +209,8 @@ def test_models_are_scored_on_rows_that_neither_has_seen() -> None:
 
 
 def test_coefficients_and_errors_are_those_of_ordinary_theory() -> None:
+    import statsmodels.api as sm
+
     real = table(3000, 1)
     found = regression(real, table(3000, 2), "flag")
     x = (real.numbers["x"] - real.numbers["x"].mean()) / real.numbers["x"].std()

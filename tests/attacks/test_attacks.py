@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpsynth.accounting.guesses import limits, right_at_most
 from dpsynth.attacks import ATTACKS, page, play
 from dpsynth.attacks import games as games_module
 from dpsynth.attacks.anonymous_groups import background
@@ -17,7 +18,7 @@ from dpsynth.attacks.averaging import averaging
 from dpsynth.attacks.games import facts_of
 from dpsynth.attacks.noise_draws import noise_draws
 from dpsynth.attacks.reconstruction import reconstruction, scale_within
-from dpsynth.attacks.success import limits, presence_bound, right_at_most, value_bound
+from dpsynth.attacks.success import presence_bound, value_bound
 from dpsynth.attacks.words import in_words
 from dpsynth.errors import DpsynthError
 from tests.attacks.worlds import guarantee, pure, world

@@ -12,11 +12,13 @@ from typer.testing import CliRunner
 
 from dpsynth import pipeline
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.audit import Audit, Extent, audit, page
+from dpsynth.audit import Audit, Extent, audit, auditing, page
+from dpsynth.audit.membership import ATTACKS
 from dpsynth.cli.app import app
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import ConfigError
+from tests.chromium import faults, needs_chromium
 from tests.thinned import thinned
 
 COLUMNS = {
@@ -116,7 +118,9 @@ def test_noise_that_is_too_small_is_caught(monkeypatch) -> None:
         return values + np.rint(0.7 * (sound(values, sigma) - values)).astype(np.int64)
 
     monkeypatch.setattr(noise, "add_gaussian", small)
-    found = audit(spec_of({**GAUSSIAN, "epsilon": 1}, columns=WIDE), Extent(60, 10, 12))
+    found = audit(
+        spec_of({**GAUSSIAN, "epsilon": 1}, columns=WIDE), Extent(rows=60, neighbours=10, releases=12)
+    )
     assert found.attacked is not None
     assert found.attacked.noise.draws > 2_000
     assert any("times as large as stated" in fault for fault in found.faults)
@@ -165,6 +169,14 @@ def test_a_contradiction_ends_the_command_with_1(monkeypatch, tmp_path: Path) ->
     assert "This contradicts the claim" in run.output
 
 
+def test_attacks_end_when_their_time_is_over_but_not_before_they_can_be_judged(monkeypatch) -> None:
+    # A third of the least number, so that the test is short.
+    monkeypatch.setattr(auditing, "LEAST_RELEASES", 4)
+    found = audit(spec_of(GAUSSIAN), Extent(rows=30, neighbours=10, releases=12, seconds=0))
+    assert found.attacked is not None
+    assert found.attacked.releases == 4
+
+
 def test_too_few_releases_are_refused() -> None:
     with pytest.raises(ConfigError, match="12 releases at least"):
         audit(spec_of(GAUSSIAN), Extent(releases=5))
@@ -174,3 +186,12 @@ def test_the_page_says_what_was_found(attacked: Audit) -> None:
     text = page(attacked, "dpsynth audit x.yaml")
     assert "Nothing contradicts the claim" in text
     assert "a unit without any cell comes" in text
+    for name in ATTACKS:
+        assert f"{name}, on the synthetic table alone" in text
+    assert text.count("(chosen beforehand)") == 1
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_page_is_whole_in_a_browser(attacked: Audit, tmp_path: Path) -> None:
+    assert faults([page(attacked, "dpsynth audit x.yaml")], tmp_path) == []

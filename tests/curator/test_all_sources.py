@@ -19,6 +19,7 @@ from dpsynth.curator import Batch, DatabaseTable, MemoryTable, load_table, read_
 from dpsynth.curator.cell_texts import text_of
 from dpsynth.errors import SourceError
 from dpsynth.files import FileForm
+from dpsynth.files.place import RemotePath
 
 CANARY = "canary-raccoon"
 CELLS: dict[str, list[object]] = {
@@ -126,6 +127,32 @@ def of_partitions(folder: Path) -> Iterator[Batch]:
     return file(folder, FileForm("parquet"))
 
 
+def behind_url(folder: Path, made: Callable[[Path], Iterator[Batch]], name: str) -> Iterator[Batch]:
+    """What a source above wrote, copied behind a URL."""
+    fsspec = pytest.importorskip("fsspec")
+    made(folder)
+    url = f"memory://{folder.name}/"
+    fsspec.filesystem("memory").put(f"{folder}/", f"/{folder.name}/", recursive=True)
+    form = FileForm("parquet") if name in ("", "t.parquet") else FileForm(compression="gz")
+    return read_cells(RemotePath(url + name), NAMES, form, keep_broken=True)
+
+
+def of_csv_url(folder: Path) -> Iterator[Batch]:
+    return behind_url(folder, of_gz, "t.csv.gz")
+
+
+def of_parquet_url(folder: Path) -> Iterator[Batch]:
+    return behind_url(folder, of_parquet, "t.parquet")
+
+
+def of_folder_url(folder: Path) -> Iterator[Batch]:
+    return behind_url(folder, of_folder, "")
+
+
+def of_partitions_url(folder: Path) -> Iterator[Batch]:
+    return behind_url(folder, of_partitions, "")
+
+
 def of_arrow(_: Path) -> Iterator[Batch]:
     return MemoryTable(pa.concat_tables([TABLE[:5], TABLE[5:]])).batches(NAMES)
 
@@ -167,7 +194,7 @@ def of_duckdb(folder: Path) -> Iterator[Batch]:
 
 SOURCES = [
     of_csv, of_gz, of_zst, of_utf_16, of_parquet, of_folder, of_partitions, of_arrow, of_pandas, of_objects,
-    of_polars, of_sqlite, of_duckdb,
+    of_polars, of_sqlite, of_duckdb, of_csv_url, of_parquet_url, of_folder_url, of_partitions_url,
 ]  # fmt: skip
 
 
@@ -237,6 +264,61 @@ def test_a_folder_without_a_table_is_refused_and_its_names_are_not_said(tmp_path
     with pytest.raises(SourceError) as refused:
         list(file(tmp_path, FileForm("parquet")))
     assert CANARY not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_tables_behind_s3_are_read_with_the_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a server like S3 on this machine."""
+    s3fs, server = pytest.importorskip("s3fs"), pytest.importorskip("moto.server")
+    running = server.ThreadedMotoServer(port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "reader")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    try:
+        of_folder(tmp_path)
+        of_gz(tmp_path)
+        system = s3fs.S3FileSystem()
+        system.mkdir("clinic")
+        system.put(f"{tmp_path}/", "clinic/visits/", recursive=True)
+        for url, form in (
+            ("s3://clinic/visits/", FileForm("parquet")),
+            ("s3://clinic/visits/part-0.parquet", FileForm("parquet")),
+            ("s3://clinic/visits/t.csv.gz", FileForm(compression="gz")),
+        ):
+            found = codes(read_cells(RemotePath(url), NAMES, form, keep_broken=True))
+            rows = 3 if "part-0" in url else TABLE.num_rows
+            assert found == {name: cells[:rows] for name, cells in EXPECTED.items()}
+        for url in ("s3://clinic/none.csv", "s3://none/t.csv"):
+            with pytest.raises(SourceError) as refused:
+                list(read_cells(RemotePath(url), NAMES, FileForm(), keep_broken=True))
+            assert CANARY not in str(refused.value)
+    finally:
+        running.stop()
+
+
+def test_what_is_wrong_with_a_url_is_said_without_a_secret(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    wrong = [
+        ("memory://nothing/t.parquet", "There is no file"),
+        ("nosuch://bucket/t.parquet", "fsspec doesn't know"),
+        (f"file://{tmp_path}", r"no \.parquet file"),
+    ]
+    for url, words in wrong:
+        with pytest.raises(SourceError, match=words):
+            list(read_cells(RemotePath(url), NAMES, FileForm("parquet"), keep_broken=True))
+
+    class Leaking(RemotePath):
+        def is_file(self) -> bool:
+            raise RuntimeError(f"refused for the key {CANARY}")
+
+    with pytest.raises(SourceError, match="can't be reached") as refused:
+        list(read_cells(Leaking("s3://bucket/t.csv"), NAMES, FileForm(), keep_broken=True))
+    assert CANARY not in str(refused.value) and refused.value.__cause__ is None
 
 
 def test_a_text_written_as_it_is_held_whatever_is_alike_beside_it() -> None:

@@ -73,7 +73,7 @@ def test_texts_in_files_are_those_in_memory(tmp_path: Path) -> None:
     near = Neighbours("add_remove", "id", 2)
     here, there = (loaded(near, room, searched).bounded(2, KEY) for room in (Room(), Room(0, tmp_path / "p")))
     assert isinstance(there.texts["n"].index, np.memmap)
-    np.testing.assert_array_equal(here.texts["n"].units(here.unit), there.texts["n"].units(there.unit))
+    np.testing.assert_array_equal(here.texts_of("n").units, there.texts_of("n").units)
     assert here.texts["n"].distinct.to_pylist() == there.texts["n"].distinct.to_pylist()
     one, two = here.coded(COLUMNS), there.coded(COLUMNS)
     assert isinstance(two.codes["n"], np.memmap)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator import clique_unions, counting
+from dpsynth.curator import counting
 from dpsynth.curator.marginals import ExactCounts, Store
 from dpsynth.curator.table import PrivateTable
+from dpsynth.domain import clique_unions
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from tests.examples import examples

@@ -21,10 +21,10 @@ from dpsynth.curator import (
     Journal,
     Lost,
     Terms,
+    kept_texts,
     load_table,
     noise,
     partition_selection,
-    table,
 )
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator.journal import LOST
@@ -120,7 +120,7 @@ def one(name, cells, **more):
 @pytest.mark.parametrize("block", [1, 3, 1 << 12])
 @pytest.mark.parametrize("rows", [0, 1, 120])
 def test_texts_coded_later_are_coded_as_on_loading(monkeypatch, near, block, rows):
-    monkeypatch.setattr(table, "_BLOCK", block)
+    monkeypatch.setattr(kept_texts, "_BLOCK", block)
     given = batches(rows, rows)
     kept = load_table(given, (PAY, WELL, CITY, ZIP), near, KEY)
     later, now = kept.coded(FOUND), load_table(given, FOUND, near, KEY)

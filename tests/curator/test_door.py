@@ -173,6 +173,26 @@ def test_a_choice_beside_too_little_noise_is_refused_before_anything_is_charged(
     assert [float(PLD.cost(e.event)) for e in journal.entries] == [pytest.approx(0.02)]
 
 
+def test_what_is_kept_for_later_questions_is_not_spent_and_all_else_may_be():
+    journal = Losing()
+    whole, _ = opened(journal, 1, kind=PURE)
+    assert whole.remaining == 1
+    sparing = whole.keeping(Fraction(1, 4))
+    assert sparing.remaining == Fraction(3, 4)
+    with pytest.raises(BudgetRefused):
+        sparing.errors(PAIRS, Flat(), Fraction(4, 5))
+    sparing.marginals(PAIRS, Fraction(3, 4))
+    assert 0 <= sparing.remaining < Fraction(1, 10**9)
+    last = sparing.keeping(Fraction(0))
+    assert Fraction(1, 4) <= last.remaining < Fraction(1, 4) + Fraction(1, 10**9)
+
+
+def test_what_is_kept_counts_as_the_noise_that_a_choice_needs_beside_it():
+    """Under pld a choice of 2/100 needs about 8/100 after it; these may be kept for a later audience."""
+    curator = Curator(TABLE, Terms(NEAR[0], PLD, Fraction(1, 10), "gaussian"), Losing())
+    curator.keeping(Fraction(8, 100)).choose(PAIRS, Flat(), Fraction(2, 100))
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE])
 def test_a_question_is_refused_before_anything_is_charged_when_nothing_is_left(kind):
     journal = Losing()

@@ -21,6 +21,7 @@ from dpsynth.curator import Curator, Journal, Terms, UnboundedCurator, load_rows
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
+from dpsynth.domain.finer_counts import Pieces
 from dpsynth.domain.finished_table import CodedRows, FinishedTable
 from dpsynth.domain.number_texts import PLAIN
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -28,7 +29,7 @@ from dpsynth.domain.search import NumberSearch, ValueSearch
 from dpsynth.domain.sums import Centring
 from dpsynth.plan.questions import Door
 from tests.fake_curator import FakeCurator
-from tests.guarantee.observed import watched_draws
+from tests.guarantee.draws import watched_draws
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 FREE = {"cell_error"}
@@ -74,6 +75,7 @@ EXAMPLES = {
     "marginals": lambda c: c.marginals(WELLS, PRICE),
     "singles": lambda c: c.singles(["well"], PRICE),
     "sums": lambda c: c.sums("years", ("well",), Centring((2, 7), 3), PRICE),
+    "finer_counts": lambda c: c.finer_counts("years", ("well",), Pieces((0, 2, 5), 2), PRICE),
     "choose": lambda c: c.choose(WELLS, Flat(), PRICE),
     "choose_in_turn": lambda c: c.choose_in_turn(WELLS, Flat(), PRICE, 2, lambda _: np.ones(2, bool)),
     "errors": lambda c: c.errors(WELLS, Flat(), PRICE),

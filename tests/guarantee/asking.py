@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.audit.observed_door import Transcript, observers
 from dpsynth.curator import Curator, Journal, Terms
 from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Clique, Domain
-from tests.guarantee.observed import ObservedCurator, Transcript
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 PAIRS: list[Clique] = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -63,9 +63,10 @@ def observed(
     codes = np.array(rows, dtype=np.uint8).reshape(len(rows), 3)
     table = PrivateTable(DOMAIN, {c: codes[:, i] for i, c in enumerate("abc")}, len(rows))
     journal = Journal.open(path) if path.exists() else Journal.create(path, {"id": "x"})
-    ObservedCurator.transcript = transcript = Transcript()
+    transcript = Transcript()
+    curator, _ = observers(transcript)
     try:
         terms = Terms(near, measure, Fraction(2), kind)
-        return transcript, ask_everything(ObservedCurator(table, terms, journal))
+        return transcript, ask_everything(curator(table, terms, journal))
     finally:
         journal.close()

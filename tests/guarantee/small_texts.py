@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import Curator, Terms, load_table
+from dpsynth.curator.table import PrivateTable
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
@@ -67,16 +68,22 @@ def _ordered(rest: Units, coming: Unit, near: Neighbours) -> Units:
     return tuple(sorted((*rest, coming), key=units_of(near).index))
 
 
+@cache
+def _loaded(table: Units, near: Neighbours) -> PrivateTable:
+    """A table as it is loaded; it is read only, so that all tests may ask the same one."""
+    names = [f"{'-'.join(unit)} {table[:i].count(unit)}" for i, unit in enumerate(table)]
+    cells = [v for unit in table for v in unit]
+    who = [name for name, unit in zip(names, table, strict=True) for _ in unit]
+    batch = {"n": pa.array(cells, pa.string()), "who": pa.array(who, pa.string())}
+    return load_table([batch], [COLUMN], near, KEY)
+
+
 def curator_on(table: Units, near: Neighbours, measure: str, kind: str) -> tuple[Curator, Notes]:
     """A curator before a table, with its journal.
 
     A person's name says what the person's rows are, so that a person is the same one in both of two
     neighbours, and the same rows are kept of it; of two that are alike, the second has another name.
     """
-    names = [f"{'-'.join(unit)} {table[:i].count(unit)}" for i, unit in enumerate(table)]
-    cells = [v for unit in table for v in unit]
-    who = [name for name, unit in zip(names, table, strict=True) for _ in unit]
-    batch = {"n": pa.array(cells, pa.string()), "who": pa.array(who, pa.string())}
     notes = Notes()
     terms = Terms(near, measure, Fraction(100), kind, Fraction(1, 2))
-    return Curator(load_table([batch], [COLUMN], near, KEY), terms, notes), notes
+    return Curator(_loaded(table, near), terms, notes), notes

@@ -14,7 +14,7 @@ from dpsynth.curator.journal import Journal
 from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.beginning import Request
-from tests.guarantee.observed import watched_draws
+from tests.guarantee.draws import watched_draws
 from tests.guarantee.wild_tables import base_table, privacy_of, spec_for, write
 
 

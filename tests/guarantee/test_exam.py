@@ -155,3 +155,11 @@ def test_exact_distances_told_would_be_caught(monkeypatch) -> None:
     for name in ("add_gaussian", "add_laplace"):
         monkeypatch.setattr(noise, name, lambda values, scale: values)
     assert all(ratio < 0.1 for ratio in spread(ZCDP, "gaussian"))
+
+
+def test_tables_of_which_products_of_counts_would_not_fit_are_refused_uncharged():
+    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
+    with pytest.raises(ValueError, match="fewer than"):
+        curator.examine(CLIQUES, finished((0,), 2**31), PRICE)
+    assert not notes.entries
+    curator.examine(CLIQUES, finished((0,), 2**31 - 1), PRICE)

@@ -23,7 +23,7 @@ from dpsynth.accounting.partition_selection import SelectionEvent, ThresholdEven
 from dpsynth.curator import Curator, load_table, noise
 from dpsynth.curator import domain_questions as seeking
 from dpsynth.curator import partition_selection as selection
-from dpsynth.curator.table import Texts
+from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.terms import Terms
 from tests.guarantee.exact_noise import cumulative
 from tests.guarantee.losses import LOSS, excess_delta, log_distribution
@@ -185,7 +185,7 @@ def test_values_of_an_exchanged_row_with_the_sensitivity_of_an_added_one_are_cau
 @pytest.mark.parametrize("near", [NEIGHBOURS[2], pytest.param(NEIGHBOURS[3], marks=SLOW)], ids=told)
 def test_rows_counted_in_place_of_persons_are_caught(monkeypatch, near):
     assert lone_values_overspent(monkeypatch, near, Fraction(6)) == [False, False]
-    monkeypatch.setattr(Texts, "units", lambda self, unit: self.rows)
+    monkeypatch.setattr(Texts, "counts", lambda self, unit, sound=Texts.counts: sound(self, None))
     assert lone_values_overspent(monkeypatch, near, Fraction(6)) == [True, True]
 
 

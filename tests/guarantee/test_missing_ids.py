@@ -16,6 +16,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator import contribution_bounding, load_table, loading, unit_codes
 from dpsynth.domain.category_codec import CategoryCodec
 from dpsynth.domain.column import Column
+from tests.examples import cases
 
 KEY = b"e" * 32
 COLUMNS = [Column("a", CategoryCodec(("x", "y", "z")), missing=False)]
@@ -56,10 +57,14 @@ def mixed(units: dict[str, list[Row]], chance: random.Random) -> list[Row]:
     return [next(left[who]) for who in turns]
 
 
-def farthest(near: Neighbours, change: Callable[[random.Random, dict[str, list[Row]]], dict[str, list[Row]]]):
+def farthest(
+    near: Neighbours,
+    change: Callable[[random.Random, dict[str, list[Row]]], dict[str, list[Row]]],
+    number: int | None = None,
+) -> tuple[int, int]:
     """Most that a change of the units moves counts, in L1 and in squared L2, over many tables."""
     l1 = l2 = 0
-    for seed in range(300):
+    for seed in range(number or cases(300, part=5)):
         chance = random.Random(seed)
         units = people(chance)
         gap = np.abs(counts(mixed(units, chance), near) - counts(mixed(change(chance, units), chance), near))
@@ -113,7 +118,8 @@ def test_one_of_several_people_without_an_id_is_protected_as_by_an_exchange() ->
 
     near = Neighbours("add_remove", "who", MAX_ROWS, "together")
     exchange = Neighbours("replace_one", "who", MAX_ROWS, "together")
-    l1, l2_squared = farthest(near, one_row_less)
+    # One in some hundred tables shows it.
+    l1, l2_squared = farthest(near, one_row_less, 300)
     assert near.l1 < l1 <= exchange.l1 and l2_squared <= exchange.l2_squared
     assert farthest(Neighbours("add_remove", "who", MAX_ROWS), one_row_less) == (0, 0)
 

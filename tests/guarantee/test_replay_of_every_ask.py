@@ -20,12 +20,14 @@ from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.audit.observed_door import Transcript
+from dpsynth.audit.replay import faults
 from dpsynth.curator import Curator, Journal, scores
 from dpsynth.curator.marginals import ExactCounts
 from dpsynth.errors import DpsynthError
 from tests.guarantee import asking
 from tests.guarantee.asking import Rows, observed
-from tests.guarantee.observed import Transcript, excess, watched_draws
+from tests.guarantee.draws import watched_draws
 
 CELLS = list(product(range(3), range(2), range(4)))
 KINDS = [(ZCDP, "gaussian"), (ZCDP, "laplace"), (PURE, "laplace"), (GDP, "gaussian")]
@@ -62,7 +64,7 @@ def findings(folder: Path, near: Neighbours, measure: str, kind: str) -> tuple[l
         except DpsynthError as error:
             found.append(str(error))
             continue
-        found += excess(record, after)
+        found += faults(record, after)
         found += ["something else was told"] * (told != told_again)
         farthest = [max(f, moved(a, b)) for f, a, b in zip(farthest, record.asked, after.asked, strict=True)]
     return found, farthest

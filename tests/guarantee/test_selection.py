@@ -16,7 +16,7 @@ from dpsynth.accounting.scales import exponential_within
 from dpsynth.curator import noise
 from tests.accounting.laws import least_mu
 
-DRAWS = [8_000, pytest.param(40_000, marks=pytest.mark.slow)]
+DRAWS = [5_000, pytest.param(40_000, marks=pytest.mark.slow)]
 SCORES = np.array([0, 3, 5, 6, 11], dtype=np.int64)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.cli import app
+from dpsynth.curator import noise
 from dpsynth.lifecycle import pausing
 from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, neighbour, write
 from tests.thinned import thinned
@@ -29,7 +30,7 @@ COLUMNS: Mapping[str, object] = {
     "note": {"type": "category", "open": True, "most": 3},
 }
 """Ages are bounded in days, and cities are spelt otherwise: a column in one bin, and one that is empty."""
-SMALL = 3
+SMALL = 1
 """Rows of a table below its noise."""
 
 
@@ -96,7 +97,10 @@ class Runs:
     def recorded(self, rows: list[list[str]]) -> tuple[Path, str]:
         """A release that paused, as if it had been killed just before, and its id."""
         outputs = self.folder / "out"
-        assert self.run(rows, outputs).code == 5
+        with self._monkeypatch.context() as patched:
+            # Noise would have it, once in some releases, that nothing is to be warned of.
+            patched.setattr(noise, "add_gaussian", lambda values, sigma: values)
+            assert self.run(rows, outputs).code == 5
         (path,) = outputs.glob("replay/*/private/journal.jsonl")
         path.write_text(path.read_text().replace('{"kind":"paused"}\n', ""))
         return outputs, path.parents[1].name[1:].removesuffix(".partial")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from dpsynth.audit.observed_door import Transcript
+from dpsynth.audit.replay import faults, observe, replay
 from dpsynth.config import Spec, from_mapping
-from tests.guarantee.observed import Transcript
-from tests.guarantee.replay import observe, replay
+from dpsynth.errors import DpsynthError
 
 HEADER = ("who", "age", "pay", "city", "well", "note")
 MORE = tuple(f"more{i}" for i in range(6))
@@ -129,7 +130,37 @@ def base_table(rng: random.Random) -> list[Row]:
     rows = [usual_row(rng, who) for who in people for _ in range(rng.choice([1, 2, 3, 3, 6]))]
     rows += [["p0", "5", "0", "A", "true", "n"]] * 20
     rng.shuffle(rows)
-    return rows
+    # One person, the last, whose rows are all alike: each of them moves the same cells.
+    return [*rows, *([["alike", "5", "0", "A", "true", "n"]] * MAX_ROWS)]
+
+
+FAR: Row = ["new", "110", "99", "B", "false", "y"]
+"""A row that shares no cell with those of the last person of ``base_table``, nor a bin."""
+
+
+def neighbours(rows: list[Row], relation: str, unit: str, rng: random.Random) -> Iterator[list[Row]]:
+    """Neighbours without end: in turn one that is as far as the relation allows, and one by chance.
+
+    The first one moves as many rows from cell to cell as there can be, whichever rows of a person count.
+    """
+    far = farthest(rows, relation, unit)
+    while True:
+        if far:
+            yield far.pop(0)
+        yield neighbour(rows, relation, unit, rng)
+
+
+def farthest(rows: list[Row], relation: str, unit: str) -> list[list[Row]]:
+    """Neighbours that differ in every column: by as many rows as count, too many, one, or broken ones."""
+    if unit == "row":
+        kept = rows if relation == "add_remove" else rows[:-1]
+        arriving = [[FAR], [["new"]]]
+    else:
+        kept = rows if relation == "add_remove" else [row for row in rows if row[0] != rows[-1][0]]
+        unseen = ["new", "110", "99", "never seen", "false", "y"]
+        # Broken rows come on top of as many good ones as count.
+        arriving = [[FAR] * MAX_ROWS, [FAR] * 200, [unseen], [FAR] * MAX_ROWS + [["new"]] * 5]
+    return [[*kept, *(list(row) for row in unit_rows)] for unit_rows in arriving]
 
 
 def neighbour(rows: list[Row], relation: str, unit: str, rng: random.Random) -> list[Row]:
@@ -149,13 +180,11 @@ def neighbour(rows: list[Row], relation: str, unit: str, rng: random.Random) -> 
     leaving, staying = rng.choice([*people, "p0"]), relation == "add_remove" and rng.random() < 0.5
     kept = changed if staying else [r for r in changed if r[0] != leaving]
     if relation == "replace_one" or staying:
-        one_cell = ["new", "110", "99", "B", "false", "y"]
         extra = [
-            [one_cell] * rng.choice([1, MAX_ROWS, 200]),
+            [FAR] * rng.choice([1, MAX_ROWS, 200]),
             [wild_row(rng, rng.choice([" New ", "new", "NEW"])) for _ in range(rng.choice([1, 40]))],
             [usual_row(rng, "new") for _ in range(7)],
-            # Broken rows come on top of as many good ones as count.
-            [one_cell] * MAX_ROWS + [["new"]] * 5,
+            [FAR] * MAX_ROWS + [["new"]] * 5,
         ]
         kept = [list(r) for r in kept]
         for row in rng.choice(extra):
@@ -179,10 +208,20 @@ def recorded(
     return rng, rows, spec, observe(spec, tmp_path / "out")
 
 
+def found_on(tmp_path: Path, spec: Spec, record: Transcript, changed: Iterable[list[Row]]) -> Iterator[str]:
+    """What neighbours give away, or by how much one moves an answer too far; a refused question ends it."""
+    for rows in changed:
+        try:
+            yield from faults(record, on_neighbour(tmp_path, spec, record, rows))
+        except DpsynthError as error:
+            yield str(error)
+            return
+
+
 def on_neighbour(tmp_path: Path, spec: Spec, record: Transcript, rows: list[Row]) -> Transcript:
     """The same release of a neighbour, answered from the record."""
     source = spec.source.model_copy(update={"path": str(write(tmp_path / "y.csv", rows))})
     url = f"sqlite:///{tmp_path}/ledger-{random.randrange(10**9)}.db"
     ledger = spec.ledger.model_copy(update={"url": url})
     other = spec.model_copy(update={"source": source, "ledger": ledger})
-    return replay(spec, other, record, tmp_path / "out", tmp_path / "again")
+    return replay(other, record, tmp_path / "out", tmp_path / "again")

@@ -28,7 +28,9 @@ from dpsynth.interactive import releasing
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle import measuring
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.steps import Step
 from tests.interactive.tables import COLUMNS, KEYS, frame
+from tests.release.stopping import stopped_at
 
 CANARY = "canary-4711"
 NUMBER = 90817263.5
@@ -140,16 +142,11 @@ def test_what_is_given_twice_or_is_no_table_is_refused(folder: Path) -> None:
     assert balance(folder) == []
 
 
-def interrupted(monkeypatch: pytest.MonkeyPatch) -> str:
+def interrupted() -> str:
     """The id of a release of the usual frame that was stopped after its single columns."""
 
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "select", stopped)
-        with pytest.raises(Interrupted) as stop:
-            dpsynth.release(frame(), **KEYS)
+    with stopped_at(Step.SELECT, KeyboardInterrupt()), pytest.raises(Interrupted) as stop:
+        dpsynth.release(frame(), **KEYS)
     assert "resume='" in str(stop.value) and "--resume" not in str(stop.value)
     return str(stop.value).split("resume='")[1].split("'")[0]
 
@@ -182,7 +179,7 @@ def test_a_release_that_pauses_may_be_given_up_at_the_cost_of_what_was_asked(fol
 
 
 def test_an_interrupted_release_of_a_frame_is_finished_with_the_frame(folder: Path, monkeypatch) -> None:
-    release_id = interrupted(monkeypatch)
+    release_id = interrupted()
     journal = next(folder.glob("outputs/**/journal.jsonl")).read_text().splitlines()
     assert balance(folder) == ["reserved"]
     done = dpsynth.release(frame(), **KEYS, resume=release_id)
@@ -192,7 +189,7 @@ def test_an_interrupted_release_of_a_frame_is_finished_with_the_frame(folder: Pa
     assert asked and [line for line in finished if "answer" in line][: len(asked)] == asked
     with pytest.raises(ConfigError, match="config has changed"):
         changed = {**KEYS, "columns": {"age": COLUMNS["age"]}}
-        dpsynth.release(frame(), **changed, resume=interrupted(monkeypatch))
+        dpsynth.release(frame(), **changed, resume=interrupted())
 
 
 # No cell of the frame is left anywhere.

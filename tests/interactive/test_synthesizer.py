@@ -10,13 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import (
-    check_dataframe_column_names_consistency,
-    check_estimator,
-    estimator_checks_generator,
-)
 
 import dpsynth
 from dpsynth.errors import ConfigError
@@ -72,6 +65,8 @@ def of_visits(**changes: object) -> dpsynth.Synthesizer:
 
 @pytest.mark.parametrize("name", QUICKLY_CHECKED)
 def test_a_check_of_scikit_learn_holds(name: str) -> None:
+    from sklearn.utils.estimator_checks import estimator_checks_generator
+
     found = [c for e, c in estimator_checks_generator(of_numbers()) if c.func.__name__ == name]
     assert found
     for check in found:
@@ -81,6 +76,8 @@ def test_a_check_of_scikit_learn_holds(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_all_checks_of_scikit_learn_hold_but_those_that_cannot_apply() -> None:
+    from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, check_estimator
+
     found = check_estimator(of_numbers(), on_fail=None, expected_failed_checks=CANNOT_APPLY)
     states: dict[str, set[str]] = {}
     for check in found:
@@ -110,6 +107,8 @@ def test_tables_of_any_library_and_arrays_are_fitted() -> None:
 
 
 def test_parameters_are_kept_as_given_and_checked_in_fit() -> None:
+    from sklearn.base import clone
+
     odd = dpsynth.Synthesizer(epsilon=-1, columns=COLUMNS, dataset="visits")
     assert odd.get_params()["columns"] is COLUMNS and clone(odd).get_params() == odd.get_params()
     with pytest.raises(ConfigError, match=r"privacy\.epsilon"):
@@ -126,6 +125,8 @@ def test_parameters_are_kept_as_given_and_checked_in_fit() -> None:
 
 
 def test_nothing_is_sampled_before_a_fit() -> None:
+    from sklearn.exceptions import NotFittedError
+
     with pytest.raises(NotFittedError):
         of_visits().sample(3)
 

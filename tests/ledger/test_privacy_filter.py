@@ -254,3 +254,28 @@ def test_only_parts_under_add_remove_count_for_themselves() -> None:
     for change in ({"part": None}, {"neighbours": "replace_one"}):
         with pytest.raises(ValueError, match="parts"):
             asking("r1", **{"part": month("2026-01"), "parallel": True, **change})
+
+
+def test_a_part_within_another_makes_no_set_of_its_own() -> None:
+    """A person of the quarter may be in any of its months, so the quarter alone is no set of releases."""
+    parts = [month(label) for label in ("2026-01", "2026-02", "2026-Q1", "2026")]
+    assert together(range(4), parts) == ((0, 2, 3), (1, 2, 3))
+    assert together(range(2), [month("2026-01"), None]) == ((0, 1),)
+    # Nobody is in the year alone on its first day, for the year holds the whole of February too.
+    assert together(range(2), [month("2026"), month("2026-02")]) == ((0, 1),)
+
+
+@pytest.mark.parametrize("by", [ZCDP, GDP])
+@pytest.mark.parametrize("total", [Fraction(1, 100), Fraction(1), Fraction(2)])
+def test_a_total_is_an_epsilon_whatever_stands_beside_it(by: Measure, total: Fraction) -> None:
+    delta = Fraction(1, 10**6)
+    for beside in (Fraction(0), Fraction(1, 10**7), Fraction(1)):
+        assert filters.epsilon_at(by, (total, beside), delta) == by.epsilon(total, delta)
+        assert filters.epsilon_at(by, (Fraction(0), beside), delta) == 0
+
+
+def test_a_release_without_a_figure_for_the_filter_is_an_error_not_nothing() -> None:
+    without_mu = Cost(Amount(Fraction(1)), Fraction(1), None)
+    assert filters.figures(GDP, without_mu) is None
+    with pytest.raises(ValueError, match="no figure"):
+        total_of(GDP, [Counted(without_mu)])

@@ -85,7 +85,7 @@ def test_a_wrong_factor_of_debiasing_would_be_noticed(
         mean = answer.values.mean()
         return estimates.LocalAnswer(
             answer.clique,
-            mean + 1.5 * (answer.values - mean),
+            mean + 3.0 * (answer.values - mean),
             answer.reports,
             answer.randomiser,
             answer.variance,

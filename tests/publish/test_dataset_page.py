@@ -12,6 +12,7 @@ import pytest
 
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.domain.slices import Slice
+from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.dataset_page import (
     PAGE,
     Listed,
@@ -55,6 +56,25 @@ def test_a_bundle_that_can_not_be_read_is_left_out(releases: Path) -> None:
     shutil.rmtree(releases / "r-2")
     write_dataset_page(releases)
     assert "There is none yet." in (releases / PAGE).read_text(encoding="utf-8")
+
+
+def test_a_release_without_a_public_bundle_is_listed_by_its_audiences_and_no_noisy_number(
+    releases: Path, written, publication
+) -> None:
+    epsilons = {"staff": 0.5, "partners": 1.5}
+    for name in epsilons:
+        bundle = written(of=replace(publication, release_id="r-4", audience=BundleAudience(name, epsilons)))
+        shutil.copytree(bundle, releases / "r-4" / name)
+    (listed,) = [one for one in listed_releases(releases) if one.release_id == "r-4"]
+    assert listed.audiences == (("staff", 0.5), ("partners", 1.5))
+    assert listed.rows is None and listed.numbers == {}
+    write_dataset_page(releases)
+    page = (releases / PAGE).read_text(encoding="utf-8")
+    assert all(f'href="r-4/{name}/report.html"' in page for name in epsilons)
+    assert 'href="r-4/public' not in page
+    (releases / "r-4" / "partners" / "manifest.json").write_text("{")
+    (releases / "r-4" / "staff" / "manifest.json").write_text('{"audience": null}')
+    assert all(one.release_id != "r-4" for one in listed_releases(releases))
 
 
 def test_the_page_is_of_public_facts_and_shows_names_as_text(releases: Path) -> None:

@@ -1,4 +1,6 @@
-"""Runs flows in one process, each with a fault planted; started as ``python -m tests.release.flown``.
+"""Runs flows in one process, each with a misfortune as a step begins, or a fault planted.
+
+Started as ``python -m tests.release.flown``.
 
 Arguments: the names of faults, in order. Each runs ``dpsynth run config.yaml`` in the
 working directory through Prefect; a line on stdout, and the same one on stderr, tells its exit code.
@@ -18,13 +20,12 @@ from unittest import mock
 import pyarrow as pa
 
 import dpsynth.cli.app
-import dpsynth.pipeline
 from dpsynth.errors import DpsynthError
 from dpsynth.lifecycle.steps import Step
 from tests.release.canaries import CANARIES, PLANTED
+from tests.release.stopping import at
 
 Fault = Callable[[], contextlib.AbstractContextManager[Any]]
-PIPELINE = "dpsynth.pipeline."
 LONGEST = 170
 """Seconds after which a run that has not ended says where it stands, and all end."""
 
@@ -37,43 +38,44 @@ def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
-def _cast(*_: object) -> NoReturn:
+def _cast() -> NoReturn:
     pa.array([CANARIES["malformed number"]]).cast(pa.float64())
     raise AssertionError
 
 
-def _chained(*_: object) -> NoReturn:
+def _chained() -> NoReturn:
     try:
         int(CANARIES["text in an integer column"])
     except ValueError as error:
         raise DpsynthError("The ledger has gone away.") from error
 
 
-def _nested(*_: object) -> NoReturn:
+def _nested() -> NoReturn:
     try:
         int(CANARIES["malformed truth"])
     except ValueError:
         raise KeyError(CANARIES["unknown category"]) from None
 
 
-def _hang(*_: object) -> NoReturn:
+def _hang() -> NoReturn:
     cell = CANARIES["formula"]
     print("hanging", flush=True)
     time.sleep(600)
     raise AssertionError(cell)
 
 
-def _failing(step: str, action: Callable[..., NoReturn]) -> Fault:
-    return lambda: mock.patch(PIPELINE + step, action)
+def _failing(step: Step, action: Callable[[], NoReturn]) -> Fault:
+    return lambda: at(step, action)
 
 
 @contextlib.contextmanager
 def _unguarded() -> Iterator[None]:
     def as_it_is(name: str, action: Callable[..., Any], unit: str = "") -> Any:
+        if name == Step.FIT:
+            raise ValueError(PLANTED["no guard"])
         return action(lambda done, total: None)
 
-    fails = _failing("fit_model", lambda *_: _raise(ValueError(PLANTED["no guard"])))
-    with mock.patch("dpsynth.lifecycle.steps.guarded", as_it_is), fails():
+    with mock.patch("dpsynth.lifecycle.steps.guarded", as_it_is):
         yield
 
 
@@ -96,17 +98,17 @@ def _persisted() -> Iterator[None]:
 
 FAULTS: dict[str, Fault] = {
     "none": contextlib.nullcontext,
-    "a cast fails": lambda: mock.patch("dpsynth.lifecycle.measuring.load_rows", _cast),
-    "a value error": _failing("fit_model", lambda *_: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
-    "an error within an error": _failing("sample_rows", _nested),
-    "an error of ours with a cause": _failing("settle", _chained),
+    "a cast fails": _failing(Step.OPEN, _cast),
+    "a value error": _failing(Step.FIT, lambda: _raise(ValueError(f"bad cell {CANARIES['decimals']}"))),
+    "an error within an error": _failing(Step.SAMPLE, _nested),
+    "an error of ours with a cause": _failing(Step.SETTLE, _chained),
     "a decoding error": _failing(
-        "publish", lambda *_: _raise(UnicodeDecodeError("utf-8", CANARIES["formula"].encode(), 0, 1, "no"))
+        Step.PUBLISH, lambda: _raise(UnicodeDecodeError("utf-8", CANARIES["formula"].encode(), 0, 1, "no"))
     ),
-    "a panic": _failing("composed", lambda *_: _raise(Panic(CANARIES["person id"]))),
-    "an exit": _failing("tabulate", lambda *_: _raise(SystemExit(CANARIES["person id"]))),
-    "a value error with --debug": _failing("fit_model", lambda *_: _raise(ValueError(CANARIES["a person"]))),
-    "a hang": _failing("fit_model", _hang),
+    "a panic": _failing(Step.COMPOSE, lambda: _raise(Panic(CANARIES["person id"]))),
+    "an exit": _failing(Step.TABULATE, lambda: _raise(SystemExit(CANARIES["person id"]))),
+    "a value error with --debug": _failing(Step.FIT, lambda: _raise(ValueError(CANARIES["a person"]))),
+    "a hang": _failing(Step.FIT, _hang),
     "planted: no guard": _unguarded,
     "planted: a kept result": _persisted,
 }

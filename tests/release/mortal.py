@@ -1,8 +1,9 @@
 """Runs ``dpsynth`` in forked children that a signal, or another misfortune, meets at a chosen place.
 
 Started as ``python -m tests.release.mortal`` by ``keeper.Keeper``: a job a line on stdin, an exit code
-a line on stdout. The product has no hooks for this. The places are made here, around its steps, file
-operations, journal lines, draws and ledger entries; each has a name and is counted.
+a line on stdout. Each place has a name and is counted. Steps are told by the product's own watcher of steps;
+the other places are made here, around public functions: file operations, draws, answers and ledger entries.
+What is planted, in ``FAULTS``, replaces parts of the product.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from dpsynth.errors import TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.lifecycle.progress import StepWatcher, watched
 from dpsynth.lifecycle.steps import Step
 from dpsynth.publish.row_files import TableWriter
 from tests.release.canaries import CANARIES
@@ -70,7 +72,8 @@ def _published() -> None:
     """A cell in the synthetic table."""
     write = TableWriter.write
 
-    def leaky(writer: TableWriter, table: pa.Table) -> None:
+    def leaky(writer: TableWriter, table: pa.Table, codes: object) -> None:
+        del codes
         place = table.column_names.index("city")
         cells = [CANARIES["undeclared column"], *table["city"].to_pylist()[1:]]
         write(writer, table.set_column(place, "city", pa.array(cells, pa.string())))
@@ -96,6 +99,7 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),
+    "answers without noise": lambda: setattr(noise, "add_gaussian", lambda values, sigma: values),
     "a cell in the journal": _journalled,
     "a cell in the table": _published,
     "a cell on the terminal": _said,
@@ -103,7 +107,7 @@ FAULTS: Mapping[str, Callable[[], object]] = {
 """What may be planted, besides "charged late"."""
 
 
-class Places:
+class Places(StepWatcher):
     """Counts the places that a run passes, and lets something happen at some of them."""
 
     def __init__(self, job: Job, begun: int) -> None:
@@ -112,7 +116,7 @@ class Places:
         self._by = job["by"]
         self._pauses = [tuple(stop) for stop in job["pauses"]]
         self._seen: Counter[str] = Counter()
-        self._begun = begun
+        self._first = begun
         self._stopped = Path(job["stopped"])
         self._filler = Path(job["cwd"]) / "filler"
         self.database_error: type[Exception] = Exception
@@ -125,7 +129,7 @@ class Places:
         here = (name, self._seen[name])
         self.trace.append(here)
         if name == f"begin {Step.PLAN}":
-            os.write(self._begun, b".")
+            os.write(self._first, b".")
         if here in self._pauses:
             self._stopped.touch()
             while self._stopped.exists():
@@ -133,6 +137,14 @@ class Places:
         if here == self._stop:
             self._stopped.touch()
             self._meet()
+
+    def begun(self, step: str) -> None:
+        """Pass the beginning of a step."""
+        self(f"begin {step}")
+
+    def ended(self, step: str) -> None:
+        """Pass its end."""
+        self(f"end {step}")
 
     def _meet(self) -> None:
         if self._by == "a full disk":
@@ -167,9 +179,9 @@ def fill(filler: Path) -> None:
 
 def _prepare(job: Job, places: Places) -> None:
     """Make the places, and log each draw with its question before it is made."""
-    current: dict[str, Any] = {"question": "none", "record": "file", "drawn": False}
+    current: dict[str, Any] = {"question": "none", "drawn": False}
     draws = os.open(job["draws"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    sync, append, answer = os.fsync, Journal._append, Journal.answer
+    sync, answer = os.fsync, Journal.answer
 
     def logged(*_: object) -> str:
         # One answer may take several draws: a choice in each of several runs.
@@ -178,11 +190,6 @@ def _prepare(job: Job, places: Places) -> None:
             os.write(draws, json.dumps(current["question"]).encode() + b"\n")
             sync(draws)
         return "draw"
-
-    def recorded(journal: Journal, record: Any) -> None:
-        current["record"] = record["kind"]
-        append(journal, record)
-        current["record"] = "file"
 
     def answered(journal: Journal, question: Any, event: Any, draw: Any) -> Any:
         current.update(question=question, drawn=False)
@@ -210,14 +217,12 @@ def _prepare(job: Job, places: Places) -> None:
         places.database_error = dialect.loaded_dbapi.OperationalError
         return "ledger commit"
 
-    Journal._append = recorded  # type: ignore[method-assign]
     Journal.answer = charged_late if job["fault"] == "charged late" else answered  # type: ignore[method-assign]
     if fault := FAULTS.get(job["fault"]):
         fault()
     for name in ("add_gaussian", "add_laplace", "choose_index"):
         places.around(noise, name, logged)
-    places.around(os, "fsync", lambda descriptor: f"sync {current['record']}")
-    places.around(dpsynth.lifecycle.steps, "guarded", lambda name, *_: name)
+    places.around(os, "fsync", _synced)
     places.around(pq, "write_table", lambda table, path, *rest: f"write {Path(path).name}")
     places.around(DefaultDialect, "do_execute", _writing)
     places.around(DefaultDialect, "do_commit", committing)
@@ -226,6 +231,14 @@ def _prepare(job: Job, places: Places) -> None:
     places.around(Ledger, "settle", lambda *_: "ledger settlement")
     places.around(Ledger, "abandon", lambda *_: "ledger abandonment")
     sys.addaudithook(audited)
+
+
+def _synced(descriptor: int) -> str:
+    """What is about to be synced: the kind of a journal's last line, or some other file."""
+    path = Path(f"/proc/self/fd/{descriptor}").readlink()
+    if path.name != "journal.jsonl":
+        return "sync file"
+    return f"sync {json.loads(path.read_bytes().splitlines()[-1])['kind']}"
 
 
 def _writing(_dialect: object, _cursor: object, statement: str, *_: object) -> str:
@@ -244,7 +257,8 @@ def _child(job: Job, begun: int) -> int:
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
-        dpsynth.cli.app.main()
+        with watched(places):
+            dpsynth.cli.app.main()
     except SystemExit as stop:
         code = stop.code
     except BaseException:

@@ -38,8 +38,8 @@ def until(found: Callable[[], T], seconds: float = 240) -> T:
     end = time.monotonic() + seconds
     while not (answer := found()):
         assert time.monotonic() < end, "waited for in vain"
-        # Each question costs a server some milliseconds.
-        time.sleep(0.25)
+        # Each question costs a server some tens of milliseconds.
+        time.sleep(0.5)
     return answer
 
 
@@ -140,7 +140,7 @@ class Served:
                     place.home,
                     PREFECT_SERVER_API_PORT=str(self.port),
                     PREFECT_SERVER_API_AUTH_STRING=SIGN_IN,
-                    PREFECT_RUNNER_POLL_FREQUENCY="1",
+                    PREFECT_RUNNER_POLL_FREQUENCY="2",
                     OPENBLAS_NUM_THREADS="1",
                     **clock.environment,
                 ),

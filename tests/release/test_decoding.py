@@ -10,6 +10,7 @@ import pytest
 
 import dpsynth
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
 ROWS = 20_000
 
 

@@ -97,6 +97,7 @@ def test_the_first_release_of_persons_protects_them_and_is_of_use(benchmark, tmp
 
 
 @NO_DATA
+@pytest.mark.slow
 def test_the_first_release_of_some_rows_is_of_use(benchmark, tmp_path):
     first = benchmark.first_release(benchmark.brought("adult", tmp_path, 8_000))
     distances = {column.name: column.distance for column in first.columns}

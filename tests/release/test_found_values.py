@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import pytest
@@ -68,4 +69,5 @@ def test_delta_of_found_values_is_in_the_guarantee_and_in_the_ledger(
         forgotten = [r for r in found if r["kind"] != "charge" or not protection.approximate_delta(r)]
         assert float(unaware.total(forgotten, *counted)) < promised["epsilon"]
     told = json.dumps(manifest["columns"])
-    assert "Aa" in told and "alone" not in told
+    # Forty values of one row each: one is named in some 50 000 releases, two of them in none.
+    assert "Aa" in told and len(set(re.findall(r"alone \d+", told))) < 2

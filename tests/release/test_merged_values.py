@@ -21,6 +21,7 @@ from tests.release import evidence
 from tests.release.place import Place, people, release
 from tests.thinned import thinned
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
 COLUMNS = {"age": {"bins": 90}, "income": {"bins": 50}}
 
 

@@ -177,7 +177,9 @@ def test_what_goes_on_by_decision_is_finished_after_a_kill_and_not_paused_again(
     run = ("--period", "Aa")
     release_id = paused(keeper.run(place, *run))
     # Killed before the first question that comes after the pause, nothing says yet that it was decided.
-    assert keeper.run(place, "--resume", release_id, stop=(f"begin {Step.MEASURE_SUMS}", 1)).code == DIED
+    assert (
+        keeper.run(place, "--resume", release_id, stop=(f"begin {Step.MEASURE_STATISTICS}", 1)).code == DIED
+    )
     assert keeper.run(place, *run).code == 5
     assert keeper.run(place, "--resume", release_id, stop=("end sync charge", 1)).code == DIED
     assert len(evidence.charges(journal_of(place))) == SINGLES + 1
@@ -197,7 +199,8 @@ def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> 
 def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int) -> None:
     place.table(people(rows))
     place.configure(privacy=STOP)
-    ended = keeper.run(place)
+    # By its noise an empty table seems to have some rows once in ten thousand releases.
+    ended = keeper.run(place, fault="answers without noise")
     release_id = paused(ended)
     assert "it can't be told from an empty one" in ended.err and "because of the table" in ended.err
     assert keeper.run(place, "--resume", release_id).code == 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 
 import pytest
 
 from dpsynth.lifecycle import progress
-from dpsynth.lifecycle.progress import EVERY, in_words, lines_for_steps, showing, watched
+from dpsynth.lifecycle.progress import EVERY, StepWatcher, in_words, lines_for_steps, showing, watched
 
 
 @pytest.fixture
@@ -18,23 +19,44 @@ def clock(monkeypatch):
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_watcher_gets_shares_of_long_steps_alone_and_seldom() -> None:
+def test_a_watcher_gets_every_step_and_shares_of_long_ones_alone_and_seldom() -> None:
     heard: list[tuple[str, float]] = []
-    with watched(lambda step, share: heard.append((step, share))):
+    passed: list[str] = []
+
+    class Watcher(StepWatcher):
+        def begun(self, step: str) -> None:
+            passed.append(f"begin {step}")
+
+        def advanced(self, step: str, share: float) -> None:
+            heard.append((step, share))
+
+        def ended(self, step: str) -> None:
+            passed.append(f"end {step}")
+
+    with watched(StepWatcher()), watched(Watcher()):
         with showing("sample rows", "rows") as advance:
             for done in range(1, 11):
                 advance(1000 * done, 10_000)
         with showing("a short one") as advance:
             advance(1, 1)
+        with suppress(ValueError), showing("one that fails"):
+            raise ValueError
     assert {step for step, _ in heard} == {"sample rows"}
     assert len(heard) == 10 // EVERY and all(0 < share <= 1 for _, share in heard)
     with showing("unwatched") as advance:
         advance(1, 1)
+    assert passed == [
+        "begin sample rows",
+        "end sample rows",
+        "begin a short one",
+        "end a short one",
+        "begin one that fails",
+    ]
 
 
 def test_without_a_terminal_a_step_is_a_line_without_numbers_or_nothing(capsys) -> None:
     for lines in (True, False):
-        around = lines_for_steps() if lines else watched(lambda step, share: None)
+        around = lines_for_steps() if lines else watched(StepWatcher())
         with around, showing("sample rows", "rows") as advance:
             advance(5, 10)
         assert capsys.readouterr().err == ("Step: sample rows\n" if lines else "")

@@ -6,17 +6,17 @@ import csv
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from dpsynth import pipeline
-from dpsynth.curator import noise
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.steps import Step
 from tests.release.place import HEADER, Place, people, release
+from tests.release.stopping import stopped_at
+from tests.seeded_noise import seed_noise
 
 
 def write(place: Place, rows: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> None:
@@ -71,20 +71,6 @@ def test_without_one_nothing_is_said_of_it(place: Place) -> None:
     made = release(place)
     assert manifest(made)["public_table"] is None
     assert "public table" not in (made.folder / "public" / "README.md").read_text()
-
-
-def seed_noise(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Noise and choices of releases are the same each time."""
-    rng = np.random.default_rng(seed)
-
-    def gaussian(values: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
-        return values + np.rint(rng.normal(0, sigma, values.shape)).astype(np.int64)
-
-    def chosen(scores: NDArray[np.int64], scale: float) -> int:
-        return int(np.argmax(scores + rng.gumbel(0, scale, scores.shape)))
-
-    monkeypatch.setattr(noise, "add_gaussian", gaussian)
-    monkeypatch.setattr(noise, "choose_index", chosen)
 
 
 def test_a_release_is_closer_to_its_table_with_a_like_one(
@@ -145,14 +131,10 @@ def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: st
     assert untouched(place)
 
 
-def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+def interrupted(place: Place) -> str:
     """The id of a release that was stopped before its model was fitted."""
 
-    def stop(*arguments: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
-        patch.setattr(pipeline, "fit_model", stop)
+    with stopped_at(Step.FIT, KeyboardInterrupt()), pytest.raises(Interrupted) as stopped:
         release(place)
     return str(stopped.value).split("resume='")[1].split("'")[0]
 
@@ -165,7 +147,7 @@ def test_a_release_goes_on_with_the_same_public_table_and_says_if_it_cannot(
     public: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: other rows in the same file. Other questions would follow, and noise be drawn twice."""
-    release_id = interrupted(public, monkeypatch)
+    release_id = interrupted(public)
     path = public.folder / "public.csv"
     content = path.read_bytes()
     write(public, people(2000, seed=3))

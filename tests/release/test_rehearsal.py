@@ -18,12 +18,14 @@ from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.inputs import inputs_of
 from dpsynth.lifecycle.rehearsal import made_up_table
+from dpsynth.lifecycle.steps import Step
 from dpsynth.pipeline import rehearse
 from dpsynth.plan.occasion import Occasion, occasion_of
 from dpsynth.starter import draft_of
 from tests.domain.declared import config
 from tests.release.keeper import Keeper, Stop
 from tests.release.place import BY_PERSON, Ended, Place, furnished
+from tests.release.stopping import stopped_at
 
 MARK = "rehears"
 SMALL = ("--rehearse", "--rows", "100")
@@ -150,12 +152,8 @@ def test_what_a_release_would_be_refused_for_is_refused_in_a_rehearsal(empty: Pl
     assert not empty.files
 
 
-def test_a_failing_step_says_no_word_of_a_reservation(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise ValueError("unforeseen")
-
-    monkeypatch.setattr("dpsynth.pipeline.select", fail)
-    with pytest.raises(DpsynthError) as failed:
+def test_a_failing_step_says_no_word_of_a_reservation(empty: Place) -> None:
+    with stopped_at(Step.SELECT, ValueError("unforeseen")), pytest.raises(DpsynthError) as failed:
         rehearse(load(empty.folder / "config.yaml"), outputs=empty.folder / "outputs")
     assert "--resume" not in str(failed.value) and "reserved" not in str(failed.value)
     assert not empty.files

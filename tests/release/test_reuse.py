@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
-from dpsynth import pipeline
 from dpsynth.config import compiled
 from dpsynth.domain.column import domain_of
 from dpsynth.errors import ConfigError, Interrupted
 from dpsynth.evidence.measurement_reading import read_measurements
 from dpsynth.lifecycle.result import Release
+from dpsynth.lifecycle.steps import Step
 from dpsynth.model import Expansion, LeastSquares
 from tests.release.place import HEADER, Place, people
+from tests.release.stopping import stopped_at
 
 MONTHS = ("2024-01", "2024-02", "2024-03")
 
@@ -68,6 +69,7 @@ def errors(release: Release, title: str) -> np.ndarray:
     return np.array(release.tables[title].table["standard_error"].to_numpy())
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_a_second_release_of_a_period_is_as_precise_as_both_and_costs_itself_alone(monthly: Place) -> None:
     # Pairs that are chosen would tell of these columns too, in some releases and not in others.
     fixed: dict[str, object] = {"method": "fixed", "cliques": [["sex", "city"]], "merge_rare": 0}
@@ -123,14 +125,10 @@ def test_tables_that_were_measured_owe_nothing_to_earlier_periods(monthly: Place
     assert {r["use"] for r in told} == {"in the model, at a discount"}
 
 
-def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
+def interrupted(place: Place) -> str:
     """The id of a second release that was stopped before its model was fitted."""
 
-    def stop(*arguments: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(Interrupted) as stopped:
-        patch.setattr(pipeline, "fit_model", stop)
+    with stopped_at(Step.FIT, KeyboardInterrupt()), pytest.raises(Interrupted) as stopped:
         released(place, "second", same_period=True)
     return str(stopped.value).split("resume='")[1].split("'")[0]
 
@@ -140,7 +138,7 @@ def test_a_release_that_is_resumed_builds_on_what_it_began_with(
 ) -> None:
     """Planted: a third release, closed between; with it, other questions would have been asked."""
     first = released(monthly, "first")
-    release_id = interrupted(monthly, monkeypatch)
+    release_id = interrupted(monthly)
     released(monthly, "third")
     second = released(monthly, "second", None, release_id, same_period=True)
     assert second.release_id == release_id and built_on(second) == [first.release_id]
@@ -150,7 +148,7 @@ def test_without_its_evidence_a_release_does_not_go_on_and_asks_for_it(
     monthly: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = released(monthly, "first")
-    release_id = interrupted(monthly, monkeypatch)
+    release_id = interrupted(monthly)
     aside = first.folder.with_name("aside")
     first.folder.rename(aside)
     with pytest.raises(ConfigError, match=r"Put .* back") as refused:

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
+from dpsynth.lifecycle.steps import Step
 from dpsynth.model import load
 from dpsynth.structure import STRATEGIES
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import Place, Row, people, release
+from tests.release.stopping import stopped_at
 
 COLUMNS: dict[str, object] = {
     "band": {"type": "derived", "formula": "if(age < 40, 'young', 'old')"},
@@ -107,6 +109,7 @@ def test_no_row_of_either_file_violates_a_rule(place: Place, method: str, good: 
     assert typed["city"].to_pylist() == [None if row["city"] == "?" else row["city"] for row in written]
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_rows_without_the_rules_violate_all_of_them(place: Place) -> None:
     """What the other tests would see if nothing were kept."""
     furnish(place, 800, good=False)
@@ -166,6 +169,7 @@ def test_the_rules_stand_in_every_page_and_cells_they_shut_are_zeros_of_the_mode
     assert np.isclose(model.total, model.marginal(("age",)).sum())
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_groups_of_merged_values_are_shut_only_as_a_whole(place: Place) -> None:
     """Ages up to 29 may not smoke; merged with others they may, as groups, and no row does."""
     chance = random.Random(1)
@@ -184,14 +188,11 @@ def test_groups_of_merged_values_are_shut_only_as_a_whole(place: Place) -> None:
     assert [row for row in found if int(row["age"]) >= 30 and row["smoker"] == "yes"]
 
 
-def test_a_resumed_release_has_to_have_the_same_rules(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_release_has_to_have_the_same_rules(place: Place) -> None:
     furnish(place, 300, good=True)
 
-    def stopped(*_: object) -> None:
-        raise Interrupted("Stopped by the test.")
-
-    with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr("dpsynth.pipeline.publish", stopped)
+    stopped = stopped_at(Step.PUBLISH, Interrupted("Stopped by the test."))
+    with stopped, pytest.raises(Interrupted):
         release(place)
     (left,) = {p.split("/")[1] for p in place.files}
     place.configure(columns=COLUMNS, constraints=RULES[:-1], structure={"method": "mst"})
@@ -212,6 +213,7 @@ FOUND: dict[str, object] = {
 }
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_rules_hold_for_values_that_were_found(place: Place) -> None:
     place.table(people(3000))
     rules = ["income >= age / 2", "city == 'Aa' implies not smoker", "city <-> sex"]
@@ -223,6 +225,7 @@ def test_rules_hold_for_values_that_were_found(place: Place) -> None:
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs}) == 2
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_rules_that_no_value_found_obeys_end_the_release_in_plain_words(place: Place) -> None:
     place.table(people(3000))
     place.configure(privacy={"epsilon": 3.0}, columns=FOUND, constraints=["age < 80", "income > 100000"])

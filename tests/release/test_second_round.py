@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpsynth.lifecycle.beginning import Request
 from dpsynth.pipeline import run
@@ -14,6 +15,7 @@ from tests.guarantee.test_second_round_by_replay import CELLS, COLUMNS, rows_of
 from tests.guarantee.wild_tables import privacy_of, spec_for, write
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_rows_and_tables_by_the_model_show_a_pair_that_the_tree_does_not_hold(tmp_path: Path) -> None:
     rows = rows_of(random.Random(1)) * 4
     privacy = privacy_of("add_remove", "row", "gaussian", epsilon=9)

@@ -1,0 +1,233 @@
+"""Lower bounds on mu and epsilon beside the claims, from many canaries in each of a few releases.
+
+    python benchmarks/lower_bounds.py [--releases 20] [--canaries 400] [--fault]
+
+In each made-up table every canary has a cell of its own in every marginal, and a coin decides if it is there.
+An attacker who sees all noisy counts and knows all but the coins decides for each canary. That is its worst
+case: all of its rows lie in one cell, and the attacker's test is the likelihood ratio. Since the noise of
+different cells is independent (``tests/guarantee/test_noise.py``), decisions about different canaries are
+independent trials, and one release of 400 canaries is worth 400 releases of one. What a canary does to
+choices and to distances is left out, which can only lower the bounds.
+
+With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim. With
+``--folder`` the decisions stay there, and a later run goes on with them until there are so many releases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
+from dpsynth.audit.lower_bounds import lower_bound
+from dpsynth.audit.observed_door import Asked, Transcript
+from dpsynth.audit.replay import observe, replay
+from dpsynth.config import Spec, from_mapping
+from dpsynth.curator import noise
+from dpsynth.lifecycle.inputs import inputs_of
+
+COLUMNS = ("one", "two", "three")
+ROWS_A_VALUE = 30
+MAX_ROWS = 3
+FAULT = 0.7
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is claimed: a strategy, the noise, the relation and the unit."""
+
+    method: str
+    noise: str
+    relation: str
+    unit: str
+    canaries: int
+    epsilon: float
+
+    @property
+    def values(self) -> list[str]:
+        """A value for each canary; two where units are exchanged."""
+        number = self.canaries * (2 if self.relation == "replace_one" else 1)
+        return [f"v{i:04d}" for i in range(number)]
+
+    def spec(self, folder: Path, name: str) -> Spec:
+        """The config of the table of a name."""
+        laplace = self.noise == "laplace"
+        return from_mapping(
+            {
+                "release": "canaries",
+                "source": {"path": str(folder / f"{name}.csv")},
+                "ledger": {"url": f"sqlite:///{folder / name}.db"},
+                "privacy": {
+                    "epsilon": self.epsilon,
+                    **({} if laplace else {"delta": 1e-6}),
+                    "neighbours": self.relation,
+                    "on_empty": "go",
+                    # The last question then comes before the model, which takes most of the time.
+                    "split": {"exam": 0},
+                    **({"unit": {"column": "who", "max_rows": MAX_ROWS}} if self.unit == "person" else {}),
+                },
+                "columns": {
+                    c: {"type": "category", "values": self.values, "missing": False} for c in COLUMNS
+                },
+                "structure": {"method": self.method},
+                "sample": {"rows": 100},
+            }
+        )
+
+    def write(self, path: Path, coins: NDArray[np.bool_]) -> None:
+        """Write a table: every value many times, and the canaries whose coin says so."""
+        rows = MAX_ROWS if self.unit == "person" else 1
+        values = self.values
+        with path.open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["who", *COLUMNS])
+            for number in range(ROWS_A_VALUE):
+                table.writerows([f"{value}.{number}", value, value, value] for value in values)
+            for canary, there in enumerate(coins):
+                at = canary
+                if self.relation == "replace_one":
+                    at = 2 * canary + int(there)
+                elif not there:
+                    continue
+                table.writerows([[f"canary {canary}", *[values[at]] * 3]] * rows)
+
+
+def scores(case: Case, record: Transcript, other: Transcript) -> NDArray[np.float64]:
+    """The loss of each canary's own cells: how much likelier the answers are with its coin as it fell."""
+    found = np.zeros(case.canaries)
+    for one, two in zip(record.asked, other.asked, strict=True):
+        if one.question["ask"] != "marginal" or not one.question["columns"]:
+            continue
+        losses = _losses(one, two)
+        cells = np.flatnonzero(losses)
+        axes = np.unravel_index(cells, one.exact.shape)  # type: ignore[union-attr]
+        if any(size != len(case.values) for size in one.exact.shape):  # type: ignore[union-attr]
+            # Merged values: a cell would be that of several canaries.
+            continue
+        assert all((axis == axes[0]).all() for axis in axes)
+        owner = axes[0] // 2 if case.relation == "replace_one" else axes[0]
+        np.add.at(found, owner, losses.ravel()[cells])
+    return found
+
+
+def _losses(one: Asked, two: Asked) -> NDArray[np.float64]:
+    """The loss of every cell."""
+    answer = np.asarray(one.answer)
+    near, far = (np.abs(answer - np.asarray(a.exact)).astype(np.float64) for a in (one, two))
+    match one.event:
+        case GaussianEvent(sigma=sigma):
+            return (far**2 - near**2) / (2 * float(sigma) ** 2)
+        case LaplaceEvent(scale=scale):
+            return (far - near) / float(scale)
+    raise AssertionError(one.event)
+
+
+@dataclass
+class Decisions:
+    """The scores of all canaries so far.
+
+    Attributes:
+        releases: number of releases.
+        inside, outside: float64[canaries], scores of those that are there, and of those that aren't.
+    """
+
+    releases: int
+    inside: NDArray[np.float64]
+    outside: NDArray[np.float64]
+
+    @staticmethod
+    def kept(file: Path) -> Decisions:
+        """Those in a file, or none."""
+        if not file.exists():
+            return Decisions(0, np.zeros(0), np.zeros(0))
+        with np.load(file) as found:
+            return Decisions(int(found["releases"]), found["inside"], found["outside"])
+
+    def release(self, case: Case) -> None:
+        """Make one more release, and score its canaries."""
+        coins = np.random.default_rng([1, self.releases]).random(case.canaries) < 0.5
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            case.write(folder / "here.csv", coins)
+            case.write(folder / "there.csv", ~coins)
+            outputs = folder / "outputs"
+            outputs.mkdir()
+            record = observe(case.spec(folder, "here"), outputs, table=False)
+            other = replay(case.spec(folder, "there"), record, outputs, folder / "again", table=False)
+        losses = scores(case, record, other)
+        self.releases += 1
+        self.inside = np.concatenate([self.inside, losses[coins]])
+        self.outside = np.concatenate([self.outside, -losses[~coins]])
+
+
+def row_of(case: Case, found: Decisions) -> str:
+    """A row of a Markdown table: claims, bounds, rates."""
+    plan = inputs_of(case.spec(Path("nowhere"), "here")).plan
+    delta = float(plan.whole.delta or 0)
+    at_zero = lower_bound(found.inside, found.outside, delta, threshold=0.0)
+    chosen = lower_bound(found.inside, found.outside, delta)
+    mu = plan.measure.mu(plan.whole.budget) if delta else None
+    of_mu = "- | - | -" if mu is None else f"{mu:.3f} | {at_zero.mu:.3f} | {at_zero.mu / mu:.2f}"
+    return (
+        f"| {case.method} | {case.noise} | {case.relation} | {case.unit} | "
+        f"{found.releases} x {case.canaries} | {of_mu} | {case.epsilon:g} | {chosen.epsilon:.2f} | "
+        f"{at_zero.hits:.3f} | {at_zero.false_alarms:.3f} |"
+    )
+
+
+def small_noise() -> None:
+    """Plant the fault: noise of 0.7 of its size."""
+    for name in ("add_gaussian", "add_laplace"):
+        sound = getattr(noise, name)
+
+        def small(values, scale, sound=sound):  # type: ignore[no-untyped-def]
+            return values + np.rint(FAULT * (sound(values, scale) - values)).astype(np.int64)
+
+        setattr(noise, name, small)
+
+
+def cases(canaries: int, epsilon: float) -> Iterator[Case]:
+    """Every strategy under every noise, relation and unit."""
+    kinds = product(
+        ("auto", "mst", "aim"), ("gaussian", "laplace"), ("add_remove", "replace_one"), ("row", "person")
+    )
+    yield from (Case(*kind, canaries, epsilon) for kind in kinds)
+
+
+def main() -> None:
+    """Print a row of a Markdown table for each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--releases", type=int, default=20)
+    parser.add_argument("--canaries", type=int, default=400)
+    parser.add_argument("--epsilon", type=float, default=3.0)
+    parser.add_argument("--only", nargs="*", default=[], help="words that the case must have")
+    parser.add_argument("--folder", type=Path, help="where the decisions stay")
+    parser.add_argument("--fault", action="store_true", help="noise of 0.7 of its size")
+    asked = parser.parse_args()
+    if asked.fault:
+        small_noise()
+    for case in cases(asked.canaries, asked.epsilon):
+        words = (case.method, case.noise, case.relation, case.unit)
+        if not set(asked.only) <= set(words):
+            continue
+        name = "-".join((*words, str(case.canaries), "fault" if asked.fault else "sound"))
+        file = None if asked.folder is None else asked.folder / f"{name}.npz"
+        found = Decisions.kept(file or Path("nowhere"))
+        while found.releases < asked.releases:
+            found.release(case)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(file, releases=found.releases, inside=found.inside, outside=found.outside)
+        print(row_of(case, found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

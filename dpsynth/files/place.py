@@ -1,0 +1,122 @@
+"""Places of table files: paths of this machine, and URLs of any file system that fsspec knows.
+
+A URL is opened with the credentials that its file system finds by itself: in the environment, in its own
+files, or in fsspec's configuration. None stands in a configuration of ours.
+
+Invariant: a file behind a URL is read in ranges, in memory; nothing of it is copied to disk. A message says a
+URL as it stands in the configuration, and no words of the file system behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from dpsynth.errors import SourceError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_URL = re.compile(r"([a-z][a-z0-9+.:-]*)://.*", re.DOTALL)
+_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
+"""Packages of file systems that fsspec has not itself."""
+
+
+def is_url(path: str) -> bool:
+    """True if a path is a URL.
+
+    >>> is_url("s3://bucket/visits.parquet"), is_url("data/visits.csv")
+    (True, False)
+    """
+    return _URL.fullmatch(path) is not None
+
+
+class RemotePath:
+    """A file or a folder behind a URL, with those methods of ``Path`` that readers of tables use."""
+
+    def __init__(self, url: str) -> None:
+        """Nothing is opened yet."""
+        self._url = url
+
+    def __str__(self) -> str:
+        """The URL as it was given."""
+        return self._url
+
+    @cached_property
+    def _found(self) -> tuple[AbstractFileSystem, str]:
+        scheme = self._url.partition(":")[0]
+        package = _PACKAGES.get(scheme, f"fsspec and its package for {scheme}")
+        try:
+            from fsspec.core import url_to_fs
+
+            return cast("tuple[AbstractFileSystem, str]", url_to_fs(self._url))
+        except (ImportError, ValueError):
+            raise SourceError(
+                f"{self._url} needs a package that isn't installed, or is of a kind that fsspec doesn't "
+                f"know: pip install {package}; those of s3:// come with pip install 'dpsynth[s3]'."
+            ) from None
+
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return PurePosixPath(self._url).name
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """The bytes of the file, which are fetched in ranges as they are read.
+
+        Raises:
+            OSError: there is no such file, or it may not be read.
+        """
+        system, inside = self._found
+        return cast(BinaryIO, system.open(inside, mode))
+
+    def is_file(self) -> bool:
+        """True if there is a file."""
+        system, inside = self._found
+        return bool(system.isfile(inside))
+
+    def is_dir(self) -> bool:
+        """True if there is a folder, or the file system takes the URL for the beginning of others."""
+        system, inside = self._found
+        return bool(system.isdir(inside))
+
+    def below(self) -> Iterator[tuple[RemotePath, tuple[str, ...]]]:
+        """The files in the folder and its folders, each with the parts of its path below the folder."""
+        system, inside = self._found
+        for found in system.find(inside):
+            name = str(found)
+            parts = PurePosixPath(name).relative_to(PurePosixPath(inside)).parts
+            yield RemotePath(str(system.unstrip_protocol(name))), parts
+
+
+Place = Path | RemotePath
+"""A file of this machine, or one behind a URL."""
+
+
+def place_of(path: str) -> Place:
+    """The place that a path or a URL of a configuration names."""
+    return RemotePath(path) if is_url(path) else Path(path)
+
+
+@contextmanager
+def arrow_input(place: Place) -> Iterator[Path | BinaryIO]:
+    """What Arrow reads a file from: a path, which it opens itself, or a stream."""
+    if isinstance(place, RemotePath):
+        with place.open("rb") as stream:
+            yield stream
+    else:
+        yield place
+
+
+def files_below(folder: Place) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    """The files in a folder and its folders, each with the parts of its path below the folder."""
+    if isinstance(folder, RemotePath):
+        yield from folder.below()
+        return
+    for file in folder.rglob("*"):
+        if file.is_file():
+            yield file, file.relative_to(folder).parts

@@ -1,0 +1,31 @@
+"""The draws of noise, held against the charges that are on disk at that moment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsynth.curator import noise
+from dpsynth.curator import partition_selection as selection
+
+
+def watched_draws(monkeypatch: pytest.MonkeyPatch, journal: Callable[[], Path]) -> list[tuple[int, int]]:
+    """For each draw from now on: draws so far, this one included, and charges on disk in a journal."""
+    seen: list[tuple[int, int]] = []
+
+    def watched(sound: Any) -> Any:
+        def draw(*arguments: Any) -> Any:
+            lines = journal().read_text().splitlines()
+            seen.append((len(seen) + 1, sum(json.loads(line)["kind"] == "charge" for line in lines)))
+            return sound(*arguments)
+
+        return draw
+
+    for name in ("add_gaussian", "add_laplace", "choose_index"):
+        monkeypatch.setattr(noise, name, watched(getattr(noise, name)))
+    monkeypatch.setattr(selection, "select", watched(selection.select))
+    return seen

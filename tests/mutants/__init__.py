@@ -1,0 +1,1 @@
+"""Mutation testing of the rooms that the guarantee rests on."""

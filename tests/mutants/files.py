@@ -1,0 +1,79 @@
+"""The files that are changed, and the tests that may kill a mutant."""
+
+from __future__ import annotations
+
+_CURATOR = (
+    "noise",
+    "terms",
+    "privacy_filter",
+    "sum_questions",
+    "exam",
+    "journal",
+    "scores",
+    "marginals",
+    "clique_choices",
+    "partition_selection",
+    "unit_sample",
+    "unit_codes",
+    "contribution_bounding",
+    "door",
+    "domain_questions",
+    "counting",
+    "loading",
+    "coded_columns",
+    "bulk_noise",
+    "memory_table",
+    "moment_guesses",
+    "number_guesses",
+)
+_ACCOUNTING = (
+    "events",
+    "rounding",
+    "gaussian_dp",
+    "zero_concentrated",
+    "scales",
+    "partition_selection",
+    "group",
+    "amount",
+    "cost",
+    "calibration",
+    "noises",
+    "measures",
+    "accountants",
+    "neighbours",
+    "subsampling",
+    "beside_noise",
+    "fixed_order",
+    "shuffling",
+    "known_measures",
+    "guarantee",
+    "normal_tail",
+    "advanced",
+    "comparison",
+)
+_LEDGER = (
+    "privacy_filter",
+    "chain",
+    "head_file",
+    "identity",
+    "ledger",
+    "book",
+    "store",
+    "sessions",
+    "contents",
+    "balance",
+    "facts",
+    "runway",
+)
+
+FILES = {
+    room: tuple(f"dpsynth/{room}/{name}.py" for name in names)
+    for room, names in (("accounting", _ACCOUNTING), ("curator", _CURATOR), ("ledger", _LEDGER))
+}
+
+TESTS = {
+    "accounting": ("tests/accounting", "tests/curator/test_unit_codes.py"),
+    "curator": ("tests/curator", "tests/guarantee"),
+    "ledger": ("tests/ledger",),
+}
+"""What is measured of each room's tests. Others are named on the command line."""
