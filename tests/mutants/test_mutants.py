@@ -11,7 +11,7 @@ import pytest
 from tests.mutants import session
 from tests.mutants.files import FILES
 from tests.mutants.mutations import Module
-from tests.mutants.survivors import SURVIVORS, unclear
+from tests.mutants.survivors import FUNCTIONS, SURVIVORS, unclear
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,6 +101,12 @@ def test_a_survivor_that_is_explained_is_there(file: str) -> None:
     mutants = Module(ROOT / "dpsynth" / file, f"dpsynth/{file}").mutants
     assert unclear(mutants, file) == []
     assert unclear([], file)
+
+
+@pytest.mark.parametrize(("file", "function"), FUNCTIONS)
+def test_a_function_whose_survivors_are_explained_is_there(file: str, function: str) -> None:
+    mutants = Module(ROOT / "dpsynth" / file, f"dpsynth/{file}").mutants
+    assert any(mutant.function == function for mutant in mutants)
 
 
 def test_the_files_are_there() -> None:

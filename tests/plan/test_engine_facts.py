@@ -83,3 +83,14 @@ def test_rows_of_persons_take_half_of_the_memory_as_they_are_copied(tmp_path):
 def test_the_bound_decides_what_lies_in_a_file(tmp_path, memory):
     engine = facts(tmp_path, 10**9, engine={"memory": memory})["engine"]
     assert (engine["cache_bytes"] > 0) == (memory == "1 GB")
+
+
+def test_a_plan_says_that_workers_of_dask_count(tmp_path, capsys):
+    for rows in (None, 10**8):
+        found = facts(tmp_path, rows, engine={"dask": "local"})
+        assert found["engine"]["name"].startswith("Dask") and not found["engine"].get("cache_bytes")
+        describe(found, detail=False)
+        said = " ".join(capsys.readouterr().out.split())
+        assert "Rows are read and counted by Dask, with a worker for each processor of this machine;" in said
+        assert "2.0 GB" in said or "2 GB" in said
+    assert facts(tmp_path)["engine"]["name"] == "this process"
