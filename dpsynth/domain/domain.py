@@ -46,7 +46,7 @@ class Domain:
 
     def cells(self, clique: Iterable[str]) -> int:
         """Number of cells of the marginal over a clique; 1 for the empty clique."""
-        # A wide table has some hundred thousand pairs, and a plain loop is several times as fast as ``shape``.
+        # A wide table has some hundred thousand pairs, and a loop is several times as fast as ``shape``.
         sizes, found = self.sizes, 1
         for c in clique:
             found *= sizes[c]
