@@ -11,7 +11,8 @@ The errors of a group's cells may be random, or all of them may shift the group'
 they do where a relation is missing. Then some groups are further off than others. So a sum may be off by
 random errors, and by a shift of errors of two and a half times the expected sizes. Chance shifts nothing: a
 table that was drawn from the model would be at the distance C of it, the sum of sqrt(2 n_i/pi) over cells.
-Only what goes beyond that shifts: sizes in the shift are those of the distance sqrt(D^2 - C^2).
+One that agrees with measured marginals is nearer; half of C^2 is taken for chance, so the sizes in the shift
+are those of the distance sqrt(D^2 - C^2/2).
 
 That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too. Errors
 above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of counts with
@@ -82,7 +83,7 @@ class ExaminedCells:
     @cached_property
     def shifting(self) -> float:
         """The part of the errors' sizes that may shift sums: what isn't chance, by squares."""
-        by_chance = float(np.sqrt(2 / pi * np.maximum(self.cells, 0.0)).sum())
+        by_chance = float(np.sqrt(np.maximum(self.cells, 0.0) / pi).sum())
         return sqrt(max(1.0 - (by_chance / max(self.distance.expected, 1e-9)) ** 2, 0.0))
 
     @property

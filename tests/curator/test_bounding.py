@@ -154,6 +154,21 @@ def test_every_set_of_k_rows_is_as_likely_as_any_other_over_keys():
     assert statistic < 32.0  # the 99.98 % point of chi-square with 9 degrees of freedom
 
 
+@pytest.mark.slow
+def test_rows_of_a_million_are_kept_evenly_over_the_positions_of_their_persons(monkeypatch):
+    """Persons of 9 rows in no order, in parts of a few persons; chi-square of 8 degrees of freedom."""
+    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", 1 << 16)
+    persons = np.random.default_rng(3).permutation(np.repeat(np.arange(111_111), 9))
+    coded = person_codes(pa.array(persons), KEY)
+    kept = rows_kept(coded, 5, KEY)
+    places = np.argsort(coded, kind="stable").reshape(-1, 9)
+    assert (kept[places].sum(axis=1) == 5).all()
+    seen, expected = kept[places].sum(axis=0), 111_111 * 5 / 9
+    # Five of nine are kept, so positions are negatively related.
+    statistic = ((seen - expected) ** 2 / expected).sum() * 8 / (9 - 5)
+    assert statistic < 42.7  # the point of chi-square that one in a million goes beyond
+
+
 def test_the_choice_depends_on_the_key_and_on_nothing_else():
     ids = ["x"] * 50
     assert kept_rows(ids, 5) == kept_rows(ids, 5)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -223,3 +226,39 @@ def test_one_process_of_many_is_enough_for_a_file_without_row_groups(tmp_path: P
     (tmp_path / "t.csv").write_text("age,sex,city,pay\n" + "33,F,Oslo,10\n" * 5)
     (piece,) = pieces_of_file(tmp_path / "t.csv", NAMES, FileForm(), 8, keep_broken=True)
     assert sum(len(batch["age"]) for batch in piece.batches()) == 5 and piece.start == 0
+
+
+@pytest.mark.slow
+def test_certificates_in_files_open_a_scheduler_that_runs_already(tmp_path: Path) -> None:
+    """As of another machine: the cluster is known by its address and an authority alone."""
+    from distributed import Security
+
+    def written(name: str, security: Security) -> Certificates:
+        paths = [tmp_path / f"{name}.{part}" for part in ("ca", "cert", "key")]
+        texts = (security.tls_ca_file, security.tls_client_cert, security.tls_client_key)
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        return Certificates(*paths)
+
+    own = Security.temporary()
+    given = {"ca": own.tls_ca_file, "cert": own.tls_scheduler_cert, "key": own.tls_scheduler_key}
+    (tmp_path / "dask").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "dpsynth.curator.dask_clusters"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as held:
+        assert held.stdin is not None and held.stdout is not None
+        print(
+            json.dumps({**given, "workers": 2, "folder": str(tmp_path / "dask")}), file=held.stdin, flush=True
+        )
+        address = held.stdout.readline().strip()
+        workers = workers_at(address, written("own", own))
+        one, many = both(tmp_path, NEAR[1], workers)
+        assert_same(one.bounded(3, KEY), many.bounded(3, KEY))
+        workers.close()
+        with pytest.raises(SourceError, match=r"can't be reached \(\w+\).*engine\.tls") as refused:
+            workers_at(address, written("other", Security.temporary()))
+        assert refused.value.__cause__ is None
+        held.stdin.close()

@@ -148,7 +148,7 @@ def test_errors_that_are_taken_to_shift_nothing_would_be_seen(monkeypatch: pytes
 
 def test_a_distance_by_chance_alone_shifts_nothing() -> None:
     counts = np.full((6, 5), 100.0)
-    by_chance = float(np.sqrt(2 * counts / np.pi).sum())
+    by_chance = float(np.sqrt(counts / np.pi).sum())
     assert cells_of(counts, by_chance).shifting == 0 < cells_of(counts, 2 * by_chance).shifting < 1
 
 
