@@ -85,6 +85,15 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ("tail_above", "4 -> 5", 0): _DIGITS,
         ("tail_above", "density(x) * mills_ratio(x) * (1 + 4 * TAIL_ERROR) ->", 0): _DIGITS,
     },
+    "accounting/amount.py": {
+        ("digits", "0 -> 1", 0): "Nothing and one are shown alike by either branch.",
+    },
+    "accounting/calibration.py": {
+        ("", "True -> False", 0): "A type variable, for types alone.",
+    },
+    "accounting/cost.py": {
+        ("Cost.__post_init__", "0 -> 1", 0): "Any number that is allowed stands for a missing one.",
+    },
     "accounting/measures.py": {
         (
             "Measure.admits",
