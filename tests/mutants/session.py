@@ -80,9 +80,9 @@ class Covered:
     def tests_of(self, mutant: Mutant) -> set[str]:
         """The tests that pass through the lines of a mutant, or else through its module."""
         of_file = self.lines[mutant.file]
-        lines = map(str, (0, *range(mutant.first, mutant.last + 1)))
+        lines = map(str, range(mutant.first, mutant.last + 1))
         through = {test for line in lines for test in of_file.get(line, ())}
-        return through or {test for tests in of_file.values() for test in tests}
+        return through | set(of_file.get("0", ())) if through else {t for ts in of_file.values() for t in ts}
 
 
 class Session:
