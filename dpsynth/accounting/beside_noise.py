@@ -31,8 +31,12 @@ mu^2 = mu0^2 + 2 * 0.14 epsilon^2.
            <= e^(-0.035) int_0^0.28 n(1 + r, k) dr.
 
    tests/accounting/test_machine_checked_steps.py proves it in interval arithmetic for |k| <= 12 and all u.
-   Beyond, the left side is at most n(1, k - 1)/(2 (k - 1)), the right side at least e^(-0.035) 0.08
-   exp(-k^2/2.4)/sqrt(2.56 pi); the first is smaller at 12, and falls faster.
+   Beyond, for k >= 12 (the other end is its mirror image): n(1, x - k) <= n(1, u - k) e^(-(k - u)(u - x)) for
+   x <= u, so the first integral is at most n(1, k - u)/(k - u)^2, and n(1, k - u) <= n(1, k - 1)
+   e^(-(1 - u)(k - 1)); with (1 - u) e^(-(1 - u)(k - 1)) <= 1/(e (k - 1)) the first term is at most
+   2 n(1, k - 1)/(e (k - 1)^3). The second is at most n(1, k)/(2 k). Together that is less than
+   n(1, k - 1)/(2 (k - 1)). The right side is at least e^(-0.035) 0.08 exp(-k^2/2.4)/sqrt(2.56 pi), by r from
+   0.2 on. The first is smaller at 12, and falls faster.
 
 The filter. Let a budget b of mu^2/2 be fixed beforehand, and each answer be charged before it is drawn:
 Gaussian noise its mu^2/2, a choice 0.14 epsilon^2 if epsilon <= 1 and at least epsilon^2/2 of the budget is

@@ -28,7 +28,6 @@ from dpsynth.domain.domain import Clique
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.pipeline import run
-from dpsynth.publish.report_source import MANIFEST
 from dpsynth.recipient.bundle import Bundle, open_bundle
 from dpsynth.recipient.more_rows import more_rows
 
@@ -137,19 +136,21 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
     """
     if on.is_dir():
         bundle = open_bundle(on)
-        _refuse_local(bundle)
+        if not bundle.central:
+            raise _of_the_local_model(on)
         layout = bundle.rows.layout
         drawn = pa.concat_tables(more_rows(bundle, choice.rows, None, int(rng.integers(2**31))))
         codes = _codes(layout.columns, layout.texts(drawn))
         return _world(f"release {bundle.manifest['release']}", bundle, codes, choice, made_up=False)
     spec = load(on)
     if spec.trust == "local":
-        raise ConfigError(f"{on} is of the local model, and the attacks simulate the answers of a curator.")
+        raise _of_the_local_model(on)
     with TemporaryDirectory(prefix="dpsynth-attack-") as folder:
         with rehearsal_of(spec, Path(folder), choice.rows) as rehearsal:
             table = pq.read_table(str(rehearsal.spec.source.path))
             released = rehearsal.kept(run(rehearsal.spec, rehearsal.request))
-        bundle = open_bundle(released.folder)
+        # Of several audiences' bundles that of the largest epsilon tells most.
+        bundle = open_bundle(released.handed_over)
         columns = bundle.layout.columns
         codes = _codes(columns, {c.name: table.column(c.name).combine_chunks() for c in columns})
         return _world(f"config {on.name}", bundle, codes, choice, made_up=True)
@@ -162,12 +163,11 @@ def _codes(columns: Sequence[Column], texts: Mapping[str, pa.StringArray]) -> di
     }
 
 
-def _refuse_local(bundle: Bundle) -> None:
-    if not bundle.central:
-        raise ConfigError(
-            f"{bundle.folder / MANIFEST} is of the local model, and the attacks simulate the answers of a "
-            "curator."
-        )
+def _of_the_local_model(on: Path) -> ConfigError:
+    return ConfigError(
+        f"{on} is of the local model, and the attacks simulate the answers of a curator. Give the "
+        "configuration of a curator's table, or a bundle of such a release."
+    )
 
 
 def _world(title: str, bundle: Bundle, codes: Mapping[str, Codes], choice: Choice, *, made_up: bool) -> World:

@@ -142,13 +142,23 @@ def _engine(engine: Facts) -> Iterator[str]:
     from dpsynth.presentation.figures import size_in_words
 
     memory = size_in_words(engine["memory"])
+    if engine["workers"]:
+        yield f"Rows are read and counted by {engine['name']}; charges and noise stay in this process."
     if engine["rows"] is None:
+        by = " by each worker" if engine["workers"] else ""
         yield (
             f"Rows are coded to {engine['bytes_of_a_row']:,} bytes each; up to {memory} of them are held in "
-            "memory (engine.memory), more in a private file without a name."
+            f"memory{by} (engine.memory), more in a private file without a name."
         )
         return
     coded = size_in_words(engine["coded_bytes"])
+    if engine["workers"]:
+        yield (
+            f"{engine['rows']:,} rows are coded to {coded}, held by the workers, up to {memory} each in "
+            f"memory. This process alone would take roughly {engine['seconds']:,.0f} s and "
+            f"{engine['megabytes']:,.0f} MB in all."
+        )
+        return
     place = "in memory"
     if engine["cache_bytes"]:
         place = f"in a private file without a name, as engine.memory is {memory}"

@@ -116,3 +116,12 @@ class Engine(Section):
     def in_this_process(self) -> Engine:
         """The same memory, with this process as the one that counts."""
         return self.model_copy(update={"dask": None, "tls": None})
+
+    @property
+    def named(self) -> str:
+        """The engine in words."""
+        if self.dask is None:
+            return "this process"
+        if self.dask == LOCAL:
+            return "Dask, with a worker for each processor of this machine"
+        return f"Dask, with the workers of the scheduler at {self.dask}"

@@ -14,6 +14,7 @@ address. Workers keep their files in a private folder of the release.
 from __future__ import annotations
 
 import json
+import select
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _SECONDS = 10
 """Seconds until a scheduler has to answer."""
+_LOOK = 2.0
+"""Seconds between two looks at the number of workers."""
 _ENDING = 20
 """Seconds in which a cluster has to end by itself."""
 
@@ -45,7 +48,7 @@ OFF = {
     "distributed.scheduler.http.routes": [],
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 20,
-    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.deploy.lost-worker-timeout": "30s",
 }
 """Dask's settings for a cluster on this machine: no spill, no profile, no page."""
 
@@ -219,7 +222,9 @@ def main() -> None:
         silence_logs=50,
     ) as cluster:
         print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
+        while not select.select([sys.stdin], [], [], _LOOK)[0]:
+            # Each worker's keeper starts it again. Where a keeper has given up, this starts another.
+            cluster.scale(given["workers"])
 
 
 if __name__ == "__main__":

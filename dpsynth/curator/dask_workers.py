@@ -41,7 +41,7 @@ PIECES_A_THREAD = 2
 """Pieces for each thread of the workers: a worker that is faster gets more, one that dies loses less."""
 _AT_ONCE = 8
 """Number of figures that are added up by one worker at a time."""
-_LOOK, _PATIENCE = 2.0, 60.0
+_LOOK, _PATIENCE = 2.0, 120.0
 """Seconds between two looks at the scheduler, and those for which it may have no worker."""
 
 Versions = Mapping[str, str]

@@ -112,12 +112,14 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
     summed = len(plan.own.columns)
     person = plan.neighbours.person is not None
     sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
-    each, memory = bytes_of_row(sizes, summed, person=person), compiled_spec.spec.engine.memory
+    engine = compiled_spec.spec.engine
+    each, memory = bytes_of_row(sizes, summed, person=person), engine.memory
     # The rows of persons are copied when contributions are bounded, so half of the memory is for either.
     held = memory // 2 if person else memory
     known = rows if rows is not None else compiled_spec.public_marginals.rows
     facts: dict[str, object] = {
-        "name": "this process",
+        "name": engine.named,
+        "workers": engine.dask is not None,
         "memory": memory,
         "bytes_of_a_row": each,
         "rows": known,
@@ -128,7 +130,8 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
     return {
         **facts,
         "coded_bytes": known * each,
-        "cache_bytes": known * each if known * each > held else 0,
+        # How many workers share them isn't known here.
+        "cache_bytes": known * each if known * each > held and engine.dask is None else 0,
         "seconds": round(whole.seconds, 1),
         "megabytes": round(whole.megabytes, 1),
     }

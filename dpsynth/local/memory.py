@@ -51,7 +51,7 @@ class Memory:
         except OSError as error:
             raise ConfigError(
                 f"The memory of reports {path} can't be opened: {error.strerror}. Nothing was randomised. "
-                "Name another file as the memory, the same one each time."
+                "Give another with --memory (memory= in Python), the same one each time."
             ) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX)

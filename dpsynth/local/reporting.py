@@ -57,7 +57,7 @@ def reports_of(
     new = [name for name in first if memory.report(name, contract.digest) is None]
     if cap is not None and any(memory.spent(name) + contract.epsilon > cap for name in new):
         raise BudgetRefused(
-            f"The reports of a respondent would cost more than the cap of {float(cap):g}: this one "
+            f"The reports of a respondent would cost more than the cap of {float(cap):g} (--cap): this one "
             f"costs {float(contract.epsilon):.4g}. Nothing was randomised and nothing was sent."
         )
     places = np.array([first[name] for name in new], dtype=np.int64)

@@ -1,8 +1,9 @@
 """A rough forecast of the time and memory that a release needs.
 
-Both are linear in the number of columns, the model's cells and the rows of the table. Rows are
-private, so their part is given for each million. The rates are those of an ordinary
-machine of two cores on tables of 15 to 200 columns; expect a factor of two either way.
+Both are linear in the number of columns, the model's cells and the rows of the table, up to the rows that
+are in work at once. Rows are private, so their part is given for each million. The rates are those of an
+ordinary machine of two cores on Parquet files of 15 columns (benchmarks/table_sizes.py); reading CSV takes
+some seconds more for each ten million rows.
 
 Invariant: a forecast is public. It decides no question after the table is opened.
 """
@@ -14,22 +15,26 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-START_SECONDS = 1.0
+START_SECONDS = 2.0
 """Imports, the ledger, the journal, and writing the bundle."""
 FIT_SECONDS = 0.1
 FIT_COLUMN_SECONDS = 0.01
 FIT_CELL_SECONDS = 2.5e-7
 """One fit of the model: constant part, for each column, for each cell."""
 ROWS_COLUMN_SECONDS = 0.02
-ROWS_PAIR_SECONDS = 0.003
+ROWS_PAIR_SECONDS = 0.0015
 """For each million rows: reading a column, counting a pair of columns to choose by."""
-MADE_COLUMN_SECONDS = 0.25
+MADE_COLUMN_SECONDS = 0.08
 """For each million synthetic rows: drawing and writing a column."""
 
-START_MEGABYTES = 280.0
+START_MEGABYTES = 190.0
 CELL_MEGABYTES = 3e-5
-ROWS_COLUMN_MEGABYTES = 2.2
-"""For each million rows and column: codes, and batches that are read."""
+READ_COLUMN_MEGABYTES = 5.0
+"""For each million rows and column: what is read at once."""
+READ_MILLIONS = 4.3
+"""Millions of rows of which as much is in memory as ever is."""
+CODES_GROWTH = 1.05
+"""Coded rows in memory, relative to their bytes: arrays grow ahead of the rows."""
 MADE_COLUMN_MEGABYTES = 24.0
 """For each column: synthetic rows that are drawn and written at once, of a million of them."""
 
@@ -50,6 +55,7 @@ class Forecast:
         seconds_per_million_rows, megabytes_per_million_rows: the part that grows with the rows.
         made_megabytes: the part of the last that stops growing at a million rows, since synthetic rows are
             drawn and written piece by piece.
+        read_megabytes: the part of it that stops growing at ``READ_MILLIONS``.
     """
 
     seconds: float
@@ -57,11 +63,13 @@ class Forecast:
     seconds_per_million_rows: float
     megabytes_per_million_rows: float
     made_megabytes: float = 0.0
+    read_megabytes: float = 0.0
 
     @property
     def facts(self) -> dict[str, float]:
-        """The figures as plain JSON values, but for the last."""
-        return {key: round(value, 1) for key, value in asdict(self).items() if key != "made_megabytes"}
+        """The figures as plain JSON values, but for parts of them."""
+        parts = ("made_megabytes", "read_megabytes")
+        return {key: round(value, 1) for key, value in asdict(self).items() if key not in parts}
 
     def of_rows(self, rows: int, *, held: int, coded: int) -> Forecast:
         """The same with the part of so many rows in the first two figures.
@@ -71,12 +79,13 @@ class Forecast:
             held: most bytes of coded rows that are held in memory.
             coded: bytes of all coded rows. What is beyond memory lies in a file and takes none of it.
         """
-        millions, share = rows / _MILLION, min(1.0, held / coded) if coded else 1.0
-        read = self.megabytes_per_million_rows - self.made_megabytes
+        millions = rows / _MILLION
+        codes = CODES_GROWTH * min(held, coded) / _MILLION
+        read = self.read_megabytes * min(millions, READ_MILLIONS)
         return replace(
             self,
             seconds=self.seconds + self.seconds_per_million_rows * millions,
-            megabytes=self.megabytes + read * millions * share + self.made_megabytes * min(millions, 1.0),
+            megabytes=self.megabytes + codes + read + self.made_megabytes * min(millions, 1.0),
         )
 
 
@@ -113,8 +122,9 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool, made: int
         seconds=START_SECONDS + fits * fit + seconds * drawn,
         megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(drawn, 1.0),
         seconds_per_million_rows=read + seconds * as_many,
-        megabytes_per_million_rows=ROWS_COLUMN_MEGABYTES * columns + megabytes * as_many,
+        megabytes_per_million_rows=(READ_COLUMN_MEGABYTES + CODES_GROWTH) * columns + megabytes * as_many,
         made_megabytes=megabytes * as_many,
+        read_megabytes=READ_COLUMN_MEGABYTES * columns,
     )
 
 
@@ -124,4 +134,5 @@ def cells_within(seconds: float, columns: int, fits: int) -> int:
     At least ``LEAST_CELLS``: the shortest hint still gets a model.
     """
     left = (seconds - START_SECONDS) / fits - FIT_SECONDS - FIT_COLUMN_SECONDS * columns
-    return max(LEAST_CELLS, int(left / FIT_CELL_SECONDS))
+    # Floor of a little less: what is forecast for it is rounded too.
+    return max(LEAST_CELLS, int(left / FIT_CELL_SECONDS * (1 - 1e-12)))

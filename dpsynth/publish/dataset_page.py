@@ -237,7 +237,7 @@ def dataset_html(name: str, releases: Sequence[Listed]) -> str:
             releases=releases,
             newest=releases[-1] if releases else None,
             trends=[
-                _trend("Synthetic rows", rows),
+                *([_trend("Synthetic rows", rows)] if any(rows) else []),
                 *(_trend(key, [o.numbers.get(key) for o in releases]) for key in names),
             ],
         )

@@ -9,7 +9,10 @@ distribution with the mean size e lie within e ln(20) in 95 of 100 cases.
 
 The errors of a group's cells may be random, or all of them may shift the group's mean in one direction, as
 they do where a relation is missing. Then some groups are further off than others. So a sum may be off by
-random errors, and by a shift of errors of two and a half times the expected sizes.
+random errors, and by a shift of errors of two and a half times the expected sizes. Chance shifts nothing: a
+table that was drawn from the model would be at the distance C of it, the sum of sqrt(2 n_i/pi) over cells.
+One that agrees with measured marginals is nearer; half of C^2 is taken for chance, so the sizes in the shift
+are those of the distance sqrt(D^2 - C^2/2).
 
 That is a model of the errors, held against tables by ``benchmarks/coverage.py``. There is a bound too. Errors
 above zero and errors below zero add up to D/2 each, if both tables have as many rows. So a sum of counts with
@@ -24,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 
@@ -77,6 +80,12 @@ class ExaminedCells:
         parts = np.sqrt(np.maximum(self.cells, 0.0) + 1.0)
         return np.asarray(self.distance.expected * parts / parts.sum())
 
+    @cached_property
+    def shifting(self) -> float:
+        """The part of the errors' sizes that may shift sums: what isn't chance, by squares."""
+        by_chance = float(np.sqrt(np.maximum(self.cells, 0.0) / pi).sum())
+        return sqrt(max(1.0 - (by_chance / max(self.distance.expected, 1e-9)) ** 2, 0.0))
+
     @property
     def figures(self) -> Counts:
         """All counts, and their shares of all rows."""
@@ -90,7 +99,7 @@ class ExaminedCells:
         number, groups = place
         parts = np.abs(weights) * self.sizes.reshape(groups, -1)[number]
         # A cell's own error is random; the errors of all others may shift the sum along with it.
-        shift = _FURTHER * float(parts.sum() - parts.max(initial=0.0))
+        shift = _FURTHER * self.shifting * float(parts.sum() - parts.max(initial=0.0))
         expected = sqrt(_TAIL**2 * float(parts @ parts) + shift**2)
         ends = [float(weights.min()), float(weights.max())]
         if groups > 1:

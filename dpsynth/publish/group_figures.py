@@ -3,7 +3,8 @@
 Counts are linear in the cells. Shares, means, variances and correlations are smooth functions of sums of
 cells, which move with the cells by their linear part (delta method). Quantiles have the interval of Woodruff
 (1952): the bins at which the rows so far may have reached the level asked for. Numbers inside bins are
-unknown, so intervals of sums, means, variances and quantiles are widened by as much as the bins allow.
+unknown, so intervals of sums, means, variances and quantiles are widened by as much as the bins allow; but
+for quantiles by squares, as independent errors add up.
 
 Invariant: post-processing. A figure is ``sound`` if its interval covers all that is unknown beside the errors
 of the counts; otherwise it covers these errors alone.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isnan, nan, sqrt
+from math import hypot, isnan, nan, sqrt
 
 import numpy as np
 
@@ -116,7 +117,9 @@ class Contents:
 def _around(value: float, reach: float, wider: float, ends: tuple[float, float], *, sound: bool) -> Estimate:
     if isnan(reach):
         return Estimate(value, sound=False)
-    low, high = (float(np.clip(end, *ends)) for end in (value - reach - wider, value + reach + wider))
+    low, high = (
+        float(np.clip(end, *ends)) for end in (value - hypot(reach, wider), value + hypot(reach, wider))
+    )
     return Estimate(value, low, high, reach / Z95, sound)
 
 

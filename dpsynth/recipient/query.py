@@ -25,12 +25,12 @@ from dpsynth.model import MarkovRandomField, answers
 from dpsynth.publish.conditions import Condition, ConditionRefused, condition_of
 from dpsynth.publish.counted_cells import ModelCells, examined, public_or_measured
 from dpsynth.publish.csv_safety import neutralise
-from dpsynth.publish.estimates import HOLDS
+from dpsynth.publish.estimates import HOLDS, Z95
 from dpsynth.publish.finer_quantiles import FinerQuantiles, finer_counts_of
 from dpsynth.publish.group_figures import UNDEFINED, Estimate
 from dpsynth.publish.grouped_counts import GroupedCounts, Measure
 from dpsynth.publish.sampled_estimates import of_all_rows
-from dpsynth.publish.summed_means import summed_means, sums_of
+from dpsynth.publish.summed_means import summed_means, sums_of, total_of_sums
 from dpsynth.recipient.bundle import Bundle
 from dpsynth.recipient.question import Question, QuestionRefused, question_in
 
@@ -201,20 +201,25 @@ class _OwnFigures:
 
 
 def _own_figures(bundle: Bundle, question: Question, where: Condition) -> _OwnFigures | None:
-    """The figures of a mean or a quantile with a question of its own; None for any other question."""
+    """The figures of a mean, a sum or a quantile with a question of its own; None for any other question."""
     clique = (*question.by, *question.of)
     if where.factors or not set(where.masks) <= set(question.by) or not bundle.measured.covers(clique):
         return None
     columns = {c.name: c for c in bundle.rows.layout.columns}
-    sums = sums_of(clique, bundle.sums) if question.measure == "mean" else None
+    sums = sums_of(clique, bundle.sums) if question.measure in ("mean", "sum") else None
     if sums is not None:
         means = summed_means(sums, columns[sums.column], bundle.measured)
+        totals, errors = total_of_sums(sums, columns[sums.column], bundle.measured)
 
         def mean(number: int) -> tuple[Estimate, float]:
             value, low, high = (float(figure[number]) for figure in (means.mean, means.low, means.high))
             return Estimate(value, low, high), float(means.rows[number])
 
-        return _OwnFigures("measured sum", _OF_SUMS, mean)
+        def total(number: int) -> tuple[Estimate, float]:
+            value, reach = float(totals[number]), Z95 * float(np.broadcast_to(errors, totals.shape)[number])
+            return Estimate(value, value - reach, value + reach), float(means.rows[number])
+
+        return _OwnFigures("measured sum", _OF_SUMS, mean if question.measure == "mean" else total)
     finer = finer_counts_of(clique, bundle.finer) if question.measure == "quantile" else None
     if finer is None:
         return None

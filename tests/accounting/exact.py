@@ -44,8 +44,7 @@ def exact_epsilon(events: Events, delta: float, told: float = 0.0) -> float:
     if told >= delta or delta_at(0.0) <= delta:
         return inf if told >= delta else 0.0
     low, high = 0.0, top * float(unit) + mu * mu / 2 + 40 * mu + 1e-9
-    for _ in range(200):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if delta_at(middle) > delta else (low, middle)
     return low
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.accounting import zero_concentrated
+from dpsynth.accounting import gaussian_dp, zero_concentrated
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
 from dpsynth.accounting.gaussian_dp import gdp_budget, gdp_epsilon
@@ -257,3 +257,21 @@ def test_on_gaussian_runs_the_guarantee_lies_between_pld_and_rdp(sigma, count, d
     renyi = RdpAccountant().compose(event).get_epsilon(delta)
     assert exactly < ours
     assert ours <= renyi * (1 + 1e-9) and ours == pytest.approx(renyi, rel=0.02)
+
+
+def test_no_total_but_zero_is_free_under_zcdp():
+    found = [zcdp_epsilon(Fraction(total), Fraction(1, 10**6)) for total in (0, 1, 2, 3)]
+    assert found[0] == 0 and 6 < found[1] < found[2] < found[3]
+
+
+@pytest.mark.parametrize("module", [zero_concentrated, gaussian_dp])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(30)])
+def test_a_budget_that_comes_out_a_little_too_large_is_taken_down(monkeypatch, module, epsilon):
+    """The search ends within a float or two of the right budget; what it finds is checked, and lowered."""
+    short = "zcdp" if module is zero_concentrated else "gdp"
+    search = getattr(module, f"{short}_budget")
+    search = getattr(search, "__wrapped__", search)
+    found = search(epsilon, Fraction(1, 10**6))
+    most = Fraction(nextafter(nextafter(float(found), 0.0), 0.0))
+    monkeypatch.setattr(module, f"{short}_epsilon", lambda budget, _: epsilon + (budget > most))
+    assert search(epsilon, Fraction(1, 10**6)) == most

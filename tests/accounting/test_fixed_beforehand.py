@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from dpsynth.accounting.accountants import compose
+from dpsynth.accounting.accountants import amount_of, compose
 from dpsynth.accounting.events import Event
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
@@ -64,3 +64,12 @@ def test_what_events_leave_of_the_delta_set_apart_for_them_makes_nothing_better(
     assert {g.approximate_delta for g in stated} == {float(apart)}
     assert max(g.epsilon for g in stated) == pytest.approx(min(g.epsilon for g in stated), rel=1e-12)
     assert compose([], PURE, DELTA, NEAR, apart).delta == float(apart)
+
+
+def test_events_that_take_all_of_delta_leave_no_epsilon() -> None:
+    with pytest.raises(ValueError, match="leave nothing of the delta"):
+        amount_of([], ZCDP, DELTA, DELTA)
+    assert amount_of([], ZCDP, DELTA, DELTA / 2).delta == DELTA
+    (named,) = [threshold_within(BUDGET / 10, DELTA / 2, GDP, 1)]
+    with pytest.raises(ValueError, match="leave nothing of the delta"):
+        amount_of([named], ZCDP, named.delta)

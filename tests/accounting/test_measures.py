@@ -12,7 +12,7 @@ from dpsynth.accounting import measures
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.known_measures import ACCOUNTANTS, kind_of, measure_for, measure_named
-from dpsynth.accounting.measures import MEASURES, PURE, Measure
+from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.noises import LAPLACE, NOISES, Noise, NoiseName, noise_named
 from dpsynth.accounting.rounding import PI
@@ -164,3 +164,11 @@ def test_a_measure_that_brings_less_can_not_be_made() -> None:
 
     with pytest.raises(TypeError, match="abstract"):
         Bare()  # type: ignore[abstract]
+
+
+def test_what_rho_implies_of_mu_is_half_pi_times_as_much_and_hardly_more() -> None:
+    """Written out: 355/113 is above pi, and a millionth of a millionth more is for rounding."""
+    rho = Fraction(3, 100)
+    assert ZCDP.implied(rho, True) == (rho, Fraction(355, 226) * rho * (1 + Fraction(1, 2**40)))
+    assert ZCDP.implied(rho, False) == (rho, None)
+    assert GDP.implied(rho, True) == GDP.implied(rho, False) == (rho * (1 + Fraction(1, 2**40)), rho)

@@ -344,3 +344,22 @@ def test_a_person_of_more_partitions_is_more_likely_to_be_given_away() -> None:
     one, many = (ThresholdEvent(3.0, 12, p).delta for p in (1, 9))
     assert many <= 9 * one * (1 + Fraction(1, 10**15))
     assert sum(comb(9, k) * one**k * (1 - one) ** (9 - k) for k in range(1, 10)) <= many
+
+
+@pytest.mark.parametrize("sigma", [6.0, 19.3])
+def test_a_delta_that_is_exactly_that_of_a_threshold_buys_it(sigma: float) -> None:
+    price = ZCDP.cost(ThresholdEvent(sigma, 9, 2))
+    found = threshold_within(price, Fraction(1, 10**6), ZCDP, 2)
+    assert threshold_within(price, found.delta, ZCDP, 2) == found
+    assert (
+        threshold_within(price, found.delta * (1 - Fraction(1, 10**9)), ZCDP, 2).threshold
+        == found.threshold + 1
+    )
+
+
+def test_near_its_middle_a_tail_is_bounded_by_itself_and_not_by_certainty() -> None:
+    """From one standard deviation on the bound is the continuous tail, which is far below 1."""
+    assert tail_above(2.0, 2) == 1
+    for least in (3, 4, 5):
+        true = float(true_tail(2.0, least))
+        assert true < float(tail_above(2.0, least)) < 1.1 * true

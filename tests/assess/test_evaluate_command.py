@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.assess.test_check_command import called
-from tests.chromium import faults, needs_chromium
+from tests.chromium import PHONE, faults, needs_chromium
+from tests.publish.test_axe import SERIOUS, WIDE, needs_axe, violations
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in
 from tests.release.place import BY_PERSON, Ended, Place, furnished, release
@@ -114,6 +115,16 @@ def test_the_page_is_whole_labelled_and_legible_at_desktop_and_phone_width(
 ) -> None:
     _, bundle, _, _ = evaluated
     assert faults([(bundle / "private" / "utility.html").read_text(encoding="utf-8")], tmp_path) == []
+
+
+@pytest.mark.slow
+@needs_chromium
+@needs_axe
+@pytest.mark.parametrize("width", [WIDE, PHONE])
+def test_axe_finds_nothing_serious_in_the_page(evaluated: Evaluated, tmp_path: Path, width: int) -> None:
+    _, bundle, _, _ = evaluated
+    page = (bundle / "private" / "utility.html").read_text(encoding="utf-8")
+    assert [v for v in violations(page, tmp_path, width) if v[0] in SERIOUS] == []
 
 
 MISTAKES = {

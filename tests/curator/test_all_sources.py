@@ -266,6 +266,41 @@ def test_a_folder_without_a_table_is_refused_and_its_names_are_not_said(tmp_path
     assert CANARY not in str(refused.value)
 
 
+@pytest.mark.slow
+def test_tables_behind_s3_are_read_with_the_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a server like S3 on this machine."""
+    s3fs, server = pytest.importorskip("s3fs"), pytest.importorskip("moto.server")
+    running = server.ThreadedMotoServer(port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "reader")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    try:
+        of_folder(tmp_path)
+        of_gz(tmp_path)
+        system = s3fs.S3FileSystem()
+        system.mkdir("clinic")
+        system.put(f"{tmp_path}/", "clinic/visits/", recursive=True)
+        for url, form in (
+            ("s3://clinic/visits/", FileForm("parquet")),
+            ("s3://clinic/visits/part-0.parquet", FileForm("parquet")),
+            ("s3://clinic/visits/t.csv.gz", FileForm(compression="gz")),
+        ):
+            found = codes(read_cells(RemotePath(url), NAMES, form, keep_broken=True))
+            rows = 3 if "part-0" in url else TABLE.num_rows
+            assert found == {name: cells[:rows] for name, cells in EXPECTED.items()}
+        for url in ("s3://clinic/none.csv", "s3://none/t.csv"):
+            with pytest.raises(SourceError) as refused:
+                list(read_cells(RemotePath(url), NAMES, FileForm(), keep_broken=True))
+            assert CANARY not in str(refused.value)
+    finally:
+        running.stop()
+
+
 def test_what_is_wrong_with_a_url_is_said_without_a_secret(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     wrong = [

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsynth.curator import contribution_bounding
+from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.curator import contribution_bounding, load_rows, loading
 from dpsynth.curator.contribution_bounding import numbered, person_codes, rows_kept, rows_of_persons
+from dpsynth.domain.category_codec import CategoryCodec
+from dpsynth.domain.column import Column
 from tests.examples import examples
 
 KEY = bytes(range(32))
@@ -151,6 +154,21 @@ def test_every_set_of_k_rows_is_as_likely_as_any_other_over_keys():
     assert statistic < 32.0  # the 99.98 % point of chi-square with 9 degrees of freedom
 
 
+@pytest.mark.slow
+def test_rows_of_a_million_are_kept_evenly_over_the_positions_of_their_persons(monkeypatch):
+    """Persons of 9 rows in no order, in parts of a few persons; chi-square of 8 degrees of freedom."""
+    monkeypatch.setattr(contribution_bounding, "ROWS_AT_ONCE", 1 << 16)
+    persons = np.random.default_rng(3).permutation(np.repeat(np.arange(111_111), 9))
+    coded = person_codes(pa.array(persons), KEY)
+    kept = rows_kept(coded, 5, KEY)
+    places = np.argsort(coded, kind="stable").reshape(-1, 9)
+    assert (kept[places].sum(axis=1) == 5).all()
+    seen, expected = kept[places].sum(axis=0), 111_111 * 5 / 9
+    # Five of nine are kept, so positions are negatively related.
+    statistic = ((seen - expected) ** 2 / expected).sum() * 8 / (9 - 5)
+    assert statistic < 42.7  # the point of chi-square that one in a million goes beyond
+
+
 def test_the_choice_depends_on_the_key_and_on_nothing_else():
     ids = ["x"] * 50
     assert kept_rows(ids, 5) == kept_rows(ids, 5)
@@ -215,3 +233,27 @@ def test_whole_numbers_are_one_person_however_they_are_typed_and_spelt():
     assert len({person_codes(cells, KEY)[0] for cells in typed}) == 1
     others = ["-7", "70", "7.5", "1000000000000000007", "10000000000000000000007", "x7"]
     assert len({*person_codes(pa.array(others), KEY).tolist(), person_codes(typed[0], KEY)[0]}) == 7
+
+
+def rows_of(persons):
+    column = Column("value", CategoryCodec(("0", "1")), missing=False)
+    batch = {"who": pa.array(persons), "value": pa.array(["1"] * len(persons))}
+    return load_rows([batch], (column,), Neighbours("add_remove", "who", 2), KEY)
+
+
+def test_a_table_with_a_person_of_too_many_rows_is_never_made(monkeypatch):
+    """A second look, should the bounding itself be wrong: one person of three rows beside others of one."""
+    rows = rows_of(["a", "b", "b", "b", "c"])
+    assert rows.bounded(2, KEY).rows == 4
+    monkeypatch.setattr(loading, "rows_kept", lambda persons, *_: np.ones(len(persons), np.bool_))
+    with pytest.raises(RuntimeError, match="bounding failed"):
+        rows.bounded(2, KEY)
+    assert rows.bounded(3, KEY).rows == 5
+
+
+def test_rows_that_are_units_have_no_number_of_rows_to_be_found():
+    column = Column("value", CategoryCodec(("0", "1")), missing=False)
+    rows = load_rows([{"value": pa.array(["1"])}], (column,), Neighbours("add_remove"), KEY)
+    with pytest.raises(ValueError, match="only a person"):
+        rows.rows_of_units(3)
+    assert rows_of(["a", "b", "b"]).rows_of_units(2).tolist() == [1, 1]

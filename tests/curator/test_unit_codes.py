@@ -122,3 +122,12 @@ def test_units_are_worded_apart_so_that_a_ledger_adds_up_no_two_of_them() -> Non
 def test_a_unit_that_can_not_be_is_refused(fields) -> None:
     with pytest.raises(ValueError, match=r"column|rows of a person"):
         Neighbours("add_remove", **fields)
+
+
+def test_units_of_many_persons_and_months_have_codes_of_their_own_that_are_evenly_spread() -> None:
+    """Codes that kept only the bits that person and month share would be small, and equal now and then."""
+    rows = [(f"p{i}", f"2026-{month:02d}") for i in range(100) for month in range(1, 13)]
+    codes = unit_codes.unit_codes(batch(rows), MONTHS, KEY)
+    assert len(np.unique(codes)) == len(rows)
+    ones = np.unpackbits(codes.view(np.uint8)).mean()
+    assert 0.48 < ones < 0.52

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from hashlib import blake2b, shake_256
 from itertools import pairwise
 
 import numpy as np
@@ -102,3 +103,42 @@ def test_who_else_is_in_the_table_changes_no_persons_coin() -> None:
 def test_all_units_are_loaded_without_a_sample() -> None:
     batches = [{"value": pa.array(["0", "1", "1"])}]
     assert load_rows(batches, (COLUMN,), Neighbours("add_remove"), KEY).codes["value"].tolist() == [0, 1, 1]
+
+
+def test_rows_of_a_table_are_tossed_by_their_place_in_the_file_whatever_the_batches_are() -> None:
+    """A row's coin follows from its place in the whole file: no batch begins again with the first coins."""
+    texts = [str(i) for i in range(3_000)]
+    found = []
+    for long in (3_000, 1_000, 7):
+        batches = ({"value": pa.array(texts[at : at + long])} for at in range(0, len(texts), long))
+        kept = SAMPLE.of(batches, Neighbours("add_remove"))
+        found.append([cell for batch in kept for cell in batch["value"].to_pylist()])
+    assert found[0] == found[1] == found[2]
+    assert found[0] == [text for text, chosen in zip(texts, SAMPLE.rows(0, 3_000), strict=True) if chosen]
+
+
+def test_coins_are_those_of_every_version() -> None:
+    """Fixed in the source: a release that is resumed by a later version must have the same sample."""
+    half = UnitSample(1 << 63, KEY)
+    assert np.flatnonzero(half.rows(0, 16)).tolist() == [0, 3, 5, 7, 8, 9, 10, 12, 13, 14, 15]
+    assert np.flatnonzero(half.rows((1 << 16) - 8, 16)).tolist() == [2, 3, 6, 7, 9, 11, 13, 14]
+    assert np.flatnonzero(half.persons(np.arange(16, dtype=np.uint64))).tolist() == [
+        0,
+        2,
+        5,
+        7,
+        8,
+        10,
+        11,
+        14,
+    ]
+
+
+def test_a_coin_that_is_the_threshold_is_not_in_the_sample() -> None:
+    lone = np.array([7], dtype=np.uint64)
+    digest = blake2b(bytes(7) + b"\x07", digest_size=8, key=KEY, person=b"sample persons").digest()
+    coin = int.from_bytes(digest, "big")
+    assert not UnitSample(coin, KEY).persons(lone)[0] and UnitSample(coin + 1, KEY).persons(lone)[0]
+    drawn = shake_256(KEY + b"sample rows" + bytes(8)).digest(32)
+    coin = int.from_bytes(drawn[24:], "big")
+    assert not UnitSample(coin, KEY).rows(3, 1)[0] and UnitSample(coin + 1, KEY).rows(3, 1)[0]

@@ -265,8 +265,8 @@ FAULTS: tuple[Fault, ...] = (
         "person bound forgotten",
         "All rows of a person enter, however many.",
         "curator/loading.py",
-        "kept = rows_kept(everyone, max_rows, key)",
-        "kept = np.ones(len(everyone), dtype=np.bool_)",
+        "left = self.of_rows(rows_kept(self.persons, max_rows, key))",
+        "left = self",
         "guarantee/test_replay_on_neighbours.py::test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity"
         "[add_remove-person-laplace]",
     ),

@@ -20,7 +20,7 @@ from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 
 QUICK = {
-    "read csv": 4, "read parquet": 7, "plan": 5, "init csv": 1, "init parquet": 2, "release csv": 1,
+    "read csv": 4, "read parquet": 5, "plan": 4, "init csv": 1, "init parquet": 1, "release csv": 1,
     "release parquet": 1,
 }  # fmt: skip
 MANY = {

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from math import inf
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.audit.observed_door import Transcript
 from dpsynth.audit.replay import faults
 from dpsynth.config import compiled
-from dpsynth.curator import door as contributions
 from dpsynth.curator.loading import LoadedRows
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import domain_of
@@ -89,7 +87,7 @@ def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) 
     def nosy(inputs, unbounded):
         # As told, any bound does; this one changes with each person.
         door, plan = unbounded.door, inputs.plan
-        most = 1 + len(np.unique(door._persons)) % AT_MOST
+        most = 1 + int(door._rows.rows_of_units(1)[0]) % AT_MOST
         bounded = replace(plan, neighbours=replace(plan.neighbours, max_rows=most))
         layout = inputs.compiled.layout
         again = make_plan(inputs.compiled, inputs.strategy, Found(bounded, layout.columns))
@@ -100,10 +98,10 @@ def test_a_bound_that_comes_from_exact_numbers_is_caught(tmp_path, monkeypatch) 
 
 
 def test_rows_counted_where_persons_should_be_are_caught(tmp_path, monkeypatch) -> None:
-    def weighted(rows: np.ndarray, minlength: int) -> np.ndarray:
-        return np.bincount(rows, weights=rows, minlength=minlength)
-
-    monkeypatch.setattr(contributions, "np", SimpleNamespace(**vars(np) | {"bincount": weighted}))
+    sound = LoadedRows.rows_of_units
+    monkeypatch.setattr(
+        LoadedRows, "rows_of_units", lambda self, most: sound(self, most) * np.arange(1, most + 1)
+    )
     assert finds(tmp_path)
 
 

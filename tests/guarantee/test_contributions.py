@@ -48,6 +48,15 @@ def test_each_person_stands_in_one_cell_and_those_with_many_rows_in_the_last(mon
     assert exact(monkeypatch, []).tolist() == [0, 0, 0]
 
 
+def test_a_single_cell_holds_all_persons_and_no_cell_is_refused_uncharged(monkeypatch):
+    door, notes = opened([1, 2, 9], ADD)
+    with pytest.raises(ValueError, match="begin with 1"):
+        door.rows_per_unit(0, Fraction(1))
+    assert not notes.entries
+    (found,) = drawn_upon(monkeypatch, lambda: door.rows_per_unit(1, Fraction(1)))
+    assert found.tolist() == [3]
+
+
 def worst(monkeypatch, near, kind) -> tuple[int, int]:
     """The most that any neighbour of small tables moves the counts, and what is charged for."""
     power, farthest = (2, 0) if kind == "gaussian" else (1, 0)

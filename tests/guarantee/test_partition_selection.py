@@ -168,3 +168,15 @@ def test_a_value_of_no_unit_that_is_named_is_caught(monkeypatch):
         selection, "chances_at", lambda levels, event: (max(1, c) for c in sound(levels, event))
     )
     assert not any(map(holds, EVENTS))
+
+
+def test_the_draw_is_compared_to_the_last_bit(monkeypatch):
+    """The least draw names nothing of no unit; a value is named by as many draws as its chance says."""
+    event = SelectionEvent(1.0, 1e-6, 1)
+    units = np.array([0, 1, 5])
+    chances = list(selection.chances_at([0, 1, 5], event))
+    assert chances[0] == 0
+    for i, chance in enumerate(chances):
+        for draw, named in ((0, chance > 0), (chance - 1, chance > 0), (chance, False)):
+            monkeypatch.setattr(selection.secrets, "randbits", lambda _, draw=draw: max(draw, 0))
+            assert selection.select(units, event)[i] == named

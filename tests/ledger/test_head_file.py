@@ -6,6 +6,7 @@ Hazard 32.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.errors import ConfigError, DpsynthError
-from dpsynth.ledger import head_file
+from dpsynth.ledger import chain, head_file
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
@@ -258,3 +259,59 @@ def test_nothing_is_noted_that_is_not_committed(
     assert ledger.state("r2") is None
     head.write_bytes(noted + f"3 {FIRST}\n".encode())
     assert_refused(ledger, head, "restored from an older copy")
+
+
+def row() -> chain.Row:
+    return chain.chained(None, "reserve", "visits", "r", "{}", "2026-01-02T03:04:05+00:00")
+
+
+def test_a_line_is_synced_with_its_folder_and_only_the_owner_may_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.fstat(number).st_ino))
+    path = tmp_path / "head"
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        with head_file.HeadFile(path, create=True) as head:
+            head.add([row()])
+    assert synced == [path.stat().st_ino, tmp_path.stat().st_ino]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == f"1 {row().hash}\n"
+    assert len(list(Path("/proc/self/fd").iterdir())) < opened + 10
+
+
+def test_a_file_system_that_syncs_no_folders_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = os.fsync
+
+    def only_files(number: int) -> None:
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            raise OSError(22, "folders can't be synced")
+        sound(number)
+
+    monkeypatch.setattr(os, "fsync", only_files)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(20):
+        with head_file.HeadFile(tmp_path / str(number), create=True) as head:
+            head.add([row()])
+    assert len(list(Path("/proc/self/fd").iterdir())) < opened + 10
+
+
+def test_a_head_file_that_breaks_off_is_an_error_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with head_file.HeadFile(tmp_path / "head", create=True) as head:
+        head.add([row()])
+        monkeypatch.setattr(os, "read", broken)
+        with pytest.raises(ConfigError, match="can't be read: Input/output error"):
+            list(head.problems([row()]))
+
+
+def test_a_ledger_with_rows_is_not_read_without_its_head_file(ledger: Ledger, head: Path) -> None:
+    ledger.reserve(asking("r1"))
+    head.unlink()
+    with pytest.raises(ConfigError, match="is missing"):
+        ledger.balances()

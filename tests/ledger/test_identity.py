@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
@@ -229,3 +230,37 @@ def test_the_cap_of_a_config_that_states_none_is_the_recorded_one(ledger: Ledger
         ledger.foreseen(replace(wide, cap_declared=True))
     ledger.reserve(wide)
     assert ledger.verify().problems == ()
+
+
+def known(dataset: str, *releases: str, sources: tuple[str, ...] = ()) -> SimpleNamespace:
+    """An account as far as names are concerned; one without sources is from before they were recorded."""
+    of = [SimpleNamespace(release=release) for release in releases]
+    return SimpleNamespace(
+        dataset=dataset, releases=of, sources=frozenset(sources), predates_sources=not sources
+    )
+
+
+def test_a_new_table_is_no_concern_of_accounts_whose_sources_are_known() -> None:
+    others = [known("a", "x", sources=("/a.csv",)), known("b", "y", sources=("/b.csv",))]
+    assert identity.dataset_of(Table("", VISITS, "new"), others, "l") == "visits"
+    with pytest.raises(ConfigError, match="did not record their sources: 'c'"):
+        identity.dataset_of(Table("", VISITS, "new"), [*others, known("c", "z")], "l")
+
+
+def test_one_release_of_its_name_among_others_tells_the_account() -> None:
+    accounts = [
+        known("a", "monthly", "yearly", sources=("/a.csv",)),
+        known("b", "weekly", sources=("/b.csv",)),
+    ]
+    assert identity.dataset_of(Table("", "/new.csv", "yearly"), accounts, "l") == "a"
+    accounts.append(known("c", "yearly", sources=("/c.csv",)))
+    with pytest.raises(ConfigError, match=r"^Release 'yearly' has several accounts .*'a', 'c'"):
+        identity.dataset_of(Table("", "/new.csv", "yearly"), accounts, "l")
+    accounts.append(known("d", "other", sources=("/a.csv",)))
+    with pytest.raises(ConfigError, match=r"^/a.csv has several accounts .*'a', 'd'"):
+        identity.dataset_of(Table("", "/a.csv", "yearly"), accounts, "l")
+
+
+def test_a_table_in_memory_of_a_declared_name_is_of_no_accounts_source() -> None:
+    accounts = [known("a", "x", sources=("/a.csv",))]
+    assert identity.dataset_of(Table("frame", "", "r"), accounts, "l") == "frame"

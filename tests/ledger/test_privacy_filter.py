@@ -261,6 +261,8 @@ def test_a_part_within_another_makes_no_set_of_its_own() -> None:
     parts = [month(label) for label in ("2026-01", "2026-02", "2026-Q1", "2026")]
     assert together(range(4), parts) == ((0, 2, 3), (1, 2, 3))
     assert together(range(2), [month("2026-01"), None]) == ((0, 1),)
+    # Nobody is in the year alone on its first day, for the year holds the whole of February too.
+    assert together(range(2), [month("2026"), month("2026-02")]) == ((0, 1),)
 
 
 @pytest.mark.parametrize("by", [ZCDP, GDP])
@@ -269,7 +271,7 @@ def test_a_total_is_an_epsilon_whatever_stands_beside_it(by: Measure, total: Fra
     delta = Fraction(1, 10**6)
     for beside in (Fraction(0), Fraction(1, 10**7), Fraction(1)):
         assert filters.epsilon_at(by, (total, beside), delta) == by.epsilon(total, delta)
-    assert filters.epsilon_at(by, (Fraction(0), Fraction(0)), delta) == 0
+        assert filters.epsilon_at(by, (Fraction(0), beside), delta) == 0
 
 
 def test_a_release_without_a_figure_for_the_filter_is_an_error_not_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.ledger.book import Book
+from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.reservations import EVENTS, asking, cost
 
@@ -118,3 +119,16 @@ def test_rows_that_are_taken_for_checked_without_a_look_would_be_seen(
     )
     executed(file, "UPDATE dpsynth_rows SET created = '2001-01-01' WHERE number = 2")
     assert ledger.balance("people") is not None
+
+
+def test_a_check_tells_the_number_of_rows_and_the_hash_of_the_last(ledger: Ledger, tmp_path: Path) -> None:
+    rows = ledger.rows()
+    found = ledger.verify()
+    assert (found.rows, found.hash, found.problems) == (len(rows), rows[-1].hash, ())
+    nothing = Ledger(f"sqlite:///{tmp_path / 'none.db'}").verify()
+    assert (nothing.rows, nothing.hash) == (0, FIRST)
+
+
+def test_a_release_that_the_ledger_does_not_know_has_no_holder(ledger: Ledger) -> None:
+    with pytest.raises(ConfigError, match="it has no release r9"):
+        ledger.check_holder("r9", "anybody")

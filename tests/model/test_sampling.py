@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from hashlib import sha256
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -151,13 +151,15 @@ def test_marginals_err_far_less_than_those_of_independent_draws(fields):
 
 def test_independent_draws_err_as_much_as_a_multinomial_does(fields):
     drawn = expected = 0.0
-    for p, model, _ in fields:
-        table, rng = sample(model, 5000, p.rng(), method="independent"), p.rng()
+    for (p, model, _), seed in product(fields, range(8)):
+        table = sample(model, 5000, np.random.default_rng(seed), method="independent")
+        rng = np.random.default_rng([seed, 1])
         for clique, belief in zip(p.tree.cliques, model.beliefs, strict=True):
             flat = belief.ravel() / belief.sum()
             drawn += np.abs(counts(table, p.domain, clique).ravel() - 5000 * flat).sum()
             expected += np.abs(rng.multinomial(5000, flat) - 5000 * flat).sum()
-    assert drawn == pytest.approx(expected, rel=0.1)
+    # The ratio of one seed has a standard deviation of 0.08.
+    assert drawn == pytest.approx(expected, rel=0.15)
 
 
 # The structures that strategies yield.
@@ -340,11 +342,11 @@ def digest(table):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, "84ed02f95d89402ebd4f0f6d23c45aff6f38aba32c5ea755d223bd3d89b5ef31"),
-        ({"method": "independent"}, "1e6d90489f27166bc0b93d853c3252fde6ab804a7f04ed669c5e76ea610a2d3b"),
+        ({}, "9c18286d633597d0db847a51b602204d443bcb0995d3e29a74b712dfd1c7bd2a"),
+        ({"method": "independent"}, "2c9dae2330c285e958bb15e995d5975ca9ff3c25e9a4a3cd5d85a108f4e20f9e"),
         (
             {"given": {"a": 2, "g": np.arange(1000) % 2}},
-            "5dcf627baf9206fec80bd582c623c8b2e250f4861a8be04fc0246c1114d919ad",
+            "6abfa9b5b5ec82ab772915913af0e8bad90f06ee32e10a3fbe7a047448eee24b",
         ),
     ],
 )

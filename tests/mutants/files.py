@@ -72,7 +72,7 @@ FILES = {
 }
 
 TESTS = {
-    "accounting": ("tests/accounting",),
+    "accounting": ("tests/accounting", "tests/curator/test_unit_codes.py"),
     "curator": ("tests/curator", "tests/guarantee"),
     "ledger": ("tests/ledger",),
 }

@@ -66,8 +66,8 @@ def test_the_share_that_noise_moves_is_that_of_drawn_noise():
     _, plan = planned(spec)
     (first, *_), rows = errors_of(spec), 5000
     scale = next(s for s in plan.steps if s.step == "one_way").scale_of["c00"]
-    zeros = np.zeros(first.cells * 8000, dtype=np.int64)
-    noise = add_gaussian(zeros, scale).reshape(8000, first.cells)
+    zeros = np.zeros(first.cells * 400, dtype=np.int64)
+    noise = add_gaussian(zeros, scale).reshape(400, first.cells)
     moved = np.abs(noise).sum(axis=1) / (2 * rows)
     assert first.moved(rows) == pytest.approx(moved.mean(), rel=0.05)
     assert first.error == pytest.approx(np.abs(noise).mean(), rel=0.05)

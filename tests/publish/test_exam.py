@@ -133,14 +133,32 @@ def held(counts: np.ndarray, off: np.ndarray, distance: float) -> tuple[float, f
     return float(of_counts.mean()), float(np.mean(of_means))
 
 
+def missing_relation(random: np.ndarray) -> np.ndarray:
+    """Errors where a relation is missing, beside random ones; the groups at both ends are furthest off."""
+    groups, size = random.shape
+    return np.outer(np.linspace(-1, 1, groups), np.linspace(-1, 1, size)) * 20 + random
+
+
+def test_errors_that_are_taken_to_shift_nothing_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5).normal(0, 10, (60, 12))
+    off = missing_relation(random)
+    monkeypatch.setattr(ExaminedCells, "shifting", 0.0)
+    assert held(np.full(off.shape, 100.0), off, float(np.abs(off).sum()))[1] < 0.75
+
+
+def test_a_distance_by_chance_alone_shifts_nothing() -> None:
+    counts = np.full((6, 5), 100.0)
+    by_chance = float(np.sqrt(counts / np.pi).sum())
+    assert cells_of(counts, by_chance).shifting == 0 < cells_of(counts, 2 * by_chance).shifting < 1
+
+
 def test_limits_hold_for_random_errors_and_for_many_means_where_a_relation_is_missing() -> None:
     rng = np.random.default_rng(5)
     counts = np.full((60, 12), 100.0)
     random = rng.normal(0, 10, counts.shape)
     assert min(held(counts, random, float(np.abs(random).sum()))) > 0.93
-    slope = np.outer(np.linspace(-1, 1, 60), np.linspace(-1, 1, 12)) * 30
-    # Means of the groups at both ends are off by more than those of the average group.
-    assert held(counts, slope, float(np.abs(slope).sum()))[1] > 0.55
+    off = missing_relation(random)
+    assert min(held(counts, off, float(np.abs(off).sum()))) > 0.9
     # Half of the distance, and errors of a mean taken to be random alone, would not do.
     assert held(counts, random, float(np.abs(random).sum()) / 2)[0] < 0.85
 

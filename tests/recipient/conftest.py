@@ -81,6 +81,7 @@ def released(folder: Path, changes: Mapping[str, object] | None = None, **publis
                     {"crosstab": ["age", "city"]},
                     {"mean": "=pay ü", "by": "sex"},
                     {"mean": "age"},
+                    {"sum": "=pay ü", "by": "sex"},
                 ],
                 **publish,
             },

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsynth.domain.column import Column, domain_of
+from dpsynth.domain.finer_counts import FinerCounts, Pieces
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import EvidenceCounts
 from dpsynth.domain.numeric_codec import NumericCodec
@@ -162,6 +163,7 @@ def found(answer):
 def test_answers_by_the_model_are_those_of_brute_force(bundle, every_cell, where, monkeypatch):
     monkeypatch.setattr(query, "public_or_measured", lambda *_, **__: None)
     monkeypatch.setitem(vars(bundle), "distances", {})
+    monkeypatch.setitem(vars(bundle), "sums", ())
     monkeypatch.setitem(bundle.manifest, "minimum_set_size", None)
     layout = bundle.rows.layout
     cells = [cell for cell in every_cell if CONDITIONS[where](cell[0])]
@@ -222,6 +224,30 @@ def test_a_mean_whose_sums_were_measured_is_that_of_the_published_table(bundle, 
         bundle.query(f"{text} {'and' if 'where' in text else 'where'} age >= 50").rows[0].basis
         != "measured sum"
     )
+
+
+def test_a_sum_that_was_measured_is_that_of_the_published_table(bundle):
+    assert bundle.sums
+    answer, published = bundle.query(f"sum({PAY}) by sex"), bundle.statistics["sum of =pay ü by sex"]
+    for name in ("estimate", "low", "high"):
+        np.testing.assert_allclose(answer.frame[name], published[name], rtol=1e-6)
+    assert set(answer.frame["basis"]) == set(published["basis"]) == {"measured sum"}
+
+
+def test_a_quantile_comes_from_finer_counts_where_there_are_some(bundle, monkeypatch):
+    steps = next(c for c in bundle.layout.columns if c.name == "=pay ü").codec.steps
+    pieces = Pieces.of(steps, np.full(steps.bins, 10))
+    counts = np.zeros((2, len(pieces.first)), np.int64)
+    counts[:, 14] = 1000
+    by_bins = bundle.query(f"median({PAY}) by sex").frame
+    finer = FinerCounts("=pay ü", ("sex",), counts, "gaussian", 0.01, pieces)
+    monkeypatch.setitem(vars(bundle), "finer", (finer,))
+    answer = bundle.query(f"median({PAY}) by sex")
+    width = answer.frame["high"] - answer.frame["low"]
+    assert (width < by_bins["high"] - by_bins["low"]).all() and "pieces" in answer.interval
+    (row,) = bundle.query(f"median({PAY}) by sex where sex == 'M'").rows
+    assert row == answer.rows[1]
+    assert "pieces" not in bundle.query(f"median({PAY}) by sex where age >= 50").interval
 
 
 # --- intervals ---

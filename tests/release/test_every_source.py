@@ -125,7 +125,10 @@ SOURCES: list[Callable[[pa.Table, Path, Postgres], dict[str, object]]] = [
 def counts(spec: Spec, memory: MemoryTable | None = None) -> Iterator[np.ndarray]:
     inputs = inputs_of(spec, memory)
     loaded = load_table(
-        cells_of(inputs, Occasion()), inputs.compiled.columns, Neighbours("add_remove"), os.urandom(32)
+        cells_of(inputs, Occasion("", None)),
+        inputs.compiled.columns,
+        Neighbours("add_remove"),
+        os.urandom(32),
     )
     pairs = list(combinations(NAMES, 2))
     return iter(loaded.counts_of([(), *pairs]))
@@ -138,7 +141,7 @@ def published(done: pipeline.Release) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_every_source_of_the_same_rows_has_the_same_counts_and_publishes_the_same_bytes(
-    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres: Postgres
 ) -> None:
     rows = table()
     specs = {}

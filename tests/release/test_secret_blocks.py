@@ -1,5 +1,7 @@
 """The address of a database comes out of a Secret block of Prefect, and goes nowhere else."""
 
+import json
+import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -8,6 +10,8 @@ from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError
 from dpsynth.lifecycle import addresses
 from dpsynth.lifecycle.addresses import address_of, is_locked
+from tests.databases import Postgres
+from tests.release.place import Place
 
 ADDRESS = "postgresql://me:hunter2@host/clinic"
 
@@ -55,3 +59,38 @@ def test_a_block_that_is_not_there_is_said_in_words(
     with pytest.raises(ConfigError, match="Secret block clinic") as refused:
         secrets.unlock(source("secret/clinic"))
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.slow
+def test_a_release_by_a_secret_block_leaves_its_password_nowhere(place: Place, postgres: Postgres) -> None:
+    """A real Prefect server, whose database keeps the block encrypted; and a real PostgreSQL server."""
+    url, password = postgres.make(), "canary-hunter-raccoon"
+    postgres.execute("CREATE TABLE visits (age bigint, sex text)", url)
+    postgres.execute(
+        "INSERT INTO visits SELECT i % 90, substr('fm', 1 + i % 2, 1) FROM generate_series(1, 3000) i", url
+    )
+    columns = {
+        "age": {"type": "integer", "min": 0, "max": 89, "bins": 9},
+        "sex": {"type": "category", "values": ["f", "m"]},
+    }
+    config = {
+        "source": {"url_from": "secret/clinic", "query": "SELECT age, sex FROM visits"},
+        "privacy": {"epsilon": 1, "delta": 1e-6},
+        "ledger": {"url": place.url, "dataset": "clinic"},
+        "columns": columns,
+    }
+    (place.folder / "config.yaml").write_text(json.dumps(config))
+    save = "import os; from prefect.blocks.system import Secret; Secret(value=os.environ['X']).save('clinic')"
+    secret = url.replace("dpsynth@", f"dpsynth:{password}@")
+    assert password in secret
+    kept = place.call([sys.executable, "-c", save], X=secret)
+    assert kept.code == 0, kept
+    ended = place.run("--prefect", "--out", "out")
+    assert ended.code == 0, ended
+    assert password not in repr(ended)
+    assert list(place.folder.glob("out/*/*/public/synthetic.csv"))
+    files = [p for folder in (place.folder, place.home) for p in folder.rglob("*") if p.is_file()]
+    database = [p for p in files if p.name == "prefect.db"]
+    assert database and b"clinic" in database[0].read_bytes()
+    assert not [p for p in files if password.encode() in p.read_bytes()]
+    postgres.empty(url)

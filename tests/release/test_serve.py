@@ -21,7 +21,7 @@ import dpsynth
 from dpsynth.accounting.gaussian_dp import gdp_epsilon
 from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, compiled
-from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.balance import Balance
 from tests.release import canaries, clock
 from tests.release.clock import Clock
@@ -98,13 +98,13 @@ WHOLE = pytest.param("whole", marks=pytest.mark.slow)
 
 @pytest.fixture(scope="module", params=["short", WHOLE])
 def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
-    """January's release, and a cap that is reached; in a whole year a second run and missed ticks too."""
+    """January's release; in a whole year a second run, missed ticks and a cap that is reached too."""
     whole = request.param == "whole"
     home = tmp_path_factory.mktemp("served")
     (home / "work").mkdir()
     place = Place(home / "work", home)
     furnish(place)
-    cap = {"epsilon": cap_for(place, 1 + whole, 1e-5), "delta": 1e-5}
+    cap = {"epsilon": cap_for(place, 2, 1e-5), "delta": 1e-5}
     furnish(place, ledger={"filter": "gdp", "cap": cap})
     ours = Clock(home / "clock")
     ours.set(datetime(2031, 1, 20, 12, tzinfo=UTC))
@@ -127,11 +127,10 @@ def year(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             start = ours.now
             missed = served.jump(datetime(2031, 5, 12, 9, tzinfo=UTC))
             note("missed", start)
-        start = ours.now
-        # Three o'clock in Paris, in summer or in winter.
-        month, hour = (6, 1) if whole else (3, 2)
-        (runs["refused"],) = served.jump(datetime(2031, month, 1, hour, 0, 1, tzinfo=UTC))
-        note("refused", start)
+            start = ours.now
+            # Three o'clock in Paris, in summer.
+            (runs["refused"],) = served.jump(datetime(2031, 6, 1, 1, 0, 1, tzinfo=UTC))
+            note("refused", start)
         with pytest.raises(HTTPError) as refused:
             Api(served.port, "dpsynth:").runs()
         code = served.stop()
@@ -168,11 +167,12 @@ def test_three_missed_runs_spend_once(year: Year) -> None:
 
 
 @needs_clock
+@pytest.mark.parametrize("year", [WHOLE], indirect=True)
 def test_a_refusal_is_a_failed_run_that_says_what_is_left(year: Year) -> None:
     state = year.runs["refused"]["state"]
     assert (state["type"], state["name"]) == ("FAILED", "Refused")
     assert state["message"].endswith("(Exit code 3.)") and "epsilon" in state["message"]
-    before = year.balances["missed" if year.missed else "tick"]
+    before = year.balances["missed"]
     assert year.balances["refused"] == before
     assert released(year.place).keys() == {r.occasion for r in before.releases}
     last = year.events["refused"]
@@ -181,10 +181,27 @@ def test_a_refusal_is_a_failed_run_that_says_what_is_left(year: Year) -> None:
     assert last["payload"]["exit_code"] == 3 and last["payload"]["message"] in state["message"]
 
 
+def test_a_refusal_is_told_to_prefect_by_its_name_its_words_and_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As above, without a server."""
+    from flows import ending
+
+    sent: list[tuple[str, Json]] = []
+    monkeypatch.setattr(ending, "emit_event", lambda event, **facts: sent.append((event, facts)))
+    state = ending.failed("people", "visits", None, BudgetRefused("An epsilon of 0.2 is left."))
+    assert (state.type.value, state.name) == ("FAILED", "Refused")
+    assert state.message == "An epsilon of 0.2 is left. (Exit code 3.)"
+    ((event, facts),) = sent
+    assert event == "dpsynth.release.refused"
+    assert facts["resource"]["prefect.resource.id"] == "dpsynth.dataset.people"
+    assert facts["payload"]["exit_code"] == 3 and facts["payload"]["message"] in state.message
+
+
 @needs_clock
 def test_a_completed_release_is_an_event_with_its_id(year: Year) -> None:
     steps = ("tick", "missed") if year.missed else ("tick",)
-    for step, entry in zip(steps, year.balances["refused"].releases, strict=True):
+    for step, entry in zip(steps, year.balances[steps[-1]].releases, strict=True):
         event = year.events[step]
         assert event["event"] == "dpsynth.release.completed" and event["payload"]["exit_code"] == 0
         assert event["payload"]["release_id"] == entry.release_id

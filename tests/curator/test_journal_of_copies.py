@@ -1,0 +1,172 @@
+"""What of a journal tells copies apart: its lock, its holders, its fence, and the digest of its answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
+from dpsynth.curator import Journal
+from dpsynth.curator.journal import is_paused
+from dpsynth.errors import DpsynthError
+
+OPEN_FILES = Path("/proc/self/fd")
+QUESTION, EVENT = {"ask": "marginal", "columns": ["a"]}, LaplaceEvent(0.1, 4)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "private" / "journal.jsonl"
+
+
+def begun(path: Path, **header: object) -> Journal:
+    return Journal.create(path, {"key": "00", "release": "r", **header})
+
+
+def asked(journal: Journal, answer: int = 7, question: dict = QUESTION, event: object = EVENT) -> Journal:
+    journal.answer(question, event, lambda: np.array([answer]))
+    return journal
+
+
+def interrupted(journal: Journal) -> Journal:
+    with pytest.raises(KeyboardInterrupt):
+        journal.answer(QUESTION, EVENT, lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    return journal
+
+
+def again(journal: Journal) -> Journal:
+    journal.close()
+    return Journal.open(journal.path)
+
+
+def test_a_journal_that_is_open_is_opened_by_nobody_else(path: Path) -> None:
+    journal = begun(path)
+    before = len(list(OPEN_FILES.iterdir()))
+    for _ in range(20):
+        with pytest.raises(DpsynthError, match="Another process is writing"):
+            Journal.open(path)
+    assert len(list(OPEN_FILES.iterdir())) < before + 10
+    again(journal).close()
+
+
+def test_a_new_journal_is_neither_paused_nor_closed_and_its_folder_is_synced(path: Path, monkeypatch) -> None:
+    synced: list[int] = []
+    sound = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.fstat(number).st_ino) or sound(number))
+    journal = begun(path)
+    assert synced == [path.stat().st_ino, path.parent.stat().st_ino]
+    assert not journal.paused and not journal.sealed and journal.at_end and not is_paused(path)
+
+
+def test_what_comes_after_a_pause_ends_it_and_a_torn_line_is_no_news(path: Path) -> None:
+    journal = begun(path)
+    journal.pause()
+    with path.open("ab") as file:
+        file.write(b"{torn\n")
+    assert is_paused(path)
+
+
+FILES: dict[str, tuple[Callable[[Journal], object], bool]] = {
+    "the only run": (lambda journal: journal.hold("one"), True),
+    "a second run of the same file": (lambda journal: (journal.hold("zero"), journal.hold("one")), True),
+    "nobody": (lambda journal: None, False),
+    "another run": (lambda journal: journal.hold("two"), False),
+    "a copy of another file": (
+        lambda journal: (journal.holders.append(("zero", 1)), journal.hold("one")),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_has_all_charges_only_if_each_run_wrote_to_it(path: Path, case: str) -> None:
+    held, whole = FILES[case]
+    journal = begun(path)
+    held(journal)
+    assert journal.has_all_of("one") is whole
+    if case != "a copy of another file":
+        assert again(journal).has_all_of("one") is whole
+
+
+@pytest.mark.parametrize(("written", "whole"), [(2, False), (3, False), (4, True), (5, True)])
+def test_a_journal_from_before_holders_were_recorded_may_be_a_copy(
+    path: Path, written: int, whole: bool
+) -> None:
+    journal = begun(path)
+    journal.hold("one")
+    journal.close()
+    path.write_bytes(path.read_bytes().replace(b'"format":5', f'"format":{written}'.encode()))
+    assert Journal.open(path).has_all_of("one") is whole
+
+
+def test_the_fence_is_asked_before_each_charge_and_for_no_recorded_answer(path: Path) -> None:
+    passed: list[int] = []
+    journal = begun(path)
+    journal.fence = lambda: passed.append(len(path.read_bytes()))
+    before = len(path.read_bytes())
+    asked(journal)
+    assert passed == [before]
+    journal = again(journal)
+    journal.fence = lambda: passed.append(0)
+    asked(journal)
+    assert passed == [before]
+
+
+def test_a_charge_that_the_fence_refuses_leaves_nothing(path: Path) -> None:
+    def refuse() -> None:
+        raise DpsynthError("taken over")
+
+    journal = begun(path)
+    before = path.read_bytes()
+    journal.fence = refuse
+    with pytest.raises(DpsynthError, match="taken over"):
+        asked(journal)
+    assert path.read_bytes() == before and journal.entries == []
+
+
+def test_the_digest_is_the_same_when_read_again_and_changes_with_everything_that_was_told(
+    tmp_path: Path,
+) -> None:
+    histories: dict[str, Journal] = {
+        "nothing": begun(tmp_path / "0"),
+        "another key": begun(tmp_path / "1", key="01"),
+        "an answer": asked(begun(tmp_path / "2")),
+        "another answer": asked(begun(tmp_path / "3"), 8),
+        "another question": asked(begun(tmp_path / "4"), question={"ask": "choose"}),
+        "another price": asked(begun(tmp_path / "5"), event=GaussianEvent(3.3, 2)),
+        "no answer yet": interrupted(begun(tmp_path / "6")),
+        "two answers": asked(asked(begun(tmp_path / "7"))),
+    }
+    lost = again(interrupted(begun(tmp_path / "8")))
+    asked(lost)
+    histories["a lost answer"] = lost
+    digests = {name: journal.digest for name, journal in histories.items()}
+    assert len(set(digests.values())) == len(digests)
+    for name, journal in histories.items():
+        assert again(journal).digest == digests[name], name
+    assert histories["nothing"].digest == "6773693692541afb4d7aa9ea1275c551a845a3c6f5c532e1e46303c6fa4043b1"
+
+
+def test_the_order_of_keys_is_no_part_of_the_digest(path: Path, tmp_path: Path) -> None:
+    journal = asked(begun(path))
+    kept = journal.digest
+    journal.close()
+    turned = [dict(reversed(json.loads(line).items())) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(record) + "\n" for record in turned))
+    assert Journal.open(path).digest == kept
+
+
+def test_a_file_that_is_no_journal_and_one_without_its_first_charge_are_refused(path: Path) -> None:
+    interrupted(asked(begun(path))).close()
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([whole[0], whole[3]]))
+    with pytest.raises(DpsynthError, match="damaged"):
+        Journal.open(path)
+    path.write_bytes(whole[0].replace(b'"open"', b'"held"'))
+    with pytest.raises(DpsynthError, match="damaged"):
+        Journal.open(path)
