@@ -35,7 +35,8 @@ from dpsynth.curator import noise
 from dpsynth.lifecycle.inputs import inputs_of
 
 COLUMNS = ("one", "two", "three")
-ROWS_A_VALUE = 30
+ROWS_A_VALUE = {"row": 30, "person": 120}
+"""So many that no value is merged with others: the noise for persons is larger."""
 MAX_ROWS = 3
 FAULT = 0.7
 
@@ -89,7 +90,7 @@ class Case:
         with path.open("w", newline="") as file:
             table = csv.writer(file)
             table.writerow(["who", *COLUMNS])
-            for number in range(ROWS_A_VALUE):
+            for number in range(ROWS_A_VALUE[self.unit]):
                 table.writerows([f"{value}.{number}", value, value, value] for value in values)
             for canary, there in enumerate(coins):
                 at = canary

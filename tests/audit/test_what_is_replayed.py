@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,38 +98,47 @@ SOURCES = {
 }
 
 
+SECTIONS: Mapping[str, Callable[[str], dict[str, object]]] = {
+    "folder": lambda path: {"path": path, "format": "parquet"},
+    "sqlite": lambda path: {"url": f"sqlite:///{path}", "query": "SELECT * FROM people"},
+}
+"""The section of a source that its path doesn't say."""
+
+
 def of_kind(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Have audits read their tables from another kind of source."""
     monkeypatch.setattr(MadeUpTable, "write", SOURCES[kind])
-    if kind != "sqlite":
+    if kind not in SECTIONS:
         return
 
-    class Queried(Source):
+    class Otherwise(Source):
         @classmethod
         def model_validate(cls, section: object, **more: object) -> Source:  # type: ignore[override]
             path = section["path"]  # type: ignore[index]
-            if path == "made-up.csv":
-                return Source.model_validate(section)
-            return Source.model_validate({"url": f"sqlite:///{path}", "query": "SELECT * FROM people"})
+            return Source.model_validate(section if path == "made-up.csv" else SECTIONS[kind](path))
 
-    monkeypatch.setattr(auditing, "Source", Queried)
+    monkeypatch.setattr(auditing, "Source", Otherwise)
 
 
 def audited(method: str, columns: str, unit: str, relation: str, noise: str, rules: str) -> Audit:
     structure: dict[str, object] = {"method": method}
     if method == "fixed":
         structure["cliques"] = [["age", "pay"], ["pay", "sex", "well"]]
+    declared = COLUMNS[columns]
+    if noise == "laplace":
+        # Values can't be found without a delta.
+        declared = {**declared, "sex": USUAL["sex"]}
     spec = from_mapping(
         {
             "source": {"path": "nowhere.csv"},
             "privacy": {"epsilon": 2, "neighbours": relation, **NOISES[noise], **UNITS[unit]},
-            "ledger": {"url": "sqlite:///nowhere/ledger.db"},
-            "columns": COLUMNS[columns],
+            "ledger": {"url": "sqlite:///nowhere/ledger.db", "dataset": "people"},
+            "columns": declared,
             "structure": structure,
             **RULES[rules],
         }
     )
-    return audit(spec, Extent(rows=60, neighbours=40, releases=0))
+    return audit(spec, Extent(rows=60, neighbours=20, releases=0))
 
 
 KINDS = (
@@ -156,7 +165,7 @@ def test_every_kind_of_release_is_replayed_without_a_contradiction(
     of_kind(monkeypatch, source)
     found = audited(method, columns, unit, relation, noise, rules)
     assert found.faults == ()
-    assert found.replayed.neighbours >= 30
+    assert found.replayed.neighbours >= 16
     asked = {reached.ask for reached in found.replayed.reached}
     assert {"marginal", "exam"} <= asked
     assert rules != "sums" or "sums" in asked

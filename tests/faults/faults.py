@@ -126,8 +126,8 @@ FAULTS: tuple[Fault, ...] = (
         "exam in fractions of a row",
         "A unit moves a distance by as many as the finished table has rows.",
         "curator/exam.py",
-        "found.append(int(np.abs(apart).sum()) // rows)",
-        "found.append(int(np.abs(apart).sum()))",
+        "found.append(_sum(apart) // rows)",
+        "found.append(_sum(apart))",
         "guarantee/test_exam.py::test_no_neighbour_of_any_small_table_moves_the_exam_further_than_declared_and_some_move_it_so_far",
     ),
     _fault(

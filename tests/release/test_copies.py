@@ -20,8 +20,8 @@ import pytest
 from dpsynth.curator.journal import Journal
 from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
-from tests.release.keeper import Keeper
-from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, passed
+from tests.release.keeper import Keeper, Stop
+from tests.release.killed import DIED, FEW_COLUMNS, Watch, apart, traced
 from tests.release.place import Ended, Place, people
 from tests.thinned import thinned
 
@@ -41,7 +41,7 @@ def make(tmp_path: Path, database: str) -> Make:
 
     def made(name: str, method: str) -> Place:
         place = Place(tmp_path / name / "work", tmp_path / name, database)
-        place.folder.mkdir(parents=True)
+        place.folder.mkdir(parents=True, exist_ok=True)
         place.table(people(300))
         place.configure(**FEW_COLUMNS, structure={"method": method})
         return place
@@ -234,9 +234,7 @@ def fought(
         How often a run ended in which way.
     """
     first = make(f"{run}-a", method)
-    # The first release of a ledger writes other rows than a later one.
-    unlike = (f"begin {Step.PLAN}", "begin ledger row")
-    stops = [s for s in apart(passed(keepers[0], make(f"{run}-look", method))) if s[0] not in unlike]
+    stops = [stop for stop in places_of(keepers[0], make, method) if stop[0] != f"begin {Step.PLAN}"]
     reserved = [name for name, _ in stops].index(f"end {Step.RESERVE}")
     assert keepers[0].run(first, stop=chance.choice(stops[reserved:])).code == DIED
     (name,) = Watch(first).begun
@@ -261,6 +259,24 @@ def fought(
         assert first.ledger.state(name) == "reserved"
         ways["nothing left to ask with"] += 1
     return ways
+
+
+_PLACES: dict[tuple[str, str], list[Stop]] = {}
+
+
+def places_of(keeper: Keeper, make: Make, method: str) -> list[Stop]:
+    """Places at which a fight may begin: those of a release of a ledger that has one already.
+
+    The first release of a ledger reads and writes it less often, so that the same count of a commit is
+    another moment. Each fight's ledger has one, so that all of them are later releases.
+    """
+    opening, look = (make(f"{name}-{method}", method) for name in ("opening", "look"))
+    key = (opening.url.partition(":")[0], method)
+    if opening.balance is None:
+        assert keeper.run(opening).code == 0
+    if key not in _PLACES:
+        _PLACES[key] = apart(traced(keeper, look))
+    return _PLACES[key]
 
 
 def way(ended: Ended) -> str:
