@@ -207,7 +207,8 @@ def test_a_worker_that_spills_or_has_another_version_holds_nothing(tmp_path: Pat
     near = NEAR[0]
     with dask.config.set({"distributed.worker.memory.target": 0.6, "distributed.scheduler.http.routes": []}):
         cluster = LocalCluster(
-            n_workers=1, processes=False, memory_limit="1 GB", dashboard_address=None, protocol="inproc://",
+            n_workers=1, processes=False, memory_limit="1 GB", protocol="inproc://",
+            dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
             local_directory=str(tmp_path),
         )  # fmt: skip
     with cluster, cluster.get_client() as client:
