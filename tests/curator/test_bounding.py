@@ -257,3 +257,14 @@ def test_rows_that_are_units_have_no_number_of_rows_to_be_found():
     with pytest.raises(ValueError, match="only a person"):
         rows.rows_of_units(3)
     assert rows_of(["a", "b", "b"]).rows_of_units(2).tolist() == [1, 1]
+
+
+def test_one_is_not_nothing_however_it_is_spelt():
+    ones, noughts = (person_codes(pa.array(texts), KEY) for texts in (["1", "1.0", "01"], ["0", "0.0", "-0"]))
+    assert len(set(ones.tolist())) == len(set(noughts.tolist())) == 1 and ones[0] != noughts[0]
+
+
+def test_whole_numbers_of_more_digits_than_an_integer_holds_are_people_too():
+    texts = ["9500000000000000000.0", "9500000000000000001.0", "999999999999999999.0", "999999999999999999"]
+    codes = person_codes(pa.array(texts), KEY).tolist()
+    assert len(set(codes)) == 3 and codes[2] == codes[3]

@@ -141,6 +141,9 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ("Curator.__init__", "super().__init__(terms, journal) -> pass", 0): _CELL,
         ("UnboundedCurator.__init__", "super().__init__(terms, journal) -> pass", 0): _CELL,
     },
+    "curator/unit_codes.py": {
+        ("_period_codes", "False -> True", 0): _SPEED,
+    },
     "ledger/chain.py": {
         ("_short", "len(repr(value)) < 80 -> len(repr(value)) <= 80", 0): _WORDS,
         ("_short", "80 -> 81", 0): _WORDS,
@@ -234,7 +237,16 @@ _BY_FILE: dict[str, dict[tuple[str, str, int], str]] = {
         ): _WORTHLESS,
         ("MarginalQuestions.marginals", "allowance * parts[i] -> allowance / parts[i]", 0): _WORTHLESS,
     },
+    "curator/contribution_bounding.py": {
+        ("", "32 -> 33", 0): _SPEED,
+        (
+            "",
+            "100 -> 101",
+            0,
+        ): "Ids that are numbers of more than a hundred digits are told apart a digit further.",
+    },
     "curator/exam.py": {
+        ("", "31 -> 32", 1): "Where a number is cut in two before it is added up.",
         ("", "1 << 22 -> 1 >> 22", 0): _SPEED,
         ("", "1 -> 2", 1): _SPEED,
         ("", "22 -> 23", 0): _SPEED,
