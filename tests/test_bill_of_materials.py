@@ -14,6 +14,9 @@ import pytest
 from releasing.advisories import verdict
 from releasing.bill_of_materials import bill_of, pinned
 
+# Of a lock file in which nothing is needed by dpsynth itself.
+pytestmark = pytest.mark.filterwarnings("ignore:The Component this BOM is describing")
+
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
 

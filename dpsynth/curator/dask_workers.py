@@ -33,7 +33,7 @@ from dpsynth.curator.partitioned import Parts
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, Worker
 
 T = TypeVar("T")
 
@@ -235,8 +235,13 @@ def versions() -> Versions:
     return found
 
 
-def unfit(wanted: Versions) -> str:
-    """The reason why the worker that runs this may hold no rows; "" if it may."""
+def unfit(wanted: Versions, dask_worker: Worker | None = None) -> str:
+    """The reason why the worker that runs this may hold no rows; "" if it may.
+
+    Args:
+        wanted: the versions of the process that asks.
+        dask_worker: the worker, where Dask says it; left out: that of the task which calls.
+    """
     from distributed import get_worker
     from distributed.spill import SpillBuffer
 
@@ -247,7 +252,7 @@ def unfit(wanted: Versions) -> str:
                 f"A Dask worker has {name} {own.get(name)}, and this process has {number}: cells might be "
                 "coded in another way. Install the same versions for the scheduler and all workers."
             )
-    if isinstance(get_worker().data, SpillBuffer):
+    if isinstance((dask_worker or get_worker()).data, SpillBuffer):
         return (
             "A Dask worker may write what it holds to its disk, where rows of the private table must not "
             "be. Start scheduler and workers with DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False and "

@@ -24,7 +24,9 @@ from dpsynth.domain.measurement import NoisyDistances
 Counts = NDArray[np.int64]
 
 MOST_ROWS = 1 << 31
-"""Bound on the rows of either table: a product of two counts is then within int64."""
+"""Bound on the rows of a finished table, and on exact counts: a product of two is then within int64."""
+_HALF = 31
+"""Bits of the lower part of a number that is added up in two parts."""
 _CELLS_A_BATCH = 1 << 22
 
 
@@ -75,16 +77,21 @@ class ExamQuestions(PrivacyFilter):
     def _exact(self, cliques: Sequence[Clique], table: FinishedTable) -> Counts:
         """Exact distances int64[cliques]. Private."""
         domain, rows = self._counts.table.domain, max(table.rows, 1)
-        if self._counts.table.rows >= MOST_ROWS:
-            raise ValueError(f"an exam needs fewer than {MOST_ROWS} rows")
         found: list[int] = []
         for batch in domain.batches(cliques, _CELLS_A_BATCH):
             self._counts.prepare(batch)
             finished = _counted(domain, table, batch)
             for clique in batch:
-                apart = self._counts.of(clique) * rows - finished[clique] * table.stands_for
-                found.append(int(np.abs(apart).sum()) // rows)
+                # An exact count beyond the limit counts as the limit: no error may tell that there is one.
+                exact = np.minimum(self._counts.of(clique), MOST_ROWS)
+                apart = np.abs(exact * rows - finished[clique] * table.stands_for)
+                found.append(_sum(apart) // rows)
         return np.array(found, dtype=np.int64)
+
+
+def _sum(numbers: Counts) -> int:
+    """The sum of numbers from 0, which may be beyond int64."""
+    return (int((numbers >> _HALF).sum()) << _HALF) + int((numbers & ((1 << _HALF) - 1)).sum())
 
 
 def _counted(domain: Domain, table: FinishedTable, cliques: Sequence[Clique]) -> dict[Clique, Counts]:

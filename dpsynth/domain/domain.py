@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from math import prod
 
 Clique = tuple[str, ...]
 """An ordered set of column names; () is the clique of the total count."""
@@ -41,11 +41,16 @@ class Domain:
 
     def shape(self, clique: Iterable[str]) -> tuple[int, ...]:
         """Sizes of a clique's columns, in the clique's order; () for the empty clique."""
-        return tuple(self.sizes[c] for c in clique)
+        sizes = self.sizes
+        return tuple([sizes[c] for c in clique])
 
     def cells(self, clique: Iterable[str]) -> int:
         """Number of cells of the marginal over a clique; 1 for the empty clique."""
-        return prod(self.shape(clique))
+        # A wide table has some hundred thousand pairs, and a loop is several times as fast as ``shape``.
+        sizes, found = self.sizes, 1
+        for c in clique:
+            found *= sizes[c]
+        return found
 
     def batches(self, cliques: Iterable[Clique], most: int) -> Iterator[list[Clique]]:
         """Batches of cliques in the order given, each of at most so many cells, or of one larger clique."""
@@ -63,5 +68,9 @@ class Domain:
 
     def canonical(self, clique: Iterable[str]) -> Clique:
         """The clique's columns in table order, each once."""
-        members = set(clique)
-        return tuple(c for c in self.sizes if c in members)
+        places = self._places
+        return tuple(sorted({c for c in clique if c in places}, key=places.__getitem__))
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {c: i for i, c in enumerate(self.sizes)}

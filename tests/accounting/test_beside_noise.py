@@ -101,3 +101,18 @@ def test_random_compositions_are_within_the_claim_and_the_librarys_distribution_
         exact = float(np.interp(-float(delta), -found, logs))
         assert exact <= library * 1.001 + 1e-3
         assert exact <= stated * 1.001 + 1e-3, (epsilons, half, stated, exact)
+
+
+def test_a_choice_is_admitted_up_to_its_limits_and_no_further() -> None:
+    """Written out: 14/100 of a squared epsilon of at most 1, with at least half of it left for noise."""
+    whole = ExponentialEvent(2.0, 1)
+    assert whole.epsilon == 1 and PLD.exact_cost(whole) == Fraction(14, 100)
+    assert PLD.admits(whole, Fraction(1, 2)) and not PLD.admits(whole, Fraction(499_999, 10**6))
+    assert not PLD.admits(ExponentialEvent(1.999, 1), Fraction(9))
+    half = ExponentialEvent(4.0, 1)
+    assert PLD.admits(half, Fraction(1, 8)) and not PLD.admits(half, Fraction(124_999, 10**6))
+    assert PLD.admits(GaussianEvent(5.0, 1), Fraction(0))
+    steps = beside_noise.admits_steps
+    assert steps(Fraction(14, 100), Fraction(1, 2)) and not steps(Fraction(14, 100), Fraction(49, 100))
+    assert not steps(Fraction(141, 1000), Fraction(9))
+    assert steps(Fraction(7, 100), Fraction(1, 4)) and not steps(Fraction(7, 100), Fraction(24, 100))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
 
@@ -11,10 +12,11 @@ from scipy.stats import norm
 
 from dpsynth.accounting.accountants import compose
 from dpsynth.accounting.events import GaussianEvent
-from dpsynth.accounting.group import group_amount
+from dpsynth.accounting.group import group_amount, of_groups, other_relation
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.scales import (
     gaussian_within,
     laplace_within,
@@ -96,3 +98,30 @@ def test_beside_a_lapse_only_what_epsilon_and_delta_imply_is_said(measure: Measu
 def test_no_group_is_without_a_unit() -> None:
     with pytest.raises(ValueError, match="at least one"):
         group_amount(released(GDP, 1), 0)
+
+
+def test_what_is_published_of_groups_is_what_holds_for_each_size() -> None:
+    guarantee = released(GDP, 1)
+    published = of_groups(guarantee)
+    assert [group["units"] for group in published] == [2, 5, 10, 20]
+    for group in published:
+        amount = group_amount(guarantee, int(group["units"]))
+        assert amount is not None and group["epsilon"] == float_up(amount.epsilon)
+        assert group["delta"] == guarantee.delta == 1e-6
+    lapsing = replace(released(ZCDP, 1), approximate_delta=5e-7)
+    last = of_groups(lapsing)[0]
+    amount = group_amount(lapsing, 2)
+    assert amount is not None and last["delta"] == float_up(amount.delta) > 1e-6
+    assert of_groups(replace(lapsing, epsilon=40.0))[3] == {"units": 20, "epsilon": None, "delta": None}
+
+
+def test_to_exchange_is_to_remove_one_and_add_another_and_nothing_follows_the_other_way() -> None:
+    guarantee = released(GDP, 1)
+    assert other_relation(guarantee) == {"neighbours": "replace_one", **_of(guarantee, 2)}
+    exchanged = replace(guarantee, neighbours="replace_one")
+    assert other_relation(exchanged) == {"neighbours": "add_remove", "epsilon": None, "delta": None}
+
+
+def _of(guarantee: Guarantee, units: int) -> dict[str, float | None]:
+    (found,) = [group for group in of_groups(guarantee) if group["units"] == units]
+    return {key: found[key] for key in ("epsilon", "delta")}

@@ -8,6 +8,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
+from dpsynth.accounting import subsampling
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.gaussian_dp import gdp_budget
 from dpsynth.accounting.group import group_amount
@@ -102,3 +103,30 @@ def test_a_rate_that_samples_nothing_or_everything_is_refused(rate: Fraction) ->
 def test_a_delta_too_large_for_the_rate_is_refused() -> None:
     with pytest.raises(ValueError, match="below 1"):
         Sampling(Fraction(1, 100)).of_sample(Amount(Fraction(1), Fraction(1, 50)))
+
+
+def test_a_coin_has_64_bits_and_the_threshold_is_so_many_of_them() -> None:
+    assert Sampling(Fraction(1, 2)).threshold == 1 << 63
+    assert Sampling(Fraction(1, 3)).threshold == (1 << 64) // 3
+
+
+def test_a_delta_of_the_whole_that_is_the_rate_leaves_nothing_of_the_samples() -> None:
+    for delta in (Fraction(1, 10), Fraction(11, 100)):
+        with pytest.raises(ValueError, match="below 1"):
+            Sampling(Fraction(1, 10)).of_sample(Amount(Fraction(1), delta))
+    assert Sampling(Fraction(1, 10)).of_sample(Amount(Fraction(1), Fraction(9, 100))).delta == Fraction(9, 10)
+
+
+def test_margins_go_to_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are below the last digit of a float; widened, they show: up for the whole, down for the sample."""
+    sampling, epsilon = Sampling(Fraction(1, 10)), Fraction(1)
+    up, down = sampling.whole(Amount(epsilon)).epsilon, sampling.of_sample(Amount(epsilon)).epsilon
+    margin = 1e-4
+    monkeypatch.setattr(subsampling, "_MARGIN", Fraction(1, 10**4))
+    wide = float(sampling.whole(Amount(epsilon)).epsilon)
+    grown = (exp(1) - 1) * (1 + margin) + margin**2
+    assert wide == pytest.approx(log(1 + 0.1 * grown) * (1 + margin) + margin**2, rel=1e-12) and wide > up
+    narrow = float(sampling.of_sample(Amount(epsilon)).epsilon)
+    left = (exp(1) - 1) * (1 - 8 * margin) - 8 * margin**2
+    assert narrow == pytest.approx(log(1 + left / 0.1) * (1 - 8 * margin) - 8 * margin**2, rel=1e-12)
+    assert narrow < down

@@ -1,5 +1,6 @@
 """The door: what is asked never costs more than the budget, whatever is lost on the way."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import pi
 
@@ -12,6 +13,7 @@ from dpsynth.accounting.beside_noise import PLD
 from dpsynth.accounting.events import ExponentialEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
+from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.curator import Curator, Entry, Journal, Terms, noise
 from dpsynth.curator.journal import LOST
 from dpsynth.curator.scores import FARTHEST
@@ -191,6 +193,31 @@ def test_what_is_kept_counts_as_the_noise_that_a_choice_needs_beside_it():
     """Under pld a choice of 2/100 needs about 8/100 after it; these may be kept for a later audience."""
     curator = Curator(TABLE, Terms(NEAR[0], PLD, Fraction(1, 10), "gaussian"), Losing())
     curator.keeping(Fraction(8, 100)).choose(PAIRS, Flat(), Fraction(2, 100))
+
+
+def test_a_delta_may_be_spent_to_its_end_and_where_there_is_none_nothing_is_named():
+    event = SelectionEvent(0.1, 1e-9, 1)
+    terms = Terms(NEAR[0], PURE, Fraction(1), "laplace")
+
+    def asked(terms):
+        journal = Losing()
+        curator = Curator(TABLE, terms, journal)
+        curator._ask({"ask": "values"}, event, lambda: (), lambda held: held)
+        return len(journal.entries)
+
+    with pytest.raises(BudgetRefused):
+        asked(terms)
+    with pytest.raises(BudgetRefused):
+        asked(replace(terms, delta=event.delta * Fraction(999, 1000)))
+    assert asked(replace(terms, delta=event.delta)) == 1
+
+
+def test_columns_are_coded_before_they_are_grouped_and_groups_not_again():
+    grouped = opened(Losing(), 1)[0].grouped(FEWER)
+    with pytest.raises(ValueError, match="before they are grouped"):
+        grouped.coded(())
+    with pytest.raises(ValueError, match="can't be grouped again"):
+        grouped.grouped(FEWER)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", PURE])

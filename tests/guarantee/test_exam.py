@@ -11,7 +11,7 @@ import pytest
 from dpsynth.accounting.calibration import Calibration
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import Curator, noise
+from dpsynth.curator import Curator, exam, noise
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.finished_table import CodedRows, FinishedTable
 from tests.guarantee.small_tables import NEIGHBOURS, Table, curator_on, drawn_upon, neighbours_of, tables
@@ -163,3 +163,16 @@ def test_tables_of_which_products_of_counts_would_not_fit_are_refused_uncharged(
         curator.examine(CLIQUES, finished((0,), 2**31), PRICE)
     assert not notes.entries
     curator.examine(CLIQUES, finished((0,), 2**31 - 1), PRICE)
+
+
+def test_counts_beyond_the_limit_are_no_error_and_move_no_further(monkeypatch):
+    """Whether a table has so many rows is private; a cell of more rows counts as one of the limit."""
+    monkeypatch.setattr(exam, "MOST_ROWS", 2)
+    near, of = NEIGHBOURS[0], finished((0,), 1)
+    assert exact_of(monkeypatch, (0, 0, 0, 1), near, KINDS[0], of)[0].tolist() == [2, 1, 2]
+    assert 0 < max(excesses(monkeypatch, near, KINDS[0], of)) <= 1
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 2**31 - 1, 2**31, 2**62], [2**62] * 10, [2**63 - 1] * 1000])
+def test_distances_are_added_up_beyond_int64(numbers):
+    assert exam._sum(np.array(numbers, dtype=np.int64)) == sum(numbers)

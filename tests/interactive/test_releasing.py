@@ -26,7 +26,7 @@ from dpsynth.errors import (
 )
 from dpsynth.interactive import releasing
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle import measuring
+from dpsynth.lifecycle import counting_engine
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import Step
 from tests.interactive.tables import COLUMNS, KEYS, frame
@@ -265,14 +265,14 @@ def test_a_frame_that_is_left_in_a_local_name_would_be_seen(folder: Path, monkey
 
 def test_a_frame_has_the_codes_of_its_parquet_file_at_the_door(folder: Path, monkeypatch) -> None:
     seen: list[dict[str, list[int]]] = []
-    sound = measuring.load_rows
+    sound = counting_engine.load_rows
 
     def watching(*arguments: object) -> object:
         rows = sound(*arguments)
         seen.append({name: codes.tolist() for name, codes in rows.codes.items()})
         return rows
 
-    monkeypatch.setattr(measuring, "load_rows", watching)
+    monkeypatch.setattr(counting_engine, "load_rows", watching)
     table = told_of(frame(50)).drop(columns="age").assign(age=frame(50).age)
     table.to_parquet("visits.parquet")
     keys = {**KEYS, "privacy": {"on_empty": "go"}}

@@ -90,8 +90,11 @@ class Module:
         """All mutants, in the order of the file."""
         seen: dict[tuple[str, str, str], int] = {}
         found = []
+        marks: dict[int, str] = {id(self.tree): ""}
         for function, place, old, new in _changes(self.tree, "", self.tree):
-            mark = hashlib.sha256(ast.dump(function[1]).encode()).hexdigest()[:8] if function[0] else ""
+            if id(function[1]) not in marks:
+                marks[id(function[1])] = hashlib.sha256(ast.dump(function[1]).encode()).hexdigest()[:8]
+            mark = marks[id(function[1])]
             change = f"{_words(old)} -> {_words(new)}"
             nth = seen[function[0], mark, change] = seen.get((function[0], mark, change), -1) + 1
             found.append(Mutant(self.file, function[0], *_lines(old), change, nth, mark, place, new))

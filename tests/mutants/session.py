@@ -21,8 +21,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, is_dataclass
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
 from inspect import unwrap
@@ -30,6 +30,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from coverage import Coverage
 
@@ -39,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 2, 12 << 30
 """Seconds by the clock and of the processor that a child may take beside those of its tests; its memory."""
 
-_VALUES = (int, float, str, bytes, Fraction, Decimal, tuple, list, dict, frozenset)
+_VALUES = (int, float, str, bytes, Fraction, Decimal, Context, np.generic, tuple, list, dict, frozenset)
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class Covered:
     def tests_of(self, mutant: Mutant) -> set[str]:
         """The tests that pass through the lines of a mutant, or else through its module."""
         of_file = self.lines[mutant.file]
-        lines = map(str, (0, *range(mutant.first, mutant.last + 1)))
+        lines = map(str, range(mutant.first, mutant.last + 1))
         through = {test for line in lines for test in of_file.get(line, ())}
-        return through or {test for tests in of_file.values() for test in tests}
+        return through | set(of_file.get("0", ())) if through else {t for ts in of_file.values() for t in ts}
 
 
 class Session:
@@ -295,7 +296,7 @@ def _rebound(module: Module, mutant: Mutant) -> bool:
         old = vars(owner).get(name)
         if isinstance(new, FunctionType | type) and new.__module__ == owner.__name__:
             carried += _carried(old, new)
-        elif isinstance(new, _VALUES) and repr(new) != repr(old):
+        elif (isinstance(new, _VALUES) or is_dataclass(new)) and repr(new) != repr(old):
             for other in list(sys.modules.values()):
                 if isinstance(other, ModuleType) and vars(other).get(name) is old:
                     setattr(other, name, new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.mutants import session
 from tests.mutants.files import FILES
-from tests.mutants.mutations import Module
+from tests.mutants.mutations import Module, Mutant
 from tests.mutants.survivors import FUNCTIONS, SURVIVORS, unclear
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,17 +97,21 @@ def test_a_mutant_takes_the_place_of_what_was_imported(
     assert eval(asked, vars(owner)) == expected
 
 
+@cache
+def mutants_of(file: str) -> list[Mutant]:
+    return Module(ROOT / "dpsynth" / file, f"dpsynth/{file}").mutants
+
+
 @pytest.mark.parametrize("file", sorted({file for file, *_ in SURVIVORS}))
 def test_a_survivor_that_is_explained_is_there(file: str) -> None:
-    mutants = Module(ROOT / "dpsynth" / file, f"dpsynth/{file}").mutants
+    mutants = mutants_of(file)
     assert unclear(mutants, file) == []
     assert unclear([], file)
 
 
 @pytest.mark.parametrize(("file", "function"), FUNCTIONS)
 def test_a_function_whose_survivors_are_explained_is_there(file: str, function: str) -> None:
-    mutants = Module(ROOT / "dpsynth" / file, f"dpsynth/{file}").mutants
-    assert any(mutant.function == function for mutant in mutants)
+    assert any(mutant.function == function for mutant in mutants_of(file))
 
 
 def test_the_files_are_there() -> None:

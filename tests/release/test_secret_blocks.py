@@ -83,9 +83,10 @@ def test_a_release_by_a_secret_block_leaves_its_password_nowhere(place: Place, p
     save = "import os; from prefect.blocks.system import Secret; Secret(value=os.environ['X']).save('clinic')"
     secret = url.replace("dpsynth@", f"dpsynth:{password}@")
     assert password in secret
-    kept = place.call([sys.executable, "-c", save], X=secret)
+    patient = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "240"}
+    kept = place.call([sys.executable, "-c", save], X=secret, **patient)
     assert kept.code == 0, kept
-    ended = place.run("--prefect", "--out", "out")
+    ended = place.call(place.command("--prefect", "--out", "out"), **patient)
     assert ended.code == 0, ended
     assert password not in repr(ended)
     assert list(place.folder.glob("out/*/*/public/synthetic.csv"))
