@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpsynth.accounting.guesses import limits
 from dpsynth.audit.lower_bounds import CONFIDENCE, lower_bound
 
 MU = 1.0
@@ -51,3 +52,10 @@ def test_guessing_shows_nothing() -> None:
     same = np.linspace(0, 1, 50)
     found = lower_bound(same, same, 1e-6, threshold=0.5)
     assert (found.epsilon, found.mu) == (0.0, 0.0)
+
+
+def test_right_guesses_have_the_limits_of_both_tables_together() -> None:
+    inside, outside = np.repeat([1.0, 0.0], [30, 10]), np.repeat([1.0, 0.0], [12, 48])
+    found = lower_bound(inside, outside, 0.0, threshold=0.5)
+    assert found.right == pytest.approx(78 / 100)
+    assert found.right_between == pytest.approx(limits(78, 100))
