@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 import dpsynth
 from dpsynth.domain import compression as domain_compression
 from dpsynth.model import denoising, smoothing
-from dpsynth.model.refinement import Refined
 from dpsynth.publish import row_source
 from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
 from dpsynth.structure.components import Components, Positions
@@ -98,10 +97,10 @@ def missing_apart(of_values: NDArray[np.intp], counts: NDArray[np.float64], leas
     )
 
 
-def as_drawn(model: object, wanted: object, codes: Any, *_: object) -> Refined:
+def as_drawn(model: object, wanted: object, codes: Any, *_: object) -> dict[str, Any]:
     """Rows as they are drawn from the model."""
     del model, wanted
-    return Refined(dict(codes), [])
+    return dict(codes)
 
 
 ALL = dict.fromkeys(auto.PICKS, 1e6)

@@ -14,8 +14,8 @@ from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.public_marginals import public_counts, raked, raked_rows
 from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
-from dpsynth.model.refinement import Effort, Refined
-from dpsynth.model.residuals import TableTarget, following
+from dpsynth.model.refinement import Effort
+from dpsynth.model.residuals import TableTarget
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -35,7 +35,6 @@ __all__ = [
     "MarkovRandomField",
     "ModelFileError",
     "RakedEstimates",
-    "Refined",
     "TableCounts",
     "TableTarget",
     "TreeSize",
@@ -46,7 +45,6 @@ __all__ = [
     "denoised_answers",
     "estimate",
     "estimated_total",
-    "following",
     "junction_tree",
     "load",
     "posteriors",

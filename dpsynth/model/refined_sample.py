@@ -24,7 +24,7 @@ from dpsynth.model.denoising import Denoised, denoised, pooled
 from dpsynth.model.factor import Array
 from dpsynth.model.markov_random_field import MarkovRandomField
 from dpsynth.model.raked_estimates import RakedEstimates
-from dpsynth.model.refinement import USUAL, Effort, Refined, refined
+from dpsynth.model.refinement import USUAL, Effort, refined
 from dpsynth.model.residuals import TableTarget
 from dpsynth.model.rounding import Codes, drawn_cells, position_of
 from dpsynth.model.zeros import Zeros
@@ -173,7 +173,7 @@ def refined_rows(
     bounds: Bounds = Bounds(),
     targets: Sequence[TableTarget] | None = None,
     effort: Effort = USUAL,
-) -> Refined:
+) -> dict[str, Codes]:
     """The rows of a table, refined to the marginals that are wanted.
 
     Args:
@@ -187,17 +187,17 @@ def refined_rows(
     """
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     if not rows or not wanted.pairs:
-        return Refined(dict(codes), [])
+        return dict(codes)
     targets = wanted.targets(model, rows) if targets is None else targets
     fixed = {*bounds.fixed, *(g for g, c in wanted.values_of.items() if c in bounds.fixed)}
     # A group without rows in the model has no values to draw.
     empty: Zeros = {(groups,): model.marginal((groups,)) <= 0 for groups in wanted.values_of}
     found = refined(domain, codes, targets, rng, effort=effort, fixed=fixed, zeros={**bounds.zeros, **empty})
     for groups, column in wanted.values_of.items():
-        changed = np.flatnonzero(found.codes[groups] != codes[groups])
+        changed = np.flatnonzero(found[groups] != codes[groups])
         if changed.size:
-            values = found.codes[column] = found.codes[column].copy()
-            values[changed] = _values(model, groups, column, found.codes[groups][changed], rng)
+            found[column] = found[column].copy()
+            found[column][changed] = _values(model, groups, column, found[groups][changed], rng)
     return found
 
 

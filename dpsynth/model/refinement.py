@@ -79,19 +79,6 @@ USUAL = Effort()
 """The work of a refinement that nobody limits further."""
 
 
-@dataclass(frozen=True, eq=False)
-class Refined:
-    """A refined table.
-
-    Attributes:
-        codes: int64[rows] of every column.
-        excess: for each target, its cells' rows less the wanted ones; 0 if nothing was to be refined.
-    """
-
-    codes: dict[str, Codes]
-    excess: Sequence[Array]
-
-
 def refined(
     domain: Domain,
     codes: Mapping[str, Codes],
@@ -101,7 +88,7 @@ def refined(
     effort: Effort = USUAL,
     fixed: Collection[str] = (),
     zeros: Zeros | None = None,
-) -> Refined:
+) -> dict[str, Codes]:
     """A table whose marginals are nearer to their targets.
 
     Memory: 1 or 2 bytes a row and column, 8 in the result; 8 bytes a cell of each target for each of its
@@ -123,7 +110,7 @@ def refined(
     rows = len(next(iter(codes.values())))
     moving = [c for c in domain.columns if c not in fixed and any(c in t.clique for t in wanted)]
     if not rows or not moving or not effort.passes:
-        return Refined(dict(codes), [np.zeros(t.counts.shape) for t in wanted])
+        return dict(codes)
     table = _Table.of(domain, codes, wanted, zeros or {})
     loss, error = table.loss, table.error
     places = [domain.columns.index(c) for c in moving]
@@ -136,7 +123,7 @@ def refined(
         loss -= fall
         if fall < effort.enough * (loss + error):
             break
-    return Refined(table.rows(domain, codes), table.excess(wanted))
+    return table.rows(domain, codes)
 
 
 def _laps(rows: int, lap: int, passes: int, rng: np.random.Generator) -> Iterator[Places]:
@@ -213,8 +200,6 @@ class _Table:
         starts: the first place of each column's residuals, and the end.
         own: the cells of each column's own residuals; places there count rows of residuals.
         echoes: the cells in other columns' residuals that change when a column does.
-        views: for each target, the first place of its residuals in those of the first of its columns in
-            the domain's order, and the order of its axes there.
         loss, error: L at the start, and L for counts as wrong as the targets are.
         shares: float64[columns], the part of the rows that should move that is tried next.
     """
@@ -225,7 +210,6 @@ class _Table:
     starts: tuple[int, ...]
     own: tuple[_Cells, ...]
     echoes: tuple[_Cells, ...]
-    views: Mapping[int, tuple[int, list[int]]]
     loss: float
     error: float
     shares: Array
@@ -272,11 +256,10 @@ class _Table:
         none, starts, parts = len(sizes), [0], []
         own: list[list[_Cell]] = []
         echoes: list[list[_Cell]] = [[] for _ in sizes]
-        views: dict[int, tuple[int, list[int]]] = {}
         for column, size in enumerate(sizes):
             own.append([])
             lines = 0
-            for number, (clique, values, weight) in enumerate(tables):
+            for clique, values, weight in tables:
                 if column not in clique:
                     continue
                 others = [c for c in clique if c != column]
@@ -285,7 +268,6 @@ class _Table:
                 steps = {second: 1, first: many}
                 axes = [clique.index(c) for c in (*others, column)]
                 parts.append(values.transpose(axes).reshape(-1))
-                views.setdefault(number, (starts[-1] + lines * size, axes))
                 own[-1].append(((first, second, steps[first], int(second != none), 1, lines), weight))
                 for other in others if weight else ():
                     left = next((c for c in others if c != other), none)
@@ -298,7 +280,7 @@ class _Table:
         residuals = np.concatenate(parts)
         mine, theirs = (tuple(map(_Cells.of, listed)) for listed in (own, echoes))
         shares = np.full(len(sizes), _FIRST_SHARE)
-        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, views, loss, error, shares)
+        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
         """The codes of all columns; those of a column without changes are the ones before."""
@@ -307,17 +289,6 @@ class _Table:
             c: before[c] if np.array_equal(before[c], now) else now.astype(np.int64)
             for c, now in found.items()
         }
-
-    def excess(self, wanted: Sequence[TableTarget]) -> list[Array]:
-        """For each target, its cells' rows less the wanted ones."""
-        heaviest, found = max(t.weight for t in wanted), []
-        for number, target in enumerate(wanted):
-            begin, axes = self.views[number]
-            held = self.residuals[begin : begin + target.counts.size]
-            ordered = held.reshape([target.counts.shape[axis] for axis in axes])
-            own = ordered.transpose(np.argsort(axes)) / whole_weight(target, heaviest)
-            found.append((own - below_zero(target)) / UNIT)
-        return found
 
     def refine(self, batch: Places, columns: Sequence[int], rng: np.random.Generator) -> float:
         """Give a batch of rows other values, in each of some columns once, in random order.

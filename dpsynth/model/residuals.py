@@ -6,7 +6,7 @@ Invariant: residuals are whole numbers far below 2^53, times whole weights.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,21 +56,6 @@ def whole_weight(target: TableTarget, heaviest: float) -> float:
 def below_zero(target: TableTarget) -> Array:
     """How far below 0 each cell of a target is taken to be, in parts of a row."""
     return np.where(target.counts > 0, 0.0, round(UNIT * target.below))
-
-
-def following(targets: Sequence[TableTarget], carried: Sequence[Array]) -> list[TableTarget]:
-    """The targets of a piece of a table, so that it makes up for the pieces before.
-
-    A cell that is wanted empty stays so; any other cell is wanted at least a part of a row.
-
-    Args:
-        targets: the targets of a piece that stands by itself.
-        carried: for each target, the rows that the pieces before have beyond their own.
-    """
-    return [
-        replace(t, counts=np.where(t.counts > 0, np.maximum(t.counts - rows, 1 / UNIT), 0.0))
-        for t, rows in zip(targets, carried, strict=True)
-    ]
 
 
 def residuals_of(

@@ -5,9 +5,9 @@ Invariant: all of it is public. Rows are post-processing: they cost nothing, how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +22,20 @@ from dpsynth.model import (
     Bounds,
     Effort,
     MarkovRandomField,
+    TableTarget,
     Wanted,
     chunk_draws,
     raked_rows,
     refined_rows,
     sample,
 )
-from dpsynth.publish.piece_relay import Refine, Relay
 from dpsynth.rules import Checks, Drawing, Rules, Tied
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
+_ENOUGH = 0.05
+"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of
+pieces are independent, so they count the less in the whole table the more pieces there are."""
 _PIECES_AT_ONCE = 2
 """Pieces that are in memory, and threads that make them."""
 
@@ -43,12 +46,20 @@ Densities = Mapping[str, tuple[NDArray[np.float64], float]]
 """Noisy counts of the codes of a column, and their standard deviation: the densities inside its bins."""
 
 
-_Refining = Callable[[Refine], dict[str, Codes]]
-"""How a piece is refined: calls the refinement with its targets and its effort."""
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The refinement of one piece.
+
+    Attributes:
+        targets: its targets, where they are made already.
+        effort: the work.
+    """
+
+    targets: Sequence[TableTarget] | None = None
+    effort: Effort = field(default_factory=Effort)
 
 
-def _alone(refine: Refine) -> dict[str, Codes]:
-    return refine(None, Effort()).codes
+_USUAL = Refinement()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +88,8 @@ class RowSource:
         """A table: rows drawn from the model, refined and decoded by piece, all within the rules.
 
         A table of one piece is drawn by ``rng`` alone. The pieces of a longer one together are one rounded
-        sample of the model; each is refined so that it makes up for those before it. Threads make them, each
-        with a generator of its own, so the rows follow from the generator and the size of a piece alone.
-        Memory: that of two pieces.
+        sample of the model; each is refined by itself. Threads make them, each with a generator of its own,
+        so the rows follow from the generator and the size of a piece alone. Memory: that of two pieces.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
@@ -88,12 +98,12 @@ class RowSource:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
         tied = Tied(Checks(self.rules, self.layout), self.model.marginal, rng)
-        yield self._piece(tied, sample(self.model, number, rng), 0, _alone, rng)
+        yield self._piece(tied, sample(self.model, number, rng), 0, Refinement(), rng)
 
     def tables(
         self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
     ) -> Iterator[pa.Table]:
-        """Rows in pieces, which are made as those of ``pieces``.
+        """Rows in pieces, each refined by itself; together they are one rounded sample of the model.
 
         Args:
             number: number of all rows.
@@ -107,35 +117,33 @@ class RowSource:
         first = int(np.random.default_rng(seed).integers(1 << 62))
         return (rows.table for rows in self._stream(number, first, piece, before))
 
-    def _stream(self, number: int, seed: int, piece: int, first: int) -> Iterator[DrawnRows]:
+    def _stream(self, number: int, seed: int, piece: int, before: int) -> Iterator[DrawnRows]:
         sizes = [min(piece, number - begin) for begin in range(0, number, piece)]
         tied = Tied(Checks(self.rules, self.layout), self.model.marginal, _generator(seed, 0))
         if self.rules.written:
             # Before any thread begins: all pieces have the same.
             _ = tied.partners, tied.pins
+        effort = replace(Effort(), enough=min(Effort().enough * len(sizes), _ENOUGH))
         targets = {size: self.wanted.targets(self.model, size) for size in set(sizes)}
-        relay = Relay(max((turn for turn, size in enumerate(sizes) if 2 * size >= sizes[0]), default=0))
         drawn = chunk_draws(self.model, number, seed, chunk=piece)
 
-        def made(turn: int, draw: Callable[[], dict[str, Codes]]) -> DrawnRows:
-            refining = partial(relay.refined, turn, targets[sizes[turn]])
-            with relay.watched():
-                begin, rng = first + turn * piece, _generator(seed, 1, turn)
-                return self._piece(tied, draw(), begin, refining, rng)
+        def work(turn: int, draw: Callable[[], dict[str, Codes]]) -> Callable[[], DrawnRows]:
+            rng, begin = _generator(seed, 1, turn), before + turn * piece
+            return lambda: self._piece(tied, draw(), begin, Refinement(targets[sizes[turn]], effort), rng)
 
-        return in_order((partial(made, turn, draw) for turn, draw in enumerate(drawn)), _PIECES_AT_ONCE)
+        return in_order((work(turn, draw) for turn, draw in enumerate(drawn)), _PIECES_AT_ONCE)
 
     def _piece(
         self,
         tied: Tied,
         drawn: dict[str, Codes],
         before: int,
-        refining: _Refining,
+        refinement: Refinement,
         rng: np.random.Generator,
     ) -> DrawnRows:
         """Rows refined and decoded, whose identifiers follow those of ``before`` rows."""
         number = len(next(iter(drawn.values())))
-        refined = self._refined(drawn, rng, refining)
+        refined = self._refined(drawn, rng, refinement)
         # Rows before the refinement take as much memory as those after it.
         drawn.clear()
         if not self.rules.written:
@@ -150,17 +158,16 @@ class RowSource:
 
     def codes(self, number: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Codes of rows drawn from the model and refined together, int64[rows] of the model's columns."""
-        return self._refined(sample(self.model, number, rng), rng, _alone)
+        return self._refined(sample(self.model, number, rng), rng)
 
     def _refined(
-        self, drawn: Mapping[str, Codes], rng: np.random.Generator, refining: _Refining
+        self,
+        drawn: Mapping[str, Codes],
+        rng: np.random.Generator,
+        how: Refinement = _USUAL,
     ) -> dict[str, Codes]:
         raked = raked_rows(self.model, self.public_marginals, drawn, rng)
-        return refining(
-            lambda targets, effort: refined_rows(
-                self.model, self.wanted, raked, rng, self.bounds, targets, effort
-            )
-        )
+        return refined_rows(self.model, self.wanted, raked, rng, self.bounds, how.targets, how.effort)
 
     def table(self, number: int, rng: np.random.Generator) -> pa.Table:
         """A whole table in memory, drawn as ``pieces`` are."""

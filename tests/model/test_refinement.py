@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dpsynth.domain.domain import Domain
 from dpsynth.model.refinement import Effort, _Table, refined
-from dpsynth.model.residuals import UNIT, TableTarget, following
+from dpsynth.model.residuals import UNIT, TableTarget
 from tests.examples import examples
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
@@ -46,7 +46,7 @@ def test_an_independent_table_comes_near_to_the_pairs_of_another_one():
     wanted, start = rows_of(rng, 3000), rows_of(rng, 3000)
     start = {c: rng.permutation(v) for c, v in start.items()}
     targets = all_pairs(wanted)
-    found = refined(DOMAIN, start, targets, np.random.default_rng(2), effort=Effort(passes=4)).codes
+    found = refined(DOMAIN, start, targets, np.random.default_rng(2), effort=Effort(passes=4))
     assert loss(found, targets) < loss(start, targets) / 1000
     assert [len(v) for v in found.values()] == [3000] * 4
 
@@ -58,7 +58,7 @@ def test_a_triple_is_reached_that_its_pairs_do_not_show():
     parity = {"x": x, "y": y, "z": x ^ y}
     start = parity | {"z": rng.integers(0, 2, 4000)}
     target = [TableTarget(("x", "y", "z"), counts(parity, ("x", "y", "z"), domain).astype(float), 1.0)]
-    found = refined(domain, start, target, rng).codes
+    found = refined(domain, start, target, rng)
     assert loss(found, target, domain) < loss(start, target, domain) / 1000
 
 
@@ -100,7 +100,7 @@ def test_the_same_table_targets_and_seed_give_the_same_rows_whatever_the_order_o
     rng = np.random.default_rng(7)
     codes, targets = rows_of(rng, 2000), all_pairs(rows_of(rng, 2000))
     first, second = (
-        refined(DOMAIN, codes, listed, np.random.default_rng(1)).codes for listed in (targets, targets[::-1])
+        refined(DOMAIN, codes, listed, np.random.default_rng(1)) for listed in (targets, targets[::-1])
     )
     assert all(np.array_equal(first[c], second[c]) for c in DOMAIN.columns)
     assert any(not np.array_equal(first[c], codes[c]) for c in DOMAIN.columns)
@@ -114,7 +114,7 @@ def test_fixed_columns_stay_and_no_row_moves_into_a_forbidden_cell():
     thrice = np.zeros((2, 3, 5), dtype=np.bool_)
     thrice[1, 2, :3] = True
     zeros = {("b", "c"): closed, ("a", "b", "d"): thrice}
-    found = refined(DOMAIN, codes, targets, rng, fixed={"a"}, zeros=zeros).codes
+    found = refined(DOMAIN, codes, targets, rng, fixed={"a"}, zeros=zeros)
     assert np.array_equal(found["a"], codes["a"]) and not np.array_equal(found["c"], codes["c"])
     for clique, mask in zeros.items():
         inside = [mask[tuple(table[c] for c in clique)] for table in (codes, found)]
@@ -126,7 +126,7 @@ def test_forbidden_cells_that_nobody_forbids_would_be_entered():
     rng = np.random.default_rng(9)
     codes, targets = rows_of(rng, 3000), all_pairs(rows_of(rng, 3000))
     codes["b"] = np.where(codes["b"] == 1, 2, codes["b"])
-    found = refined(DOMAIN, codes, targets, rng).codes
+    found = refined(DOMAIN, codes, targets, rng)
     assert (found["b"] == 1).any()
 
 
@@ -138,7 +138,7 @@ def test_a_refinement_ends_where_it_gains_little_beside_the_errors_of_its_target
 
     def changed(variance):
         targets = [TableTarget(p, counts(wanted, p).astype(float), 1.0, variance) for p in pairs]
-        found = refined(DOMAIN, codes, targets, np.random.default_rng(1)).codes
+        found = refined(DOMAIN, codes, targets, np.random.default_rng(1))
         return np.any([found[c] != codes[c] for c in DOMAIN.columns], axis=0).sum(), loss(found, targets)
 
     coarse, fine = changed(1e9), changed(1e-3)
@@ -150,7 +150,7 @@ def test_the_scores_that_may_be_computed_bound_the_rows_that_change():
     rng = np.random.default_rng(12)
     codes, targets = rows_of(rng, 6000), all_pairs(rows_of(rng, 6000))
     each = 6000 * sum(DOMAIN.sizes[c] for t in targets for c in t.clique)
-    found = refined(DOMAIN, codes, targets, rng, effort=Effort(scores=0.1 * each)).codes
+    found = refined(DOMAIN, codes, targets, rng, effort=Effort(scores=0.1 * each))
     assert np.any([found[c] != codes[c] for c in DOMAIN.columns], axis=0).sum() <= 0.1 * 6000
 
 
@@ -165,7 +165,7 @@ def test_rows_leave_the_empty_cells_of_a_target_that_counts_them_as_below_zero()
 
     def strays(below):
         wanted = [TableTarget(("b", "c"), empty, 1.0, 1.0, below), *held]
-        return counts(refined(DOMAIN, codes, wanted, rng).codes, ("b", "c"))[0, 1:].sum()
+        return counts(refined(DOMAIN, codes, wanted, rng), ("b", "c"))[0, 1:].sum()
 
     assert strays(300.0) < strays(0.0) / 2
 
@@ -185,44 +185,11 @@ def test_a_target_of_another_shape_or_out_of_range_is_refused(wrong):
         refined(DOMAIN, rows_of(np.random.default_rng(1), 10), [wrong], np.random.default_rng(1))
 
 
-def test_the_excess_is_the_rows_of_each_cell_less_the_wanted_ones():
-    """Targets of unlike weights, widths and orders of columns, with cells that count as below 0."""
-    rng = np.random.default_rng(14)
-    cliques = [("d", "a"), ("b",), ("c", "a", "b"), ("a", "d"), ("b", "c")]
-    wanted = [
-        TableTarget(c, np.maximum(np.rint(rng.normal(9, 9, DOMAIN.shape(c)) * UNIT) / UNIT, 0.0), w, 1.0, 3.0)
-        for c, w in zip(cliques, (1.0, 0.3, 0.001, 2.0, 1.0), strict=True)
-    ]
-    found = refined(DOMAIN, rows_of(rng, 3000), wanted, rng)
-    for target, excess in zip(wanted, found.excess, strict=True):
-        assert np.array_equal(excess, counts(found.codes, target.clique) - target.counts)
-
-
-def test_a_piece_makes_up_for_the_pieces_before_it():
-    """Planted: pieces that are refined each by itself are further off together."""
-    rng = np.random.default_rng(15)
-    whole, effort = rows_of(rng, 2000), Effort(scores=0.0)
-    pieces = [{c: v[some] for c, v in whole.items()} for some in rng.integers(0, 2000, (16, 2000))]
-    wanted = all_pairs(whole)
-
-    def off(*, carried):
-        excess, total = [np.zeros(t.counts.shape) for t in wanted], 0.0
-        for codes in pieces:
-            now = following(wanted, excess) if carried else wanted
-            found = refined(DOMAIN, codes, now, np.random.default_rng(1), effort=effort).codes
-            excess = [e + counts(found, t.clique) - t.counts for e, t in zip(excess, wanted, strict=True)]
-        for e in excess:
-            total += float(np.square(e).sum())
-        return total
-
-    assert off(carried=True) < off(carried=False) / 2
-
-
 def test_nothing_changes_without_rows_targets_or_columns_that_may_move():
     rng = np.random.default_rng(1)
     codes, none = rows_of(rng, 50), {c: np.zeros(0, dtype=np.int64) for c in DOMAIN.columns}
     targets = all_pairs(rows_of(rng, 50))
-    assert refined(DOMAIN, none, targets, rng).codes == none
+    assert refined(DOMAIN, none, targets, rng) == none
     for given_ in ([], targets):
-        found = refined(DOMAIN, codes, given_, rng, fixed=DOMAIN.columns).codes
+        found = refined(DOMAIN, codes, given_, rng, fixed=DOMAIN.columns)
         assert all(np.array_equal(found[c], codes[c]) for c in DOMAIN.columns)
