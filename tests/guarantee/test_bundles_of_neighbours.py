@@ -18,7 +18,7 @@ import pytest
 from dpsynth import pipeline
 from dpsynth.config import Spec
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import measuring
+from dpsynth.lifecycle import counting_engine
 from dpsynth.lifecycle.beginning import Request
 from tests.examples import cases
 from tests.guarantee.wild_tables import (
@@ -98,7 +98,7 @@ def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """The exam names the table that it is about, so another table is refused; other files differ."""
-    sound, made = measuring.load_rows, getattr(pipeline, step)
+    sound, made = counting_engine.load_rows, getattr(pipeline, step)
     rows: list[int] = []
 
     def counted(*arguments):
@@ -112,7 +112,7 @@ def test_a_bundle_that_tells_of_the_table_otherwise_is_caught(
         *known, _ = arguments
         return made(*known, np.random.default_rng(rows[-1]))
 
-    monkeypatch.setattr(measuring, "load_rows", counted)
+    monkeypatch.setattr(counting_engine, "load_rows", counted)
     monkeypatch.setattr(pipeline, step, telling)
     if step == "tabulate":
         assert any(of_neighbours(tmp_path, EVERY_TYPE, "add_remove", "person"))

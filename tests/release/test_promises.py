@@ -18,7 +18,7 @@ import pytest
 from dpsynth import pipeline
 from dpsynth.accounting.cost import NOTHING
 from dpsynth.errors import DpsynthError
-from dpsynth.lifecycle import measuring as opening
+from dpsynth.lifecycle import counting_engine
 from dpsynth.model import load
 from tests.release import evidence
 from tests.release.keeper import Keeper
@@ -222,7 +222,7 @@ def test_a_failure_after_the_first_charge_gives_nothing_back(
 def test_a_failure_before_the_first_charge_costs_and_leaves_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "load_rows", failing)
+    monkeypatch.setattr(counting_engine, "load_rows", failing)
     with pytest.raises(DpsynthError, match="ValueError; details withheld"):
         release(place)
     balance = place.balance
