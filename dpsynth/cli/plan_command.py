@@ -131,10 +131,15 @@ def _in_words(facts: Facts) -> Iterator[str]:
     tiers = max(len(facts["audiences"]), 1)
     yield (
         f"Time and memory: roughly {tiers * rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB, and "
-        f"for each million rows {tiers * rough['seconds_per_million_rows']:,.0f} s and "
+        f"for each million rows {_seconds(tiers * rough['seconds_per_million_rows'])} and "
         f"{rough['megabytes_per_million_rows']:,.0f} MB more."
     )
     yield from _engine(facts["engine"])
+
+
+def _seconds(seconds: float) -> str:
+    """Some seconds: whole ones, or tenths of a few."""
+    return f"{seconds:,.0f} s" if seconds >= 2 else f"{seconds:.1f} s"
 
 
 def _engine(engine: Facts) -> Iterator[str]:
