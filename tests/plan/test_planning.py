@@ -59,7 +59,7 @@ def test_every_fact_of_a_plan_is_printed_for_people(facts_of, capsys):
         "age with sex",
         f"at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB",
         f"roughly {rough['seconds']:,.0f} s and {rough['megabytes']:,.0f} MB",
-        f"million rows {rough['seconds_per_million_rows']:,.0f} s",
+        f"million rows {rough['seconds_per_million_rows']:.1f} s",
     ):
         assert words in said
 
