@@ -82,7 +82,6 @@ def test_attackers_stay_below_the_claim(terms: int) -> None:
     found = audit(spec_of(TERMS[terms], "mst"), Extent(rows=80, neighbours=12, releases=60))
     assert found.faults == ()
     assert found.attacked is not None
-    assert found.attacked.transcript.epsilon > 0
 
 
 @pytest.fixture(scope="module")
