@@ -104,10 +104,11 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
 def release_name(path: str) -> str:
     """A name for a release from the path of a table or a description.
 
-    >>> release_name("data/Visits of 2024.csv")
-    'Visits-of-2024'
+    >>> release_name("data/Visits of 2024.csv"), release_name("flights.csv.gz")
+    ('Visits-of-2024', 'flights')
     """
-    return release_named(PurePath(path).stem)
+    name, (_, compression, _) = PurePath(path), named_form(path)
+    return release_named(PurePath(name.stem).stem if compression else name.stem)
 
 
 def values_of(draft: Draft) -> dict[str, Value]:
