@@ -212,7 +212,7 @@ def _mounts(disk: Path) -> bool:
     return not subprocess.run([*on_a_small_disk(disk), "true"], capture_output=True, check=False).returncode
 
 
-_restarting = threading.Lock()
+_restarting = threading.RLock()
 
 
 class SoakWatch(Watch):
@@ -222,6 +222,11 @@ class SoakWatch(Watch):
         """``Watch.look``, while no database is starting."""
         with _restarting:
             super().look()
+
+    def ended(self, folder: Path, deaths: int) -> None:
+        """``Watch.ended``, while no database is starting."""
+        with _restarting:
+            super().ended(folder, deaths)
 
     def _sound(self) -> bool:
         return True
