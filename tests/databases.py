@@ -134,7 +134,9 @@ class Postgres:
 
     def sessions(self, url: str) -> int:
         """How many clients are connected to a database."""
-        ((number,),) = self.execute(f"SELECT count(*) FROM {_SESSIONS}", url)
+        # The server's own processes, such as one that vacuums, come and go.
+        clients = f"{_SESSIONS} AND backend_type = 'client backend'"
+        ((number,),) = self.execute(f"SELECT count(*) FROM {clients}", url)
         return int(str(number))
 
     @property

@@ -408,7 +408,7 @@ def test_no_connection_is_kept_between_uses(postgres: Postgres) -> None:
             use(ledger)
         # The server needs a moment to see that a client has gone; one that is kept never goes.
         end = time.monotonic() + 60
-        while postgres.sessions(url) and time.monotonic() < end:
+        while (left := postgres.sessions(url)) and time.monotonic() < end:
             time.sleep(0.01)
-        assert postgres.sessions(url) == 0
+        assert left == 0
     postgres.empty(url)
