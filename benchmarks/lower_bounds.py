@@ -43,7 +43,7 @@ FAULT = 0.7
 
 @dataclass(frozen=True)
 class Case:
-    """What is claimed: a strategy, the noise, the relation and the unit."""
+    """The claim: a strategy, the noise, the relation and the unit."""
 
     method: str
     noise: str

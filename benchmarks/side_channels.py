@@ -1,4 +1,4 @@
-"""What a release shows beside its answers, on neighbouring tables: time, memory, sizes of files, the journal.
+"""Side channels of a release, on neighbouring tables: time, memory, sizes of files, the journal.
 
     python benchmarks/side_channels.py [--rows 20000] [--runs 20]
 
@@ -77,7 +77,7 @@ NEIGHBOURS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 @dataclass(frozen=True)
 class Seen:
-    """What one release shows: seconds of the processor, MB at most, bytes and names published, journal."""
+    """The side channels of a release: processor seconds, MB at most, published bytes and names, journal."""
 
     cpu: float
     memory: float

@@ -111,7 +111,7 @@ class Attacked:
 
     @property
     def chosen_bound(self) -> LowerBound:
-        """What the chosen attack on the table achieves."""
+        """The outcome of the chosen attack on the table."""
         return self.table[self.chosen]
 
 

@@ -33,12 +33,12 @@ MOST_SETS = 300
 _SHRUNK = 0.5
 """The part of the covariances that is taken to be 0: shares of many sets are learnt from few releases."""
 _NEARNESS = 0.2
-"""What a row that differs from the unit in one more column counts, beside one that doesn't."""
+"""The weight of a row that differs from the unit in one more column, relative to one without."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """What the attacker sees of a release, and what they would know of one of their own.
+    """The attacker's view of a release, and of one of their own.
 
     Attributes:
         names: the columns of the synthetic table, sorted.
@@ -86,7 +86,7 @@ def _names(columns: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What the attacker has learnt from releases of their own.
+    """The lessons that the attacker has learnt from releases of their own.
 
     Attributes:
         sets: sets of columns: none, every column, pairs, and larger sets that were asked.

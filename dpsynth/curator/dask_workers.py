@@ -74,7 +74,7 @@ class DaskWorkers:
         return partial(_room, memory * self.processes // self.pieces)
 
     def each(self, make: Callable[[Any], object], parts: Parts) -> Parts:
-        """What a function makes of each part; see ``Workers``."""
+        """The outcome of a function for each part; see ``Workers``."""
         return self._mapped(self._task(make, len(parts)), parts)
 
     def regrouped(

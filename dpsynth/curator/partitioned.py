@@ -53,7 +53,7 @@ class Workers(Protocol):
     """Processes that hold values and apply functions to them, which can be pickled and have no effects."""
 
     def each(self, make: Callable[[Any], object], parts: Parts) -> Parts:
-        """What a function makes of each part, which stays with the workers."""
+        """The outcome of a function for each part, which stays with the workers."""
         ...
 
     def regrouped(

@@ -104,7 +104,7 @@ def place_of(path: str) -> Place:
 
 @contextmanager
 def arrow_input(place: Place) -> Iterator[Path | BinaryIO]:
-    """What Arrow reads a file from: a path, which it opens itself, or a stream."""
+    """The source that Arrow reads a file from: a path, which it opens itself, or a stream."""
     if isinstance(place, RemotePath):
         with place.open("rb") as stream:
             yield stream
