@@ -20,6 +20,7 @@ from dpsynth.lifecycle.generating import FittedModel, row_source, sampled_units
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun, charges
+from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.plan.plan import Plan
 from dpsynth.publish import Publication, StatisticTable, commit, write_public
@@ -168,6 +169,21 @@ def _described(question: object, event: events.Event) -> dict[str, object]:
         "rho": float_up(event.rho),
         "delta": float_up(event.delta),
     }
+
+
+def release_of(run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Release:
+    """The result of a release, or of one of its audiences, for callers in Python."""
+    return Release(
+        run.release_id,
+        run.final,
+        synthesis.guarantee,
+        synthesis.table,
+        {table.title: table for table in synthesis.statistics},
+        plan.steps,
+        synthesis.exam,
+        synthesis.warnings,
+        audience=plan.audience,
+    )
 
 
 def public_of(run: ReleaseRun, plan: Plan) -> Path:

@@ -633,10 +633,10 @@ FAULTS: tuple[Fault, ...] = (
         "a bundle shown before settlement",
         "A release is public that the ledger may refuse to close.",
         "pipeline.py",
-        "        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)\n"
+        "        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)\n"
         "        step(Step.PUBLISH, publish, release_run, tell)\n",
         "        step(Step.PUBLISH, publish, release_run, tell)\n"
-        "        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)\n",
+        "        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)\n",
         _SHOWN_ONCE_SETTLED,
     ),
     _fault(
