@@ -109,8 +109,8 @@ schema: $(READY)
 
 lock: $(READY)
 	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --extra dask --extra demo --extra dev --extra duckdb --extra excel --extra postgres --no-emit-index-url \
-	    --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	    --extra dask --extra demo --extra dev --extra duckdb --extra excel --extra postgres --extra s3 \
+	    --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from struct import Struct
 from typing import TypeVar
 from uuid import UUID
 
@@ -22,6 +23,8 @@ _PARTS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimals of a second in each unit of Arrow's durations."""
 _BITS = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()}
 """Integers of the width of each of Arrow's floats."""
+_INTERVAL = Struct("<iiq")
+"""Arrow's intervals: months, days, nanoseconds."""
 
 
 Kind = TypeVar("Kind", bound=np.generic)
@@ -107,6 +110,8 @@ def text_of(column: pa.Array) -> pa.StringArray:
     if pa.types.is_duration(kind):
         decimals = _PARTS[kind.unit]
         return _each(pc.cast(column, pa.int64()), lambda count: iso_duration(count, decimals))
+    if kind == pa.month_day_nano_interval():
+        return _each(column.view(pa.binary(_INTERVAL.size)), _interval)
     if is_text(kind):
         # Arrow takes the bytes of a text for UTF-8 unless they are read as bytes first.
         cells = pc.cast(column, pa.binary())
@@ -125,6 +130,14 @@ def is_text(kind: pa.DataType) -> bool:
         of.is_binary, of.is_large_binary, of.is_binary_view, of.is_fixed_size_binary,
     )  # fmt: skip
     return any(test(kind) for test in tests)
+
+
+def _interval(cell: bytes) -> str:
+    """A duration of months, days and nanoseconds; a year has 365 days, and a month of what is left has 30."""
+    months, days, count = _INTERVAL.unpack(cell)
+    years, months = divmod(months, 12)
+    count += (365 * years + 30 * months + days) * 86_400 * 10**9
+    return iso_duration(count, 9) if count % 1_000 else iso_duration(count // 1_000, 6)
 
 
 def _each(column: pa.Array, convert: Callable[..., str]) -> pa.StringArray:

@@ -1,8 +1,6 @@
-"""Reader of a private table in a database: the rows of a query, batch by batch.
+"""Private table in a database: the rows of a query, batch by batch.
 
-SQLAlchemy connects to every database but DuckDB's files, which are read by DuckDB itself, as Arrow tables.
-The query is read as it stands, within a query that selects the columns that are needed. Results come from a
-cursor on the server where there is one, so no table is held whole.
+The query is read as it stands, within a query that selects the columns that are needed.
 
 Invariant: a cell's text follows from the cell and its own type, as a cell's of a table in memory does. Broken
 structure (no such column, no such table) is a clear error; no message quotes a cell, an address with its
@@ -14,18 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dpsynth.curator.cell_texts import Batch, readable
-from dpsynth.curator.memory_table import cells_of_objects
+from dpsynth.curator.database_readers import DatabaseReader, reader_of
 from dpsynth.errors import SourceError
 from dpsynth.files.header import require_columns, spelling_advice
-
-_ROWS = 1 << 16
-_CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +73,10 @@ class DatabaseTable:
                 yield batch
 
     @contextmanager
-    def _opened(self) -> Iterator[_Rows | _DuckRows]:
+    def _opened(self) -> Iterator[DatabaseReader]:
         """A connection; whatever goes wrong within is said without the database's own words."""
         try:
-            made = _DuckRows if self.address.startswith("duckdb:") else _Rows
-            reader = made(self.address, self.query)
+            reader = reader_of(self.address, self.query)
         except (ModuleNotFoundError, ImportError) as error:
             raise SourceError(
                 f"{self.named} needs a driver that isn't installed: {error.name}. PostgreSQL's comes with "
@@ -120,95 +110,3 @@ class DatabaseTable:
 def _advice(absent: Sequence[str], names: Sequence[str]) -> str:
     spelt = spelling_advice(absent, names)
     return f'{spelt} In SQL an alias names a column: SELECT birth AS "{absent[0]}".'
-
-
-def _within(query: str, wanted: str) -> str:
-    # A line feed ends a comment in the last line of the query.
-    return f"SELECT {wanted} FROM (\n{query.strip().rstrip(';')}\n) AS dpsynth_rows"  # noqa: S608
-
-
-class _Rows:
-    """Rows of any database that SQLAlchemy knows, read without a lock and without a right to write."""
-
-    def __init__(self, address: str, query: str) -> None:
-        from sqlalchemy import create_engine, make_url
-        from sqlalchemy.pool import NullPool
-
-        url, options = make_url(address), dict[str, Any]()
-        kind, path = url.get_backend_name(), url.database
-        if kind == "sqlite":
-            if not path or not Path(path).is_file():
-                raise FileNotFoundError
-            # The reader of batches may be closed by another thread than it was opened in.
-            url = url.set(
-                database=f"file:{Path(path).absolute()}",
-                query={"mode": "ro", "uri": "true", "check_same_thread": "false"},
-            )
-        elif kind == "postgresql":
-            if url.drivername == "postgresql":
-                url = url.set(drivername="postgresql+psycopg")
-            options["connect_args"] = {"connect_timeout": _CONNECT_SECONDS}
-        self._query = query
-        self._engine = create_engine(url, poolclass=NullPool, hide_parameters=True, **options)
-        read_only = {"postgresql_readonly": True} if kind == "postgresql" else {}
-        self._connection = self._engine.connect().execution_options(
-            stream_results=True, max_row_buffer=_ROWS, **read_only
-        )
-
-    def _result(self, wanted: str, end: str = "") -> Any:
-        from sqlalchemy import text
-
-        # A colon in the query is no parameter of ours.
-        whole = _within(self._query, wanted) + end
-        return self._connection.execute(text(whole.replace("\\", "\\\\").replace(":", "\\:")))
-
-    def header(self) -> list[str]:
-        """The names of the query's columns; no row is read."""
-        return list(self._result("*", " WHERE 1 = 0").keys())
-
-    def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns of all rows."""
-        quote = self._engine.dialect.identifier_preparer.quote_identifier
-        for rows in self._result(", ".join(map(quote, columns))).partitions(_ROWS):
-            cells = zip(*rows, strict=True)
-            yield {name: cells_of_objects(_objects(c)) for name, c in zip(columns, cells, strict=True)}
-
-    def close(self) -> None:
-        """End the connection; nothing is committed."""
-        self._connection.close()
-        self._engine.dispose()
-
-
-def _objects(cells: Sequence[object]) -> np.ndarray[Any, np.dtype[np.object_]]:
-    # Element by element: numpy would make a matrix of cells that are lists.
-    found = np.empty(len(cells), dtype=object)
-    found[:] = cells
-    return found
-
-
-class _DuckRows:
-    """Rows of a DuckDB file, as Arrow batches."""
-
-    def __init__(self, address: str, query: str) -> None:
-        import duckdb
-
-        path = Path(address.removeprefix("duckdb:").removeprefix("///"))
-        if not path.is_file():
-            raise FileNotFoundError
-        self._query, self._connection = query, duckdb.connect(str(path), read_only=True)
-
-    def header(self) -> list[str]:
-        """The names of the query's columns; no row is read."""
-        found = self._connection.execute(_within(self._query, "*") + " WHERE 1 = 0")
-        return [column[0] for column in found.description or ()]
-
-    def rows(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Some columns of all rows."""
-        wanted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        found = self._connection.sql(_within(self._query, wanted))
-        for batch in found.to_arrow_reader(_ROWS):
-            yield dict(zip(columns, batch.columns, strict=True))
-
-    def close(self) -> None:
-        """End the connection."""
-        self._connection.close()

@@ -234,7 +234,6 @@ def test_cells_of_a_postgresql_server_have_the_same_codes_too(postgres) -> None:
             ).batches(NAMES)
         )
     assert postgres.execute("SELECT count(*) FROM visits", url) == [(len(CELLS["text"]),)]
-    assert postgres.sessions(url) == 0
     postgres.empty(url)
 
 
@@ -266,7 +265,6 @@ def test_a_folder_without_a_table_is_refused_and_its_names_are_not_said(tmp_path
     assert CANARY not in str(refused.value)
 
 
-@pytest.mark.slow
 def test_tables_behind_s3_are_read_with_the_keys_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
