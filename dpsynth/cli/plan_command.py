@@ -7,28 +7,19 @@ All of it follows from the config and the ledger.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpsynth.cli.accountants_table import print_accountants
+from dpsynth.cli.plan_errors import Facts, errors_in_words, span_of_rows
 from dpsynth.cli.printing import json_text
 from dpsynth.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dpsynth.config import Spec
-
-Facts = Mapping[str, Any]
-"""A forecast, as plain JSON values."""
-
-_WIDTH = 100
-"""Smallest width of the table of steps, in columns of text."""
-_NAMED = 4
-_UNPRINTED = 1000
 
 
 def plan(
@@ -99,7 +90,9 @@ def describe(facts: Facts, *, detail: bool = False) -> None:
     for line in _in_words(facts):
         console.print(Text(line))
     if detail:
-        _print_detail(facts, console)
+        from dpsynth.cli.plan_detail import print_detail
+
+        print_detail(facts, console)
     if "accountants" in facts:
         print_accountants(facts["accountants"], console)
     for note in facts["notes"]:
@@ -122,7 +115,7 @@ def _in_words(facts: Facts) -> Iterator[str]:
         yield from _audiences(facts["audiences"])
     else:
         yield from _questions(facts)
-        yield from _errors(facts)
+        yield from errors_in_words(facts)
     if facts["constraints"]:
         yield "Every synthetic row obeys:"
         yield from (f"  {way['rule']}: {way['kept']}." for way in facts["constraints"])
@@ -183,12 +176,13 @@ def _sampling(sampling: Facts, rows: int | None) -> str:
     if not columns:
         return asked
     noise, without = (
-        _span([column[key] for column in columns], rows)
+        span_of_rows([column[key] for column in columns], rows)
         for key in ("error_by_noise", "error_without_sampling")
     )
     words = f"{asked} By noise a count of a single column is off by {noise} on average"
     if rows is not None:
-        words += f", and by the sample by {_span([c['error_by_sampling'] for c in columns], rows)} more"
+        sampled = span_of_rows([column["error_by_sampling"] for column in columns], rows)
+        words += f", and by the sample by {sampled} more"
     worse = sum(
         c["error_by_noise"] + (c["error_by_sampling"] or 0) > c["error_without_sampling"] for c in columns
     )
@@ -209,7 +203,7 @@ def _audiences(tiers: Sequence[Facts]) -> Iterator[str]:
             f"For {tier['audience']}: whoever reads that bundle{' and those before' if place else ''} "
             f"guesses right at most {_guess(tier)} % of the time: ε = {tier['epsilon']:g}{delta}{before}."
         )
-        yield from (f"  {line}" for line in (*_questions(tier), *_errors(tier)))
+        yield from (f"  {line}" for line in (*_questions(tier), *errors_in_words(tier)))
 
 
 def _guess(facts: Facts) -> str:
@@ -305,104 +299,6 @@ def _measured(what: str, figure: Facts, own: str) -> str:
     )
 
 
-def _errors(facts: Facts) -> Iterator[str]:
-    """The errors to expect, in rows, and in per cent if the number of rows is given."""
-    errors = facts["expected_errors"]
-    columns, rows = errors["columns"], errors["rows"]
-    together = next((step for step in facts["steps"] if step["step"] == "marginals"), None)
-    pair = (
-        "" if together is None else f", and a count of columns together by {together['expected_error']:,.0f}"
-    )
-    if columns:
-        smallest = _span([column["smallest"] for column in columns], rows)
-        yield (
-            f"Errors: a count of a single column is off by {_span([c['error'] for c in columns], rows)} on "
-            f"average{pair}. A group smaller than {smallest}, by column, can't be told from nothing."
-        )
-    if rows is not None:
-        yield from _errors_in_per_cent(facts, rows)
-
-
-def _errors_in_per_cent(facts: Facts, rows: int) -> Iterator[str]:
-    errors = facts["expected_errors"]
-    columns, pairs = _worst_first(errors["columns"]), _worst_first(errors["pairs"])
-    if columns:
-        worst = columns[0]
-        yield (
-            f"Of {rows:,} rows noise moves {_percent(columns[-1]['share_moved'])} to "
-            f"{_percent(worst['share_moved'])} between the values of a column (most in {_named(worst)}), and "
-            f"{_percent(columns[len(columns) // 2]['share_moved'])} in the median column."
-        )
-    if errors["exam_within"] is not None:
-        yield f"The exam tells the error of a pair of columns to within {_percent(errors['exam_within'])}."
-    if pairs:
-        yield _pairs(pairs, errors["pairs_measured_at_most"])
-    fewer, epsilon = errors["columns_that_would_do"], errors["epsilon_that_would_do"]
-    if fewer is not None:
-        yield (
-            f"{len(columns)} columns on {rows:,} rows are too many: declare fewer columns (about {fewer} "
-            "would do at this ε), or fewer bins and values."
-        )
-    if columns:
-        found = epsilon["epsilon"]
-        limit = _percent(epsilon["share_moved"])
-        yield (
-            f"ε = {found:g} would do for at most {limit} in every column."
-            if found is not None
-            else f"No ε would do for at most {limit} in every column."
-        )
-
-
-def _pairs(pairs: Sequence[Facts], measured: int) -> str:
-    from dpsynth.plan.expected_errors import STRONG, WEAK
-
-    moved = [pair["share_moved"] for pair in pairs]
-    weak = sum(share <= WEAK for share in moved)
-    hidden = sum(share > STRONG for share in moved)
-    words = (
-        f"Of {len(pairs):,} pairs of columns at most {measured:,} are measured. A relation between two "
-        "columns shows if it moves more rows than noise does, and surely if twice as many: in "
-        f"{weak:,} pairs {_percent(WEAK)} of the rows will do, so weak relations show; in "
-        f"{len(pairs) - weak - hidden:,} only strong ones show"
-    )
-    if not hidden:
-        return f"{words}; in none noise hides all."
-    named = ", ".join(
-        f"{_named(pair)} ({_percent(pair['share_moved'])})" for pair in pairs[: min(hidden, _NAMED)]
-    )
-    return (
-        f"{words}; in {hidden:,} noise moves more than {_percent(STRONG)} and hides nearly all: {named}"
-        f"{', ...' if hidden > _NAMED else ''}."
-    )
-
-
-def _worst_first(errors: Sequence[Facts]) -> list[Facts]:
-    return sorted(errors, key=lambda error: -error["share_moved"])
-
-
-def _named(errors: Facts) -> str:
-    return " with ".join(errors["columns"])
-
-
-def _percent(share: float) -> str:
-    """A share in per cent, of two digits.
-
-    >>> _percent(0.000123), _percent(0.0345), _percent(0.5)
-    ('0.012 %', '3.5 %', '50 %')
-    """
-    digits = f"{100 * share:.2g}"
-    return f"{float(digits):g} %"
-
-
-def _span(numbers: Sequence[float], rows: int | None) -> str:
-    """The least and the largest number of rows, with their shares of all rows if the number is given."""
-    low, high = min(numbers), max(numbers)
-    ends = (low,) if f"{low:,.0f}" == f"{high:,.0f}" else (low, high)
-    span = " to ".join(f"{end:,.0f}" for end in ends)
-    shares = "" if rows is None else f" ({' to '.join(_percent(min(end / rows, 1.0)) for end in ends)})"
-    return f"{span} rows{shares}"
-
-
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
@@ -430,45 +326,3 @@ def _ledger(ledger: Facts) -> Iterator[str]:
             else ""
         )
         yield f"After it, {more} more release{'s' * (ledger['more_after'] != 1)} like it fit{until}."
-
-
-def _print_detail(facts: Facts, console: Console) -> None:
-    """Print the budget by step, in the measure of the plan."""
-    from rich.table import Table
-    from rich.text import Text
-
-    # Without a terminal rich takes 80 columns, and would cut the cells of the table.
-    console.width = max(console.width, _WIDTH)
-    rounds = facts["rounds"]
-    console.print(
-        f"\nBudget: {facts['budget']:.6g} of {facts['accounting']}; structure: {facts['structure']}"
-        f"{f' in {rounds} rounds' if rounds > 1 else ''}; the ledger's filter: {facts['ledger']['filter']}."
-    )
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("step", "share", "answers", "mechanism", "noise scale", "expected error"):
-        table.add_column(name, justify="left" if name in {"step", "mechanism"} else "right", no_wrap=True)
-    for step in facts["steps"]:
-        error = step["expected_error"]
-        table.add_row(
-            step["step"],
-            f"{step['share']:.0%}",
-            str(step["questions"]),
-            step["mechanism"],
-            _range([step["scale"], *step["scale_of"].values()]),
-            "" if error is None else f"±{error:.3g}",
-        )
-    console.print(table)
-    console.print(
-        "Scales and errors are in rows, of a cell or a distance on average; of sums, times a row's limit. "
-        "Sensitivities:"
-    )
-    for line in dict.fromkeys(f"  {step['step']}: {step['sensitivity']}." for step in facts["steps"]):
-        console.print(Text(line))
-    console.print(
-        f"Model: at most {facts['model_cells_at_most']:,} cells, {facts['model_megabytes_at_most']:g} MB.\n"
-    )
-
-
-def _range(scales: Sequence[float]) -> str:
-    low, high = min(scales), max(scales)
-    return f"{low:.4g}" if low == high else f"{low:.3g} to {high:.3g}"

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import noise_variance
+from dpsynth.domain.measurement import Noisy
 from dpsynth.domain.sums import Steps
 
 Integers = NDArray[np.int64]
@@ -75,7 +74,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False)
-class FinerCounts:
+class FinerCounts(Noisy):
     """Noisy counts of the pieces of a column's bins by group, charged and drawn by the curator.
 
     Attributes:
@@ -98,13 +97,3 @@ class FinerCounts:
     def clique(self) -> Clique:
         """The columns of the groups, then the column counted."""
         return (*self.by, self.column)
-
-    @property
-    def variance(self) -> float:
-        """Variance of each count's noise, in rows squared."""
-        return noise_variance(self.noise, self.scale)
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of each count's noise, in rows."""
-        return sqrt(self.variance)

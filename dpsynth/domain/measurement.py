@@ -42,8 +42,30 @@ def mean_absolute_error(noise: str, scale: float) -> float:
     return 0.0 if noise == "none" else noise_named(noise).mean_absolute_error(scale)
 
 
+class Noisy:
+    """Values with noise of a known distribution, each with a draw of its own.
+
+    Attributes:
+        noise: the name of the distribution; see ``noise_variance``.
+        scale: its parameter, in the unit of the values.
+    """
+
+    noise: str
+    scale: float
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw of the noise, in the unit of the values squared."""
+        return noise_variance(self.noise, self.scale)
+
+    @property
+    def stddev(self) -> float:
+        """Standard deviation of one draw of the noise, in the unit of the values."""
+        return sqrt(self.variance)
+
+
 @dataclass(frozen=True, eq=False)
-class Observation:
+class Observation(Noisy):
     """Counts of one marginal, or linear queries on one, with an error of given variance.
 
     Attributes:
@@ -67,18 +89,8 @@ class Observation:
     summed: NDArray[np.int64] | None = None
 
     @property
-    def variance(self) -> float:
-        """Variance of one noisy count's noise, in rows squared; see ``variances`` for sums of them."""
-        return noise_variance(self.noise, self.scale)
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of one noisy count's noise, in rows."""
-        return sqrt(self.variance)
-
-    @property
     def variances(self) -> NDArray[np.float64]:
-        """Variance of each value's noise, float64, shape of the values."""
+        """Variance of each value's noise, float64, shape of the values; ``variance`` is one noisy count's."""
         counts = np.ones(self.values.shape) if self.summed is None else self.summed
         return self.variance * np.asarray(counts, dtype=np.float64)
 
@@ -97,7 +109,7 @@ class Measurement(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyDistances:
+class NoisyDistances(Noisy):
     """Noisy distances between a finished table and the private one, charged and drawn by the curator.
 
     Attributes:
@@ -111,11 +123,6 @@ class NoisyDistances:
     values: NDArray[np.int64]
     noise: str
     scale: float
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of the noise, in rows."""
-        return sqrt(noise_variance(self.noise, self.scale))
 
 
 @dataclass(frozen=True, eq=False)

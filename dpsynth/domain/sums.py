@@ -12,14 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Clique
-from dpsynth.domain.measurement import noise_variance
+from dpsynth.domain.measurement import Noisy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +153,7 @@ class Centring:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasuredSums:
+class MeasuredSums(Noisy):
     """Noisy sums of a column by group, charged and drawn by the curator.
 
     Attributes:
@@ -177,13 +176,3 @@ class MeasuredSums:
     def clique(self) -> Clique:
         """The columns of the groups, then the column summed."""
         return (*self.by, self.column)
-
-    @property
-    def variance(self) -> float:
-        """Variance of each sum's noise, in steps squared."""
-        return noise_variance(self.noise, self.scale)
-
-    @property
-    def stddev(self) -> float:
-        """Standard deviation of each sum's noise, in steps."""
-        return sqrt(self.variance)
