@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 Found = TypeVar("Found")
+
+_SOCKETS = Path("/var/run/postgresql")
+"""The folder in which Debian's PostgreSQL listens; the library that comes with ADBC knows /tmp alone."""
 
 _ROWS = 1 << 16
 _CONNECT_SECONDS = 10
@@ -126,6 +130,9 @@ def _for_libpq(url: URL) -> str:
     dialect = url.set(drivername="postgresql+psycopg").get_dialect()
     _, told = dialect().create_connect_args(url)
     given = {"connect_timeout": _CONNECT_SECONDS, **told}
+    said = {"host", "hostaddr", "service"} & told.keys()
+    if not said and not {"PGHOST", "PGHOSTADDR", "PGSERVICE"} & environ.keys() and _SOCKETS.is_dir():
+        given["host"] = f"{_SOCKETS},/tmp"
     escaped = {key: str(value).replace("\\", "\\\\").replace("'", "\\'") for key, value in given.items()}
     return " ".join(f"{key}='{value}'" for key, value in escaped.items())
 

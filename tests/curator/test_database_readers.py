@@ -197,3 +197,17 @@ def test_an_odd_password_reaches_the_server_as_it_is() -> None:
         "options": "-c x=1",
         "connect_timeout": "10",
     }
+
+
+@pytest.mark.parametrize(("rest", "host"), [("", "{sockets},/tmp"), ("?host=/run/pg", "/run/pg")])
+def test_a_server_without_a_host_is_looked_for_where_debian_has_it(
+    rest: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    psycopg, sqlalchemy = pytest.importorskip("psycopg"), pytest.importorskip("sqlalchemy")
+    monkeypatch.setattr(database_readers, "_SOCKETS", tmp_path)
+    monkeypatch.delenv("PGHOST", raising=False)
+    text = database_readers._for_libpq(sqlalchemy.make_url(f"postgresql:///clinic{rest}"))
+    assert psycopg.conninfo.conninfo_to_dict(text)["host"] == host.format(sockets=tmp_path)
+    monkeypatch.setenv("PGHOST", "elsewhere")
+    text = database_readers._for_libpq(sqlalchemy.make_url("postgresql:///clinic"))
+    assert "host" not in psycopg.conninfo.conninfo_to_dict(text)
