@@ -123,7 +123,7 @@ def _plain(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _matrix(evaluation: Evaluation, pairs: Mapping[tuple[str, ...], Distance]) -> PairMatrix:
+def _matrix(evaluation: Evaluation, pairs: Mapping[tuple[str, ...], Distance]) -> PairMatrix | None:
     def cell(one: str, other: str) -> PairCell:
         found = pairs[one, other]
         off, chance = (f"{100 * share:.1f} %" for share in (found.distance, found.by_chance))

@@ -22,6 +22,7 @@ from dpsynth.curator.privacy_filter import PrivacyFilter
 from dpsynth.curator.scores import Distances, Scores, public_numbers
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.estimates import Estimates
+from dpsynth.presentation.work_shares import telling
 
 Counts = NDArray[np.int64]
 
@@ -109,6 +110,7 @@ class CliqueChoices(PrivacyFilter):
         if most <= 0 or not candidates:
             return chosen
         pick = self._chooser(candidates, estimates, price, penalties, weights)
+        tell = telling("choosing", most)
         while len(chosen) < most:
             may = np.array(admissible(tuple(chosen)), dtype=np.bool_)
             if may.shape != (len(candidates),):
@@ -117,6 +119,7 @@ class CliqueChoices(PrivacyFilter):
             if not may.any():
                 break
             chosen.append(pick(np.flatnonzero(may)))
+            tell(1)
         return chosen
 
     def _chooser(

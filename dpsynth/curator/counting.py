@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.cell_places import cells_of
 from dpsynth.domain.domain import Clique, Domain
+from dpsynth.presentation.work_shares import telling
 
 Counts = NDArray[np.int64]
 Block = Callable[[slice], Sequence[Counts]]
@@ -67,6 +68,7 @@ def counted(
         cliques: any cliques; each costs its own part of a pass.
     """
     found: dict[Clique, Counts] = {}
+    tell = telling("counting", rows * len(set(cliques)))
     # Alike in size: a clique of many cells wants large blocks, all others small ones.
     for together in domain.batches(sorted(dict.fromkeys(cliques), key=domain.cells), CELLS_A_PASS):
         sizes = [domain.cells(clique) for clique in together]
@@ -76,10 +78,12 @@ def counted(
         ) -> list[Counts]:
             columns = {c: codes(c, block) for c in {c for clique in together for c in clique}}
             long = block.stop - block.start
-            return [
+            counts = [
                 np.bincount(cells_of(columns, domain, clique, long), minlength=size)
                 for clique, size in zip(together, sizes, strict=True)
             ]
+            tell(long * len(together))
+            return counts
 
         sums = added_up(figures, rows, sizes)
         found |= {c: s.reshape(domain.shape(c)) for c, s in zip(together, sums, strict=True)}

@@ -25,6 +25,7 @@ from dpsynth.curator.privacy_filter import WORTHLESS, PrivacyFilter
 from dpsynth.domain.clique_unions import unions
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
+from dpsynth.presentation.work_shares import as_part
 
 CAPACITY = 1 << 28
 """Capacity of the store, in bytes."""
@@ -167,8 +168,12 @@ class ExactCounts:
                 wanted.append(clique)
         most = min(_MOST_SHARED, self.table.rows // _ROWS_A_CELL)
         members = dict(unions(domain, wanted, most))
+        done = 0
         for batch in domain.batches(members, _CELLS_A_BATCH):
-            for union, whole in zip(batch, self.table.counts_of(batch), strict=True):
+            before, done = done, done + len(batch)
+            with as_part(before / len(members), done / len(members)):
+                wholes = self.table.counts_of(batch)
+            for union, whole in zip(batch, wholes, strict=True):
                 counts = self._compact(whole)
                 for clique in members[union]:
                     axes = tuple(i for i, c in enumerate(union) if c not in clique)

@@ -26,6 +26,7 @@ from dpsynth.curator.cell_texts import Batch, is_text, readable, text_of
 from dpsynth.errors import SourceError
 from dpsynth.files.header import require_columns, spelling_advice
 from dpsynth.files.workbook import iso_duration
+from dpsynth.presentation.work_shares import telling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,13 +119,16 @@ class MemoryTable:
         """
         self.check(columns)
         spots = [self.names.index(name) for name in columns]
+        tell = telling("reading", len(self._table))
         if isinstance(self._table, pa.Table):
             for batch in self._table.select(spots).to_batches(max_chunksize=_BATCH_ROWS):
+                tell(batch.num_rows)
                 yield dict(zip(columns, batch.columns, strict=True))
             return
         readers = [_reader_of(self._table.iloc[:, spot]) for spot in spots]
         for first in range(0, len(self._table), _BATCH_ROWS):
             rows = slice(first, first + _BATCH_ROWS)
+            tell(_BATCH_ROWS)
             yield {name: read(rows) for name, read in zip(columns, readers, strict=True)}
 
 

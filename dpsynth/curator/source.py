@@ -31,11 +31,14 @@ from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
 from dpsynth.files.opening import opened, plainly
 from dpsynth.files.parquet_folder import ParquetPart, parquet_parts
-from dpsynth.files.place import Place, arrow_input
+from dpsynth.files.place import Place, arrow_input, size_of
 from dpsynth.files.workbook import Cell, cell_text, sheet_rows
+from dpsynth.presentation.work_shares import telling
 
 _BATCH_ROWS = 1 << 18
 _SHEET_ROWS = 1 << 14
+_A_PART = 1 << 20
+"""Parts of the work of reading one Parquet file."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -121,8 +124,12 @@ def check_source(path: Place, columns: Sequence[str], form: FileForm) -> None:
 
 
 def _parquet_batches(path: Place, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
-    for part in parquet_parts(path):
-        yield from _part_batches(path, part, columns, form)
+    parts = list(parquet_parts(path))
+    tell = telling("reading", len(parts) * _A_PART)
+    for part in parts:
+        for batch, share in _part_batches(path, part, columns, form):
+            tell(int(_A_PART * share))
+            yield batch
 
 
 def read_row_groups(
@@ -138,7 +145,7 @@ def read_row_groups(
     """
     with _careful(path, form):
         for part, groups in chosen:
-            yield from _part_batches(path, part, columns, form, groups)
+            yield from (batch for batch, _ in _part_batches(path, part, columns, form, groups))
 
 
 def row_groups(path: Place, form: FileForm) -> list[tuple[ParquetPart, int, int]]:
@@ -162,8 +169,11 @@ def _part_batches(
     columns: Sequence[str],
     form: FileForm,
     groups: Sequence[int] | None = None,
-) -> Iterator[Batch]:
-    """The rows of one file of a table, or of some of its row groups; messages name the table alone."""
+) -> Iterator[tuple[Batch, float]]:
+    """The rows of one file of a table, or of some of its row groups; messages name the table alone.
+
+    Each batch comes with the share of the file's rows that it has.
+    """
     schema = part.schema
     missing_columns(path, form, columns, schema.names)
     nested = [c for c in columns if not readable(schema.field(c).type)]
@@ -183,7 +193,8 @@ def _part_batches(
             same = {c: pa.array([cell], pa.string()) for c, cell in part.same.items() if c in columns}
             first = pa.array(np.zeros(batch.num_rows, np.int8))
             alike = {c: pa.DictionaryArray.from_arrays(first, cell) for c, cell in same.items()}
-            yield {c: alike[c] if c in alike else batch.column(c) for c in columns}
+            found = {c: alike[c] if c in alike else batch.column(c) for c in columns}
+            yield found, batch.num_rows / max(file.metadata.num_rows, 1)
 
 
 def _sheet_batches(
@@ -208,7 +219,7 @@ def _text_at(row: Sequence[Cell], spot: int) -> str | None:
 def _csv_batches(
     path: Place, columns: Sequence[str], form: FileForm, broken: BrokenRows
 ) -> Iterator[dict[str, pa.StringArray]]:
-    with opened(path, form) as stream:
+    with opened(path, form, telling("reading", size_of(path))) as stream:
         header = csv_header(path, form, stream)
         missing_columns(path, form, columns, header)
         spots = {name: spot for spot, name in enumerate(header)}

@@ -117,6 +117,25 @@ def other_format(path: Place) -> str:
     return next((words for first, words in _FIRST_BYTES if beginning.startswith(first)), "")
 
 
+Told = Callable[[int], None]
+"""A function that takes a number of bytes that were read."""
+
+
+class _Heard:
+    """A file that tells how many of its bytes are read."""
+
+    def __init__(self, file: BinaryIO, told: Told) -> None:
+        self._file, self._told = file, told
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._file.read(size)
+        self._told(len(found))
+        return found
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
 class _Unpacked(io.RawIOBase):
     """A stream of bytes that a function yields piece by piece, an empty piece at its end."""
 
@@ -136,13 +155,18 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextmanager
-def opened(path: Place, form: FileForm) -> Iterator[BinaryIO]:
+def opened(path: Place, form: FileForm, told: Told | None = None) -> Iterator[BinaryIO]:
     """The bytes of a CSV file, unpacked; those of UTF-16 as UTF-8, those of all other encodings as they are.
+
+    Args:
+        path: the file.
+        form: its form.
+        told: takes the numbers of bytes of the file that are read, packed as they lie there.
 
     Raises:
         SourceError: an archive does not hold one file alone, or needs a password.
     """
-    with _unpacked(path, form.compression) as stream:
+    with path.open("rb") as raw, _unpacked(path, _heard(raw, told), form.compression) as stream:
         if form.encoding not in WIDE:
             yield stream
             return
@@ -162,22 +186,25 @@ def _decoded(beginning: bytes, stream: BinaryIO, decode: Callable[..., str]) -> 
     yield decode(b"", True).encode()
 
 
+def _heard(file: BinaryIO, told: Told | None) -> BinaryIO:
+    return file if told is None else cast(BinaryIO, _Heard(file, told))
+
+
 @contextmanager
-def _unpacked(path: Place, compression: Compression | None) -> Iterator[BinaryIO]:
+def _unpacked(path: Place, file: BinaryIO, compression: Compression | None) -> Iterator[BinaryIO]:
     if compression is None:
-        with path.open("rb") as plain:
-            yield plain
+        yield file
     elif compression == "zip":
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive, _only_member(path, archive) as member:
+        with zipfile.ZipFile(file) as archive, _only_member(path, archive) as member:
             yield member
     elif compression == "zst":
-        with path.open("rb") as file, pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as packed:
+        with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as packed:
             yield io.BufferedReader(_Unpacked(lambda: packed.read(_AT_ONCE)), _AT_ONCE)
     else:
         kinds: dict[str, Callable[[BinaryIO], gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]] = {
             "gz": lambda file: gzip.GzipFile(fileobj=file), "bz2": bz2.BZ2File, "xz": lzma.LZMAFile,
         }  # fmt: skip
-        with path.open("rb") as file, kinds[compression](file) as stream:
+        with kinds[compression](file) as stream:
             yield cast(BinaryIO, stream)
 
 

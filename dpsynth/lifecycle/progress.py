@@ -1,8 +1,11 @@
 """Progress of a release: on a terminal the step under way, its bar, rate and time left; else a line a step.
 
+Within a step, the terminal hears of shares of the work on private rows too (``work_shares``), that is, of
+reading and counting.
+
 Invariant: only step names, public counts and shares of a step are shown, on stderr; a watcher, such as the
-lines of the command line, or an orchestrator, gets step names and shares alone. Lines, which a log may keep,
-have no times.
+lines of the command line, or an orchestrator, gets step names and public shares alone. Lines, which a log may
+keep, have no times.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from dpsynth.presentation.work_shares import heard_by
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -131,15 +136,21 @@ def _displayed(step: str, unit: str, tell: Advance) -> Iterator[Advance]:
         _amounts(),
     )
     with Progress(*parts, console=Console(stderr=True)) as bars:
-        task = bars.add_task(step.ljust(32), total=None, unit=unit)
+        task = bars.add_task(step.ljust(32), total=None, unit=unit, within=None)
+        within = Within()
 
         def advance(done: int, total: int) -> None:
             bars.update(task, completed=done, total=total)
             tell(done, total)
 
-        yield advance
+        def hear(work: str, share: float) -> None:
+            within.hear(work, share, time.monotonic())
+            bars.update(task, within=within)
+
+        with heard_by(hear):
+            yield advance
         whole = bars.tasks[0].total or 1
-        bars.update(task, completed=whole, total=whole)
+        bars.update(task, completed=whole, total=whole, within=None)
 
 
 def _amounts() -> ProgressColumn:
@@ -149,10 +160,40 @@ def _amounts() -> ProgressColumn:
 
     class Amounts(ProgressColumn):
         def render(self, task: Task) -> Text:
-            seconds = task.elapsed or 0.0
-            return Text(in_words(task.completed, task.total, seconds, str(task.fields["unit"])))
+            seconds, within = task.elapsed or 0.0, task.fields["within"]
+            words = in_words(task.completed, task.total, seconds, str(task.fields["unit"]))
+            return Text(words or ("" if within is None else within.in_words(time.monotonic())))
 
     return Amounts()
+
+
+class Within:
+    """Work within a step: its name, the share of it that is done, and the time that it has left."""
+
+    def __init__(self) -> None:
+        """No work yet."""
+        self._work, self._share, self._begun = "", 1.0, 0.0
+
+    def hear(self, work: str, share: float, now: float) -> None:
+        """Take the share of some work; work that starts again, or of another name, is new."""
+        if work != self._work or share < self._share:
+            self._begun = now
+        self._work, self._share = work, share
+
+    def in_words(self, now: float) -> str:
+        """The share that is done and the time left, by a clock that tells seconds.
+
+        >>> within = Within()
+        >>> within.hear("reading", 0.0, 10.0)
+        >>> within.hear("reading", 0.25, 40.0)
+        >>> within.in_words(40.0)
+        'reading 25 %, 0:01:30 left'
+        """
+        done = f"{self._work} {100 * self._share:.0f} %"
+        if not 0 < self._share < 1:
+            return done
+        left = round((now - self._begun) * (1 - self._share) / self._share)
+        return f"{done}, {timedelta(seconds=left)} left"
 
 
 def in_words(done: float, total: float | None, seconds: float, unit: str) -> str:

@@ -39,6 +39,7 @@ from dpsynth.model.residuals import (
 )
 from dpsynth.model.rounding import BITS, Codes, bits, phases, shuffled
 from dpsynth.model.zeros import Zeros
+from dpsynth.presentation.work_shares import telling
 
 _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
@@ -117,9 +118,12 @@ def refined(
     size = min(max(effort.least, -(-rows // effort.batches)), effort.most)
     lap = -(-rows // effort.laps)
     each = lap * sum(domain.sizes[c] for t in wanted for c in t.clique)
-    for some in islice(_laps(rows, lap, effort.passes, rng), max(int(effort.scores // each), 1)):
+    laps = min(max(int(effort.scores // each), 1), effort.passes * -(-rows // lap))
+    tell = telling("refining", laps)
+    for some in islice(_laps(rows, lap, effort.passes, rng), laps):
         batches = (np.sort(some[begin : begin + size]) for begin in range(0, len(some), size))
         fall = sum(table.refine(batch, places, rng) for batch in batches)
+        tell(1)
         loss -= fall
         if fall < effort.enough * (loss + error):
             break

@@ -1,1 +1,1 @@
-"""Presentation for readers: figures in words, and the templates of reports."""
+"""Presentation for readers: figures in words, the templates of reports, and shares of work on a terminal."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+MOST_SHOWN = 100
+"""Columns of a matrix that a page shows; the pairs of more are listed elsewhere."""
+
 
 @dataclass(frozen=True)
 class PairCell:
@@ -33,13 +36,15 @@ class PairMatrix:
         return len(self.names) > 30
 
 
-def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix:
-    """The matrix of some columns.
+def pair_matrix(names: Sequence[str], cell: Callable[[str, str], PairCell]) -> PairMatrix | None:
+    """The matrix of some columns; None of so many that nobody would find a pair in it.
 
     Args:
         names: the columns, in order.
         cell: the cell of a pair; the first name stands earlier in ``names``.
     """
+    if len(names) > MOST_SHOWN:
+        return None
     lines = tuple(
         (name, tuple(cell(other, name) for other in names[:spot])) for spot, name in enumerate(names)
     )

@@ -54,11 +54,22 @@ class Basis:
         "measured", "public" or "earlier" if a marginal of that provenance holds all of them; "through others"
         if marginals connect them; "independent" if one is taken to be independent of another.
         """
-        for name, cliques in zip(BASES, (self.measured, self.public, self.earlier), strict=False):
-            if any(set(clique) <= set(whole) for whole in cliques):
+        for name, holding in zip(BASES, self._holding, strict=False):
+            if set.intersection(*(holding.get(column, set()) for column in clique)):
                 return name
         joined = {self._parts.get(column, column) for column in clique}
         return "through others" if len(joined) == 1 else "independent"
+
+    @cached_property
+    def _holding(self) -> list[dict[str, set[int]]]:
+        """For each provenance the places of the cliques that hold a column, by column."""
+        found: list[dict[str, set[int]]] = []
+        for cliques in (self.measured, self.public, self.earlier):
+            found.append({})
+            for place, clique in enumerate(cliques):
+                for column in clique:
+                    found[-1].setdefault(column, set()).add(place)
+        return found
 
     @cached_property
     def _parts(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ from dpsynth.publish.merged_values import merged_columns
 from dpsynth.publish.public_estimates import cautions_with_public_marginals
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.statistics import StatisticTable, listed
-from dpsynth.publish.structure_tree import between
+from dpsynth.publish.structure_tree import Paths
 from dpsynth.publish.views import ADDS_NOTHING
 
 
@@ -231,7 +231,7 @@ def assumption(statistic: StatisticTable, cliques: Sequence[Clique], earlier: Se
     """
     if statistic.measured:
         return ""
-    path = between(*statistic.columns, (*cliques, *earlier)) if len(statistic.columns) == 2 else ()
+    path = Paths((*cliques, *earlier)).between(*statistic.columns) if len(statistic.columns) == 2 else ()
 
     def together(those: Sequence[Clique]) -> bool:
         return any(set(statistic.columns) <= set(clique) for clique in those)

@@ -5,13 +5,15 @@ Invariant: public facts alone, those of a bundle's manifest and of its exam.csv.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from dpsynth.presentation.pair_matrix import PairCell, PairMatrix, pair_matrix
 from dpsynth.publish.exam import Basis
 from dpsynth.publish.statistics import listed
-from dpsynth.publish.structure_tree import between
+from dpsynth.publish.structure_tree import Paths
 
 MARKS: Mapping[str, tuple[str, str]] = {
     "measured": ("●", "measured together"),
@@ -23,6 +25,8 @@ MARKS: Mapping[str, tuple[str, str]] = {
 """The mark of each basis, and its meaning."""
 
 _SHADES: Mapping[str, float] = {"measured": 0.75, "public": 0.75, "earlier": 0.6, "through others": 0.25}
+_MOST_LISTED = 50
+"""Pairs that are listed in place of a matrix."""
 _DARKEST = 0.2
 """Measured error whose cell is darkest."""
 
@@ -36,15 +40,21 @@ class PairError:
     high: float
 
 
-def basis_in_words(basis: Basis, one: str, other: str) -> tuple[str, str]:
-    """The basis of a pair, and what it means in words, with the columns between the two."""
-    found = basis.of((one, other))
-    path = None
-    if found == "through others":
-        path = between(one, other, (*basis.measured, *basis.public, *basis.earlier))
-    if path:
-        return found, f"not measured together: related through {listed(path)} only"
-    return found, MARKS[found][1]
+class RelationsInWords:
+    """The bases of pairs in words."""
+
+    def __init__(self, relations: Basis) -> None:
+        """The bases of pairs of some relations."""
+        self._relations = relations
+        self._paths = Paths((*relations.measured, *relations.public, *relations.earlier))
+
+    def of(self, one: str, other: str) -> tuple[str, str]:
+        """The basis of a pair, and what it means in words, with the columns between the two."""
+        found = self._relations.of((one, other))
+        path = self._paths.between(one, other) if found == "through others" else None
+        if path:
+            return found, f"not measured together: related through {listed(path)} only"
+        return found, MARKS[found][1]
 
 
 @dataclass(frozen=True)
@@ -52,23 +62,26 @@ class PairView:
     """The matrix of all pairs, the legend of its marks, and how many pairs have each.
 
     Attributes:
-        matrix: the matrix.
+        columns: number of columns.
+        matrix: the matrix; None of too many columns.
         legend: mark, meaning and number of pairs of each basis that some pair has.
-        examined: True if cells show measured errors.
+        examined: number of pairs with a measured error.
+        largest: in place of a matrix, the examined pairs of the largest measured errors, in words.
     """
 
-    matrix: PairMatrix
+    columns: int
+    matrix: PairMatrix | None
     legend: tuple[tuple[str, str, int], ...]
-    examined: bool
+    examined: int
+    largest: tuple[str, ...] = ()
 
 
 def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[str], PairError]) -> PairView:
     """The matrix of all pairs of some columns."""
-    counted: dict[str, int] = {}
+    in_words = RelationsInWords(relations)
 
     def cell(one: str, other: str) -> PairCell:
-        basis, words = basis_in_words(relations, one, other)
-        counted[basis] = counted.get(basis, 0) + 1
+        basis, words = in_words.of(one, other)
         error = errors.get(frozenset((one, other)))
         mark = MARKS[basis][0]
         if error is None:
@@ -77,8 +90,12 @@ def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[
         said = f"{one} and {other}: {words}; {off} % of the rows off ({low} to {high} %)"
         return PairCell(mark, said, min(error.error / _DARKEST, 1.0), f"{100 * error.error:.0f}")
 
-    matrix = pair_matrix(names, cell)
+    counted = Counter(map(relations.of, combinations(names, 2)))
     legend = tuple(
         (mark, meaning, counted[basis]) for basis, (mark, meaning) in MARKS.items() if basis in counted
     )
-    return PairView(matrix, legend, bool(errors))
+    matrix = pair_matrix(names, cell)
+    place = {name: spot for spot, name in enumerate(names)}
+    worst = [] if matrix else sorted(errors, key=lambda pair: -errors[pair].error)[:_MOST_LISTED]
+    largest = [cell(*sorted(pair, key=place.__getitem__)).words for pair in worst]
+    return PairView(len(names), matrix, legend, len(errors), tuple(largest))

@@ -111,23 +111,39 @@ def _size(branch: Branch) -> int:
     return 1 + sum(map(_size, branch.branches))
 
 
-def between(one: str, other: str, cliques: Sequence[Clique]) -> Clique | None:
-    """Columns on the shortest path between two, from clique to clique; None where there is none.
+class Paths:
+    """Shortest paths between columns, from clique to clique; those from one column are sought together."""
 
-    >>> between("a", "d", (("a", "b"), ("c", "b"), ("c", "d"), ("d", "e")))
-    ('b', 'c')
-    """
-    came_from: dict[str, str] = {one: one}
-    for name in (queue := [one]):
-        if other in came_from:
-            break
-        for clique in (c for c in cliques if name in c):
-            fresh = [c for c in clique if c not in came_from]
-            came_from |= dict.fromkeys(fresh, name)
-            queue += fresh
-    if other not in came_from:
-        return None
-    path = [other]
-    while path[-1] != one:
-        path.append(came_from[path[-1]])
-    return tuple(reversed(path[1:-1]))
+    def __init__(self, cliques: Iterable[Clique]) -> None:
+        """Paths along some cliques."""
+        self._holding: dict[str, list[Clique]] = {}
+        self._before: dict[str, dict[str, str]] = {}
+        for clique in cliques:
+            for name in dict.fromkeys(clique):
+                self._holding.setdefault(name, []).append(clique)
+
+    def between(self, one: str, other: str) -> Clique | None:
+        """Columns on the shortest path between two; None where there is none.
+
+        >>> Paths((("a", "b"), ("c", "b"), ("c", "d"), ("d", "e"))).between("a", "d")
+        ('b', 'c')
+        """
+        if one not in self._before:
+            self._before[one] = self._reached(one)
+        before = self._before[one]
+        if other not in before:
+            return None
+        path = [other]
+        while path[-1] != one:
+            path.append(before[path[-1]])
+        return tuple(reversed(path[1:-1]))
+
+    def _reached(self, start: str) -> dict[str, str]:
+        """For each column that a path leads to, the column before it."""
+        before = {start: start}
+        for name in (queue := [start]):
+            for clique in self._holding.get(name, ()):
+                fresh = [c for c in clique if c not in before]
+                before |= dict.fromkeys(fresh, name)
+                queue += fresh
+        return before

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import combinations, pairwise
 from math import exp
 
 import pyarrow as pa
@@ -11,12 +12,13 @@ from hypothesis import strategies as st
 from dpsynth.domain.domain import Domain
 from dpsynth.model.junction_tree import Edge, JunctionTree
 from dpsynth.presentation.figures import guess_percent, number, odds_factor, rounded_up
+from dpsynth.presentation.pair_matrix import MOST_SHOWN
 from dpsynth.publish.exam import Basis
-from dpsynth.publish.pair_relations import PairError, basis_in_words, pair_view
+from dpsynth.publish.pair_relations import PairError, RelationsInWords, pair_view
 from dpsynth.publish.report_source import ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable
-from dpsynth.publish.structure_tree import Branch, between, branches_of, tree_facts
+from dpsynth.publish.structure_tree import Branch, Paths, branches_of, tree_facts
 
 
 @given(st.floats(min_value=1e-300, max_value=1e12), st.integers(min_value=1, max_value=6))
@@ -78,17 +80,15 @@ def test_a_tree_of_a_fitted_model_has_every_measured_pair_and_joins_sets_by_what
 
 def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
     relations = Basis((("a", "b"), ("b", "c")), public=(("a", "d"),), earlier=(("e", "d"),))
-    assert [basis_in_words(relations, "a", other)[0] for other in "bdce"] == [
+    in_words = RelationsInWords(relations)
+    assert [in_words.of("a", other)[0] for other in "bdce"] == [
         "measured",
         "public",
         "through others",
         "through others",
     ]
-    assert basis_in_words(relations, "a", "c")[1] == "not measured together: related through b only"
-    assert (
-        basis_in_words(relations, "a", "f")[0] == "independent"
-        and basis_in_words(relations, "d", "e")[0] == "earlier"
-    )
+    assert in_words.of("a", "c")[1] == "not measured together: related through b only"
+    assert in_words.of("a", "f")[0] == "independent" and in_words.of("d", "e")[0] == "earlier"
     plain = pair_view("abcdef", relations, {})
     assert sum(number for _, _, number in plain.legend) == 15 and not plain.examined
     errors = {frozenset("ab"): PairError(0.123, 0.1, 0.15)}
@@ -98,6 +98,18 @@ def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
         and cell.words == "a and b: measured together; 12.3 % of the rows off (10.0 to 15.0 %)"
     )
     assert cell.shade == pytest.approx(0.615)
+
+
+def test_many_columns_have_a_list_of_pairs_in_place_of_a_matrix():
+    names = [f"c{i}" for i in range(MOST_SHOWN + 1)]
+    relations = Basis(list(pairwise(names)))
+    pairs = list(combinations(names, 2))
+    errors = {frozenset(pair): PairError(spot / len(pairs), 0, 1) for spot, pair in enumerate(pairs)}
+    view = pair_view(names, relations, errors)
+    assert view.matrix is None and view.examined == len(pairs) and len(view.largest) == 50
+    assert view.largest[0].startswith("c99 and c100: measured together; 100.0 % of the rows off")
+    assert [number for _, _, number in view.legend] == [100, len(pairs) - 100]
+    assert pair_view(names[:-1], relations, errors).matrix and pair_view(names, relations, {}).largest == ()
 
 
 def counted(estimates: list[float], labels: list[str]) -> StatisticTable:
@@ -210,9 +222,10 @@ def test_a_margin_that_all_counts_share_is_said_once():
 
 def test_the_way_between_two_columns_is_the_shortest_one():
     cliques = (("a", "b", "c"), ("c", "d"), ("b", "e"), ("e", "f"), ("f", "d"), ("x", "y"))
-    assert between("a", "d", cliques) == ("c",)
-    assert between("a", "b", cliques) == ()
-    assert between("a", "x", cliques) is None and between("a", "z", cliques) is None
+    paths = Paths(cliques)
+    assert paths.between("a", "d") == ("c",)
+    assert paths.between("a", "b") == ()
+    assert paths.between("a", "x") is None and paths.between("a", "z") is None
 
 
 def test_steps_of_one_kind_are_one_line_and_parts_make_the_whole():

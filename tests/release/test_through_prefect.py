@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import re
+import sqlite3
 import stat
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dpsynth.cli.release_command import through_prefect
+from dpsynth.lifecycle.steps import Step
 from tests.release.keeper import Keeper
 from tests.release.place import Place, changed
 from tests.release.served import free_port
@@ -94,6 +97,27 @@ def test_a_server_that_does_not_answer_is_one_plain_error(place: Place) -> None:
     assert ended.code == 1 and ended.err.startswith("Error: Prefect's server at http")
     assert ended.err.count("\n") == 1 and "--plain" in ended.err
     assert place.files == set() and place.balance is None
+
+
+EVERY_SHARE = """
+from dpsynth.lifecycle import progress
+progress.EVERY = 0.0
+from dpsynth.cli.app import main
+main(["run", "config.yaml", "--prefect"])
+"""
+
+
+@SLOW
+def test_prefect_is_shown_shares_of_public_work_alone(place: Place) -> None:
+    """With every share told at once, and a server of its own, whose database is searched."""
+    ended = place.call([place.command()[0], "-c", EVERY_SHARE])
+    assert ended.code == 0
+    (database,) = (place.home / "prefect").glob("prefect.db")
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT key, description, data FROM artifact").fetchall()
+    assert {key for key, _, _ in found} == {"fit-the-model", "sample-rows"}
+    assert {description for _, description, _ in found} == {Step.FIT.value, Step.SAMPLE.value}
+    assert all(0 < float(data) <= 100 for _, _, data in found)
 
 
 @pytest.mark.parametrize(
