@@ -1,11 +1,12 @@
 """The quick tests that depend on chance, found by watching them, and very many runs of those.
 
-    python -m tests.chance [TESTS ...] [--runs 100] [--list]
+    python -m tests.chance [TESTS ...] [--runs 100] [--list] [--keep FILE]
 
 The tests run once, watched. One depends on chance if it, or a fixture that it uses, draws noise, random bits
 or names, makes a generator without a seed, or starts a process, which may do so unseen. All others do the
 same in every run. Those that depend on chance then run so many times, each time in a fork of the process that
-collected them. The exit code is 1 if a run fails. Without ``TESTS``, the rooms of the guarantee.
+collected them. The exit code is 1 if a run fails. Without ``TESTS``, the rooms of the guarantee. With
+``--keep`` what was watched stays in a file, and further runs go on from there.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class Chance:
 
     Args:
         runs: number of runs of the tests that depend on chance.
+        keep: the file in which what was watched stays; None to watch again each time.
 
     Attributes:
         kinds: of each test that depends on chance, by what.
@@ -107,8 +109,8 @@ class Chance:
         failures: number of runs in which a test failed.
     """
 
-    def __init__(self, runs: int) -> None:
-        self.runs = runs
+    def __init__(self, runs: int, keep: Path | None = None) -> None:
+        self.runs, self.keep = runs, keep
         self.kinds: dict[str, list[str]] = {}
         self.seconds: dict[str, float] = {}
         self.failures: Counter[str] = Counter()
@@ -120,8 +122,9 @@ class Chance:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Watch all that was collected; run what depends on chance again and again."""
         with tempfile.TemporaryDirectory() as folder:
-            found = Path(folder) / "found.json"
-            self._told(*in_child(partial(self._watched, session.items, found), wall=_WALL))
+            found = self.keep or Path(folder) / "found.json"
+            if not found.exists():
+                self._told(*in_child(partial(self._watched, session.items, found), wall=_WALL))
             if found.exists():
                 self.kinds, self.seconds = json.loads(found.read_text())
         by_chance = [item for item in session.items if item.nodeid in self.kinds]
@@ -185,8 +188,9 @@ def main() -> int:
     parser.add_argument("tests", nargs="*", default=list(ROOMS))
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--list", action="store_true", help="name what depends on chance, and run it once")
+    parser.add_argument("--keep", type=Path, help="where what was watched stays")
     args = parser.parse_args()
-    chance = Chance(0 if args.list else args.runs)
+    chance = Chance(0 if args.list else args.runs, args.keep)
     began = os.times()
     with tempfile.TemporaryDirectory() as folder:
         options = ["-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={folder}/t"]
@@ -199,7 +203,7 @@ def main() -> int:
     print(f"{len(chance.kinds)} of {len(chance.seconds)} tests depend on chance, {cost:.0f} s a run:")
     for words, number in Counter(", ".join(found) for found in chance.kinds.values()).most_common():
         print(f"{number:6} {words}")
-    print(f"{1 + chance.runs} runs, {used:.0f} s of the processor")
+    print(f"{chance.runs} runs of these, {used:.0f} s of the processor in all")
     for name, number in chance.failures.most_common():
         print(f"failed in {number}: {name}")
     return 1 if chance.failures or not chance.seconds else 0
