@@ -7,7 +7,11 @@ An attacker who sees all noisy counts and knows all but the coins decides for ea
 case: all of its rows lie in one cell, and the attacker's test is the likelihood ratio. Since the noise of
 different cells is independent (``tests/guarantee/test_noise.py``), decisions about different canaries are
 independent trials, and one release of 400 canaries is worth 400 releases of one. What a canary does to
-choices and to distances is left out, which can only lower the bounds.
+choices and to distances is left out, which can only lower the bounds: the column "counts" is what the
+canaries' own counts cost of the claim, the most that this attacker could ever show.
+
+mu is bounded at the threshold 0, which is known beforehand. Epsilon is bounded at the threshold that shows
+most on the first third of the canaries, and judged on the rest.
 
 With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim. With
 ``--folder`` the decisions stay there, and a later run goes on with them until there are so many releases.
@@ -16,18 +20,20 @@ With ``--fault`` all noise is 0.7 of its size: the same number of releases must 
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
-from dpsynth.audit.lower_bounds import lower_bound
+from dpsynth.audit.lower_bounds import LowerBound, lower_bound
 from dpsynth.audit.observed_door import Asked, Transcript
 from dpsynth.audit.replay import observe, replay
 from dpsynth.config import Spec, from_mapping
@@ -35,9 +41,12 @@ from dpsynth.curator import noise
 from dpsynth.lifecycle.inputs import inputs_of
 
 COLUMNS = ("one", "two", "three")
-ROWS_A_VALUE = {"row": 30, "person": 120}
+ROWS_A_VALUE = {"row": 100, "person": 400}
 """So many that no value is merged with others: the noise for persons is larger."""
 MAX_ROWS = 3
+THRESHOLDS = 200
+KEPT_AFTER = 10
+"""Releases between two writings of the decisions."""
 FAULT = 0.7
 
 
@@ -86,24 +95,26 @@ class Case:
     def write(self, path: Path, coins: NDArray[np.bool_]) -> None:
         """Write a table: every value many times, and the canaries whose coin says so."""
         rows = MAX_ROWS if self.unit == "person" else 1
-        values = self.values
-        with path.open("w", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["who", *COLUMNS])
-            for number in range(ROWS_A_VALUE[self.unit]):
-                table.writerows([f"{value}.{number}", value, value, value] for value in values)
-            for canary, there in enumerate(coins):
-                at = canary
-                if self.relation == "replace_one":
-                    at = 2 * canary + int(there)
-                elif not there:
-                    continue
-                table.writerows([[f"canary {canary}", *[values[at]] * 3]] * rows)
+        others = np.arange(len(self.values) * ROWS_A_VALUE[self.unit])
+        if self.relation == "replace_one":
+            canaries = np.arange(self.canaries)
+            at = 2 * canaries + coins
+        else:
+            canaries = at = np.flatnonzero(coins)
+        cells = np.concatenate([others % len(self.values), np.repeat(at, rows)])
+        who = np.concatenate([others, -1 - np.repeat(canaries, rows)])
+        column = pa.DictionaryArray.from_arrays(cells, self.values).dictionary_decode()
+        csv.write_csv(pa.table({"who": who, **dict.fromkeys(COLUMNS, column)}), path)
 
 
-def scores(case: Case, record: Transcript, other: Transcript) -> NDArray[np.float64]:
-    """The loss of each canary's own cells: how much likelier the answers are with its coin as it fell."""
+def scores(case: Case, record: Transcript, other: Transcript) -> tuple[NDArray[np.float64], float]:
+    """The loss of each canary's own cells: how much likelier the answers are with its coin as it fell.
+
+    Returns:
+        float64[canaries], and what the cells of one canary cost: mu for Gaussian noise, epsilon for Laplace.
+    """
     found = np.zeros(case.canaries)
+    squares = sum_ = 0.0
     for one, two in zip(record.asked, other.asked, strict=True):
         if one.question["ask"] != "marginal" or not one.question["columns"]:
             continue
@@ -116,7 +127,14 @@ def scores(case: Case, record: Transcript, other: Transcript) -> NDArray[np.floa
         assert all((axis == axes[0]).all() for axis in axes)
         owner = axes[0] // 2 if case.relation == "replace_one" else axes[0]
         np.add.at(found, owner, losses.ravel()[cells])
-    return found
+        gap = np.abs(np.asarray(one.exact) - np.asarray(two.exact)).ravel()[cells].astype(np.float64)
+        match one.event:
+            case GaussianEvent(sigma=sigma):
+                squares += np.bincount(owner, gap**2).max() / float(sigma) ** 2
+            case LaplaceEvent(scale=scale):
+                sum_ += np.bincount(owner, gap).max() / float(scale)
+    # Sums of the same losses in another order are the same score.
+    return found.round(9), sqrt(squares) or sum_
 
 
 def _losses(one: Asked, two: Asked) -> NDArray[np.float64]:
@@ -138,19 +156,26 @@ class Decisions:
     Attributes:
         releases: number of releases.
         inside, outside: float64[canaries], scores of those that are there, and of those that aren't.
+        counts: float64[releases], what the cells of one canary cost.
     """
 
     releases: int
     inside: NDArray[np.float64]
     outside: NDArray[np.float64]
+    counts: NDArray[np.float64]
 
     @staticmethod
     def kept(file: Path) -> Decisions:
         """Those in a file, or none."""
         if not file.exists():
-            return Decisions(0, np.zeros(0), np.zeros(0))
+            return Decisions(0, *[np.zeros(0)] * 3)
         with np.load(file) as found:
-            return Decisions(int(found["releases"]), found["inside"], found["outside"])
+            return Decisions(int(found["releases"]), found["inside"], found["outside"], found["counts"])
+
+    def keep(self, file: Path) -> None:
+        """Write them to a file."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(file, **vars(self))
 
     def release(self, case: Case) -> None:
         """Make one more release, and score its canaries."""
@@ -163,10 +188,23 @@ class Decisions:
             outputs.mkdir()
             record = observe(case.spec(folder, "here"), outputs, table=False)
             other = replay(case.spec(folder, "there"), record, outputs, folder / "again", table=False)
-        losses = scores(case, record, other)
+        losses, cost = scores(case, record, other)
         self.releases += 1
+        self.counts = np.append(self.counts, cost)
         self.inside = np.concatenate([self.inside, losses[coins]])
         self.outside = np.concatenate([self.outside, -losses[~coins]])
+
+
+def epsilon_bound(found: Decisions, delta: float) -> LowerBound:
+    """The bound at the threshold that shows the largest epsilon on the first third of the canaries."""
+    cut, other = len(found.inside) // 3, len(found.outside) // 3
+    first = found.inside[:cut], found.outside[:other]
+    levels = np.unique(np.concatenate(first))
+    between = (levels[1:] + levels[:-1]) / 2
+    if len(between) > THRESHOLDS:
+        between = np.quantile(between, np.linspace(0, 1, THRESHOLDS))
+    best = max(between, key=lambda t: lower_bound(*first, delta, threshold=t).epsilon)
+    return lower_bound(found.inside[cut:], found.outside[other:], delta, threshold=float(best))
 
 
 def row_of(case: Case, found: Decisions) -> str:
@@ -174,13 +212,16 @@ def row_of(case: Case, found: Decisions) -> str:
     plan = inputs_of(case.spec(Path("nowhere"), "here")).plan
     delta = float(plan.whole.delta or 0)
     at_zero = lower_bound(found.inside, found.outside, delta, threshold=0.0)
-    chosen = lower_bound(found.inside, found.outside, delta)
+    chosen = epsilon_bound(found, delta)
     mu = plan.measure.mu(plan.whole.budget) if delta else None
-    of_mu = "- | - | -" if mu is None else f"{mu:.3f} | {at_zero.mu:.3f} | {at_zero.mu / mu:.2f}"
+    claim = case.epsilon if mu is None else mu
+    shown = chosen.epsilon if mu is None else at_zero.mu
     return (
         f"| {case.method} | {case.noise} | {case.relation} | {case.unit} | "
-        f"{found.releases} x {case.canaries} | {of_mu} | {case.epsilon:g} | {chosen.epsilon:.2f} | "
-        f"{at_zero.hits:.3f} | {at_zero.false_alarms:.3f} |"
+        f"{found.releases} x {case.canaries} | {'epsilon' if mu is None else 'mu'} = {claim:.3f} | "
+        f"{found.counts.mean() / claim:.2f} | {shown:.3f} | {shown / claim:.2f} | "
+        f"{chosen.epsilon:.2f} | {chosen.hits:.4f} | {chosen.false_alarms:.4f} | "
+        f"{np.abs(np.concatenate([found.inside, found.outside])).max():.3f} |"
     )
 
 
@@ -224,9 +265,8 @@ def main() -> None:
         found = Decisions.kept(file or Path("nowhere"))
         while found.releases < asked.releases:
             found.release(case)
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            np.savez(file, releases=found.releases, inside=found.inside, outside=found.outside)
+            if file is not None and (found.releases % KEPT_AFTER == 0 or found.releases == asked.releases):
+                found.keep(file)
         print(row_of(case, found), flush=True)
 
 

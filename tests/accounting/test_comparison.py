@@ -211,6 +211,36 @@ def test_the_deltas_of_releases_are_not_forgotten(monkeypatch):
     assert "0.0000012" in used_up["advanced"].why or "1.2e-6" in used_up["advanced"].why
 
 
+def test_a_release_counts_answer_by_answer_only_if_each_answer_and_the_whole_are_pure():
+    answers, half = [LaplaceEvent(10.0, 1)] * 2, Fraction(1, 2)
+    reserved = Composed(Cost(Amount(half), half**2 / 2, None))
+    of_one = Composed(Cost(Amount(half), half**2 / 2, None), tuple(answers[:1]))
+    by_rho_alone = release(ZCDP, answers)
+    some = release(GDP, [GaussianEvent(40.0, 1), *answers])
+    each = [Amount(Fraction(answers[0].epsilon))]
+    for made, parts in (
+        (release(PURE, answers), 2 * each),
+        (of_one, each),
+        (reserved, [Amount(half)]),
+        (by_rho_alone, [by_rho_alone.cost.amount]),
+        (some, [some.cost.amount]),
+    ):
+        assert comparison._parts([made]) == parts
+
+
+def test_advanced_composition_adds_up_half_the_squares():
+    squares = 2 * (10 * 0.08**2 + 5 * 0.04**2)
+    expected = squares / 2 + 2 * sqrt(squares / 2 * log(10**6))
+    assert float(comparison._advanced([pure()] * 2, DELTA)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_release_with_one_answer_that_mu_does_not_bound_counts_by_its_own_epsilon_in_pld():
+    some = release(ZCDP, [GaussianEvent(0.7, 1), LaplaceEvent(100.0, 1)])
+    assert some.events[0].half_mu_squared is None and some.events[1].half_mu_squared is not None
+    whole = [epsilons([made], 2 * OWN_DELTA)["pld"] for made in (some, Composed(some.cost))]
+    assert whole[0] == whole[1]
+
+
 def test_the_example_of_dwork_and_roth():
     """Example 3.7: epsilon 1 at e^-32 for 10 000 answers; theorem 3.20 gives 1.0143 at 1/801."""
 
@@ -389,6 +419,13 @@ def test_of_groups_that_one_person_cannot_share_the_most_of_any_is_said():
     little = [release(ZCDP, [GaussianEvent(0.7, 1)])]
     gdp = next(s for s in statements_of([small, little], DELTA) if s.accountant == "gdp")
     assert gdp.epsilon is None
+
+
+def test_a_group_that_asked_nothing_is_not_the_most_beside_a_small_one():
+    small = [pure(0.01)]
+    assert [s.epsilon for s in statements_of([[Composed(NOTHING)], small], DELTA)] == [
+        s.epsilon for s in statements(small, DELTA)
+    ]
 
 
 def test_the_deltas_of_groups_are_the_largest_sum():

@@ -7,7 +7,9 @@ from fractions import Fraction
 from itertools import product
 from math import comb, exp, inf, log
 
+import mpmath
 import pytest
+from scipy.stats import binom
 
 from dpsynth.accounting.shuffling import central_epsilon, closed_form, delta_of
 
@@ -85,3 +87,32 @@ def test_the_closed_form_holds_under_its_condition_alone() -> None:
 def test_shuffling_never_costs_more_than_the_local_loss() -> None:
     assert central_epsilon(1.0, 1, 1e-9) == pytest.approx(1.0)
     assert central_epsilon(1.0, 0, 1e-9) == 1.0
+
+
+@pytest.mark.parametrize("n", [0, 1, 700, 100_000])
+def test_the_condition_of_the_closed_form_is_that_of_the_theorem(n: int) -> None:
+    most = log(max(n, 1e-9) / (16 * log(2e6)))
+    assert closed_form(most + 1e-6, n, 1e-6) == inf
+    if most > 0:
+        assert closed_form(most - 1e-6, n, 1e-6) < inf
+
+
+def test_the_closed_form_is_rounded_up_by_its_margin_and_no_more() -> None:
+    with mpmath.workdps(30):
+        odds, n = mpmath.exp(1), mpmath.mpf(100_000)
+        blanket = 8 * mpmath.sqrt(odds * mpmath.log(4e6) / n) + 8 * odds / n
+        exact = mpmath.log1p((odds - 1) / (odds + 1) * blanket)
+        assert 0.9e-9 < closed_form(1.0, 100_000, 1e-6) / exact - 1 < 1.1e-9
+
+
+def test_what_the_sum_over_clones_leaves_out_is_added_to_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    local, n, epsilon = 1.0, 40, 0.3
+    whole = delta_of(epsilon, local, n)
+    monkeypatch.setattr(binom, "ppf", lambda levels, n, p: [16.0 for _ in levels])
+    seen = float(binom.pmf([15, 16, 17], n - 1, exp(-local)).sum())
+    assert whole + 0.1 < delta_of(epsilon, local, n)
+    assert 1 - seen <= delta_of(epsilon, local, n) <= 1 - seen + whole
+
+
+def test_reports_that_tell_nothing_or_less_than_is_asked_for_have_no_delta() -> None:
+    assert delta_of(0.0, 0.0, 5) == delta_of(2.0, 1.0, 5) == 0.0

@@ -11,10 +11,12 @@ import pytest
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
+from dpsynth.domain.slices import Slice
 from dpsynth.errors import BudgetRefused
-from dpsynth.ledger.balance import CapChange, Filter
+from dpsynth.ledger.balance import Balance, CapChange, Filter, ReleaseEntry, first_balance, first_entry
 from dpsynth.ledger.ledger import Ledger
-from dpsynth.ledger.runway import FARTHEST, runway
+from dpsynth.ledger.runway import FARTHEST, Runway, runway
+from tests.ledger.reservations import ASK, asking, cost, month
 from tests.monthly import Months
 
 
@@ -119,3 +121,89 @@ def test_further_parts_do_not_fit_where_another_release_has_used_up_the_cap(mont
 def test_what_counts_for_nothing_sets_no_pace(months: Months) -> None:
     months.abandon(months.reserve(0))
     assert runway(months.account, months.today) is None
+
+
+TODAY = date(2026, 11, 22)
+ENTRY = first_entry(asking("r1"), TODAY)
+
+
+def road(fits: int, *due: date) -> Runway:
+    return Runway(ENTRY, fits, False, None, due)
+
+
+def test_the_last_date_is_that_of_the_last_that_fits_and_the_next_is_refused() -> None:
+    days = [TODAY + timedelta(days=i) for i in range(3)]
+    assert (road(0, *days).last, road(0, *days).refused) == (None, days[0])
+    assert (road(1, *days).last, road(1, *days).refused) == (days[0], days[1])
+    assert (road(3, *days).last, road(3, *days).refused) == (days[2], None)
+    assert (road(4, *days).last, road(4, *days).refused) == (None, None)
+
+
+def account_of(*releases: ReleaseEntry, cap: str = "1") -> Balance:
+    """An account of pure releases."""
+    whole = CapChange(Amount(Fraction(cap), Fraction(1, 10**6)), TODAY)
+    return replace(first_balance(ASK, TODAY), caps=(whole,), releases=releases)
+
+
+def on(*days: date) -> list[ReleaseEntry]:
+    return [replace(ENTRY, created=day) for day in days]
+
+
+def test_a_release_of_no_epsilon_sets_no_pace() -> None:
+    assert runway(account_of(replace(ENTRY, reserved=cost("0"), cost=cost("0"))), TODAY) is None
+
+
+@pytest.mark.parametrize(("cap", "fits"), [("0.19", 0), ("0.2", 1), ("0.3", 2)])
+def test_the_last_that_fits_may_take_all_that_is_left(cap: str, fits: int) -> None:
+    found = runway(account_of(ENTRY, cap=cap), TODAY)
+    assert found is not None and found.fits == fits
+
+
+def test_the_pace_is_that_of_the_last_dozen() -> None:
+    early, gaps = date(2020, 1, 1), [date(2026, 1, 1) + timedelta(days=10 * i) for i in range(13)]
+    found = runway(account_of(*on(early, *gaps), cap="10"), TODAY)
+    assert found is not None and found.every == 10.0
+    found = runway(account_of(*on(date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 11)), cap="10"), TODAY)
+    assert found is not None and found.every == 5.0
+
+
+def test_the_last_day_of_the_calendar_is_a_day() -> None:
+    end = date.max - timedelta(days=20)
+    found = runway(account_of(*on(end - timedelta(days=10), end), cap="0.5"), TODAY)
+    assert found is not None and found.fits == 3
+    assert found.due == (date.max - timedelta(days=10), date.max)
+
+
+MARCH, APRIL = month("2026-03"), month("2026-04")
+WEST, NORTHWEST = Slice("region", "west"), Slice("region", "northwest~")
+AT_THE_END = Slice("visited", "9999", date(9999, 1, 1), date.max)
+ALL_IN_PARTS = replace(ENTRY, parallel=True)
+
+
+@pytest.mark.parametrize(
+    ("parts", "disjoint"),
+    [
+        ([MARCH], True),
+        ([APRIL, MARCH], True),
+        ([WEST], True),
+        ([NORTHWEST, WEST], True),
+        ([AT_THE_END], False),
+        ([AT_THE_END, MARCH], False),
+    ],
+    ids=["a month", "months", "a value", "values", "the end", "up to the end"],
+)
+def test_a_new_part_lies_beyond_all_earlier_ones(parts: list[Slice], disjoint: bool) -> None:
+    """Each part fills the cap, so another that overlaps with any of them doesn't fit."""
+    releases = [replace(ALL_IN_PARTS, part=part) for part in parts]
+    found = runway(account_of(*releases, cap="0.1"), TODAY)
+    assert found is not None and (found.fits, found.disjoint) == (0, disjoint)
+
+
+@pytest.mark.parametrize(
+    ("parts", "disjoint"), [([MARCH, None], True), ([MARCH, WEST], True), ([WEST, None], True)]
+)
+def test_a_release_of_the_whole_table_or_by_another_column_counts_for_every_part(parts, disjoint) -> None:
+    *others, last = [replace(ALL_IN_PARTS, part=part, parallel=part is not None) for part in parts[::-1]]
+    for cap, fits in (("0.2", disjoint), ("0.19", False)):
+        found = runway(account_of(*others, last, cap=cap), TODAY)
+        assert found is not None and found.disjoint == fits

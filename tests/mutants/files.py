@@ -25,6 +25,11 @@ _CURATOR = (
     "memory_table",
     "moment_guesses",
     "number_guesses",
+    "finer_count_questions",
+    "partitioned",
+    "pieces",
+    "dask_workers",
+    "dask_clusters",
 )
 _ACCOUNTING = (
     "events",

@@ -16,8 +16,6 @@ import hashlib
 import json
 import os
 import resource
-import select
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -34,11 +32,12 @@ import numpy as np
 import pytest
 from coverage import Coverage
 
+from tests.forked import in_child
 from tests.mutants.mutations import Module, Mutant, functions_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SPARE_WALL, SPARE_CPU, MOST_BYTES = 240.0, 2, 12 << 30
-"""Seconds by the clock and of the processor that a child may take beside those of its tests; its memory."""
+SPARE_WALL, SPARE_CPU = 240.0, 2
+"""Seconds by the clock and of the processor that a child may take beside those of its tests."""
 
 _VALUES = (int, float, str, bytes, Fraction, Decimal, Context, np.generic, tuple, list, dict, frozenset)
 
@@ -132,7 +131,7 @@ class Session:
         """Measure tests, without those that fail already: these kill nothing, and are named."""
         path = self.covered.path.with_suffix(".new")
         while items:
-            code, said = _in_child(partial(self._measured, items, path), wall=3600.0)
+            code, said = in_child(partial(self._measured, items, path), wall=3600.0)
             if code == 0:
                 measured = json.loads(path.read_text())
                 path.unlink()
@@ -204,7 +203,7 @@ class Session:
                 resource.setrlimit(resource.RLIMIT_CPU, (most + SPARE_CPU, resource.RLIM_INFINITY))
                 self._run(item, chosen)
 
-        code, said = _in_child(child, wall=SPARE_WALL + 10 * sum_)
+        code, said = in_child(child, wall=SPARE_WALL + 10 * sum_)
         seconds = time.perf_counter() - began
         if code == 3:
             return Outcome("untried", said, seconds)
@@ -227,44 +226,6 @@ def _cpu() -> float:
     """Seconds of the processor so far, of this process and of those that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-def _in_child(work: Callable[[int], None], wall: float) -> tuple[int, str]:
-    """Do some work in a child: its exit code, negative for a signal, and what it wrote."""
-    sys.stdout.flush()
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setsid()
-        os.close(read)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(nothing, number)
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-        code = 2
-        try:
-            work(write)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(write)
-    ended = os.pidfd_open(child)
-    try:
-        select.select([ended], [], [], wall)
-        _end_group(child)
-        _, status = os.waitpid(child, 0)
-        said = os.read(read, 4096).decode() if select.select([read], [], [], 0)[0] else ""
-    finally:
-        os.close(ended)
-        os.close(read)
-    return os.waitstatus_to_exitcode(status), said
-
-
-def _end_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _put_in(module: Module, mutant: Mutant, functions: Iterable[FunctionType]) -> str:

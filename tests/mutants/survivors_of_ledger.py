@@ -1,0 +1,47 @@
+"""The mutants of ``dpsynth/ledger/`` that no test kills, and why none can or need."""
+
+from tests.mutants.reasons import (
+    SECONDS,
+    STRICT,
+    WORDS,
+)
+
+ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
+    "ledger/chain.py": {
+        ("_short", "len(repr(value)) < 80 -> len(repr(value)) <= 80", 0): WORDS,
+        ("_short", "80 -> 81", 0): WORDS,
+    },
+    "ledger/identity.py": {
+        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+    },
+    "ledger/ledger.py": {
+        ("Ledger.change_cap", "len(reason) > 1000 -> len(reason) >= 1000", 0): WORDS,
+        ("Ledger.change_cap", "1000 -> 1001", 0): WORDS,
+    },
+    "ledger/store.py": {
+        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+        ("", "30 -> 31", 0): SECONDS,
+        ("", "10 -> 11", 0): SECONDS,
+        ("", "120 -> 121", 0): SECONDS,
+        ("Store.__init__", "options['connect_args'] = {'timeout': BUSY_SECONDS} -> pass", 0): SECONDS,
+        (
+            "Store.__init__",
+            "options['connect_args'] = {'connect_timeout': CONNECT_SECONDS} -> pass",
+            0,
+        ): SECONDS,
+    },
+    "ledger/privacy_filter.py": {
+        ("plus", "True -> False", 0): STRICT,
+        ("within", "True -> False", 0): STRICT,
+        ("_most_at_a_value", "True -> False", 0): STRICT,
+        ("_most_on_a_day", "True -> False", 0): STRICT,
+        ("_holds", "part.start is None or part.stop is None ->", 0): "A slice has both days or neither.",
+    },
+    "ledger/sessions.py": {
+        ("Sessions.refuse_if_lost", "False -> True", 0): "The head file is there, so it is not made.",
+    },
+}
+"""By file: function, the beginning of the change, and its number among the same changes; and the reason."""
+
+FUNCTIONS: dict[tuple[str, str], str] = {}
+"""Functions whose survivors are all alike: what uses their result holds for any."""
