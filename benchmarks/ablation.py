@@ -160,7 +160,9 @@ def released(table: Path, epsilon: str, idea: Idea, work: Path, *, missing: bool
     config = work / f"{table.name}.yaml"
     privacy = f"epsilon: {epsilon}, delta: {DELTA}{idea.privacy}"
     method = f"method: auto{idea.structure}"
-    config.write_text(config_text(table, work / "ledger.db", privacy, method, missing=missing))
+    # A ledger's filter can't bound every accountant: each accountant has one of its own.
+    ledger = work / ("zcdp.db" if idea.privacy else "ledger.db")
+    config.write_text(config_text(table, ledger, privacy, method, missing=missing))
     begun = process_time()
     with switched_off(idea):
         release = dpsynth.release(dpsynth.load(config), outputs=work / "out")
