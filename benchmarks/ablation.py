@@ -4,7 +4,7 @@
         [--extra FOLDER ...] [--relations flights near ...] [--epsilon 1] [--runs 10]
         [--ideas merging blocks ...] [--missing]
 
-Folders are as in coded_tables.py; tables after --relations, and their scores, are as in relations.py. Releases
+Folders are as in coded_tables.py; tables after --relations and their scores are as in relations.py. Releases
 run in this process, by `dpsynth.release`; an idea is switched off by a key of the config, or by replacing a
 constant or a function of its module meanwhile. --missing doesn't declare that no cell is missing. The cases
 take turns, run by run. Prints each run; then, for each table and epsilon, means with their standard errors,
