@@ -1,13 +1,14 @@
 """What each idea of the strategy `auto` brings: releases with one of them switched off at a time.
 
     python benchmarks/ablation.py --scorer FOLDER [--tables adult-coded nltcs titanic] [--gzipped fire]
-        [--extra FOLDER ...] [--epsilon 1] [--runs 10] [--ideas merging blocks ...] [--missing]
+        [--extra FOLDER ...] [--relations flights near ...] [--epsilon 1] [--runs 10]
+        [--ideas merging blocks ...] [--missing]
 
-Folders are as in coded_tables.py. Releases run in this process, by `dpsynth.release`; an idea is switched
-off by a key of the config, or by replacing a constant or a function of its module meanwhile. --missing
-doesn't declare that no cell is missing. The cases take turns, run by run. Prints each run; then, for each
-table and epsilon, means with their standard errors, and by how many percent tvd3 changes without the idea;
-its own standard error beside it.
+Folders are as in coded_tables.py; tables after --relations and their scores are as in relations.py. Releases
+run in this process, by `dpsynth.release`; an idea is switched off by a key of the config, or by replacing a
+constant or a function of its module meanwhile. --missing doesn't declare that no cell is missing. The cases
+take turns, run by run. Prints each run; then, for each table and epsilon, means with their standard errors,
+and by how many percent tvd3 changes without the idea; its own standard error beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import hypot, inf, nan, sqrt
 from pathlib import Path
 from statistics import mean, stdev
@@ -25,13 +27,17 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import yaml
 from coded_files import errors
 from coded_tables import DELTA, config_text, markdown, options, tables_of
 from numpy.typing import NDArray
+from relations import posed
+from relations import released as released_raw
 
 import dpsynth
 from dpsynth.domain import compression as domain_compression
-from dpsynth.model import denoising, smoothing
+from dpsynth.domain import joint_density
+from dpsynth.model import denoising, refined_sample, refinement, smoothing
 from dpsynth.publish import row_source
 from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
 from dpsynth.structure.components import Components, Positions
@@ -122,7 +128,14 @@ IDEAS = {
         "noisy counts of the tree as they come",
         ((denoising, "LEAST_CELLS", inf), (auto, "LEAST_DENOISED", inf)),
     ),
+    "cells around": Idea(
+        "cells are likely empty whatever is around them",
+        ((denoising, "_around", lambda empty, telling, share, shape: np.zeros_like(empty)),),
+    ),
     "refinement": Idea("rows as they are drawn", ((row_source, "refined_rows", as_drawn),)),
+    "below zero": Idea("empty cells are targets of 0", ((refined_sample, "BELOW", 0.0),)),
+    "yields": Idea("every column tried in every batch", ((refinement, "_ANYWAY", 1),)),
+    "inside two bins": Idea("values drawn independently", ((joint_density, "LEAST_CORRELATION", 2.0),)),
     "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
     "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
     "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
@@ -160,7 +173,9 @@ def released(table: Path, epsilon: str, idea: Idea, work: Path, *, missing: bool
     config = work / f"{table.name}.yaml"
     privacy = f"epsilon: {epsilon}, delta: {DELTA}{idea.privacy}"
     method = f"method: auto{idea.structure}"
-    config.write_text(config_text(table, work / "ledger.db", privacy, method, missing=missing))
+    # A ledger's filter can't bound every accountant: each accountant has one of its own.
+    ledger = work / ("zcdp.db" if idea.privacy else "ledger.db")
+    config.write_text(config_text(table, ledger, privacy, method, missing=missing))
     begun = process_time()
     with switched_off(idea):
         release = dpsynth.release(dpsynth.load(config), outputs=work / "out")
@@ -168,6 +183,21 @@ def released(table: Path, epsilon: str, idea: Idea, work: Path, *, missing: bool
     synthetic = release.folder / "public" / "synthetic.csv"
     pairs, triples = errors(table / "train.csv", synthetic, table / "domain.json", (2, 3))
     return {"tvd2": pairs, "tvd3": triples, "CPU s": seconds}
+
+
+def posed_release(name: str, epsilon: str, work: Path) -> Callable[[Idea], dict[str, float]]:
+    """A function that scores one release of a table of relations.py without an idea."""
+    config, score = posed(name, work, float(epsilon))
+
+    def scored(idea: Idea) -> dict[str, float]:
+        structure = yaml.safe_load(f"{{method: auto{idea.structure}}}")
+        further = yaml.safe_load(f"{{{idea.privacy.removeprefix(', ')}}}")
+        with switched_off(idea):
+            synthetic, seconds = released_raw(name, config, structure, further, work)
+        found = {key: value for key, value in score(synthetic).items() if not key.endswith("real")}
+        return found | {"CPU s": seconds}
+
+    return scored
 
 
 def _error(values: Sequence[float]) -> float:
@@ -178,22 +208,23 @@ def _error(values: Sequence[float]) -> float:
 def _row(
     words: Sequence[str], runs: Sequence[dict[str, float]], whole: Sequence[dict[str, float]]
 ) -> list[str]:
-    """One case's line; the change is against the runs of the strategy as it is."""
+    """One case's line; the change of tvd3, if it is scored, is against the strategy as it is."""
     found = {key: [run[key] for run in runs] for key in runs[0]}
-    shown = [f"{mean(found[key]):.4f} ± {_error(found[key]):.4f}" for key in ("tvd2", "tvd3")]
+    seconds = f"{mean(found.pop('CPU s')):.2f}"
+    shown = [f"{mean(values):.4f} ± {_error(values):.4f}".replace(" ± nan", "") for values in found.values()]
     change = ""
-    if runs is not whole:
+    if "tvd3" in found and runs is not whole:
         before = [run["tvd3"] for run in whole]
         ratio = mean(found["tvd3"]) / mean(before)
         error = ratio * hypot(_error(found["tvd3"]) / mean(found["tvd3"]), _error(before) / mean(before))
         change = f"{100 * (ratio - 1):+.1f} ± {100 * error:.1f} %"
-    seconds = f"{mean(found['CPU s']):.2f}"
-    return [*words, *(text.replace(" ± nan", "") for text in (*shown, change)), seconds]
+    return [*words, *shown, change, seconds]
 
 
 def main() -> None:
     """Print one table in Markdown for each table and epsilon."""
     parser = options(__doc__)
+    parser.add_argument("--relations", nargs="+", default=[], metavar="TABLE")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--missing", action="store_true", help="don't declare that no cell is missing")
     parser.add_argument("--ideas", nargs="+", choices=IDEAS, default=list(IDEAS), metavar="IDEA")
@@ -201,19 +232,26 @@ def main() -> None:
     cases = {"nothing": Idea("")} | {name: IDEAS[name] for name in arguments.ideas}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        tables = tables_of(arguments, work)
-        for table, epsilon in [(t, e) for t in tables for e in arguments.epsilon]:
-            runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
-            for _ in range(arguments.runs):
-                for name, idea in cases.items():
-                    scored = released(table, epsilon, idea, work, missing=arguments.missing)
-                    runs[name].append(scored)
-                    told = ", ".join(f"{key} {value:.4f}" for key, value in scored.items())
-                    print(f"{table.name}, epsilon {epsilon}, without {name}: {told}", flush=True)
-            head = ["without", "instead", "tvd2", "tvd3", "change of tvd3", "CPU s"]
-            lines = [_row([name, idea.without], runs[name], runs["nothing"]) for name, idea in cases.items()]
-            print(f"{table.name}, epsilon {epsilon}, delta {DELTA}, {arguments.runs} runs each\n")
-            print(markdown(head, lines, words=2) + "\n", flush=True)
+        for epsilon in arguments.epsilon:
+            tables: dict[str, Callable[[Idea], dict[str, float]]] = {
+                t.name: partial(released, t, epsilon, work=work, missing=arguments.missing)
+                for t in tables_of(arguments, work)
+            }
+            tables |= {name: posed_release(name, epsilon, work) for name in arguments.relations}
+            for table, scored in tables.items():
+                runs: dict[str, list[dict[str, float]]] = {name: [] for name in cases}
+                for _ in range(arguments.runs):
+                    for name, idea in cases.items():
+                        runs[name].append(scored(idea))
+                        told = ", ".join(f"{key} {value:.4f}" for key, value in runs[name][-1].items())
+                        print(f"{table}, epsilon {epsilon}, without {name}: {told}", flush=True)
+                scores = [key for key in runs["nothing"][0] if key != "CPU s"]
+                head = ["without", "instead", *scores, "change of tvd3", "CPU s"]
+                lines = [
+                    _row([name, idea.without], runs[name], runs["nothing"]) for name, idea in cases.items()
+                ]
+                print(f"{table}, epsilon {epsilon}, {arguments.runs} runs each\n")
+                print(markdown(head, lines, words=2) + "\n", flush=True)
 
 
 if __name__ == "__main__":

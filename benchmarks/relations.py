@@ -1,11 +1,15 @@
 """Relations that a release keeps: rank correlations of real tables, and tables made to be hard.
 
-    DPSYNTH_DATA=FOLDER python benchmarks/relations.py [--tables nlswork loans hub exclusive-2 ...]
+    DPSYNTH_DATA=FOLDER python benchmarks/relations.py [--tables nlswork loans flights hub exclusive-2 ...]
         [--epsilon 3] [--runs 3] [--structure auto aim]
 
 nlswork and loans are raw tables, configured by `dpsynth init --look` with every guess accepted; nlswork with
 persons of at most 12 rows. Printed is the mean rank correlation, with the sign of the real one, of the pairs
-of numbers whose real one is .4 (nlswork) or .5 (loans) in size, and the share of them that keep half of it.
+of numbers whose real one is .4 (nlswork) or .5 (loans) in size, and the share of them that keep half of it:
+of all, and of those in which `dpsynth plan` says that weak relations show, only strong ones, or nearly none.
+
+flights: two delays in 27 x 24 bins, and five columns more. Printed are the correlation of the delays, and of
+flights over three hours late the share that arrives more than 90 minutes off that; both with the real ones.
 
 hub: twelve columns of 6 values, 50 000 rows; each leans on one column of 20 values, and on nothing else.
 Printed is the mean distance of pairs from the real ones, without the hub and with it, and what independence
@@ -23,6 +27,7 @@ Printed are the shares of rows in which the copy is one and in which the age is 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -32,17 +37,25 @@ from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from time import process_time
+from typing import cast
 
 import numpy as np
 import pandas as pd
+import yaml
 from first_contact import accepted, brought
 
 import dpsynth
 from dpsynth.config import from_mapping
+from dpsynth.plan.expected_errors import STRONG as STRONG_MOVES
+from dpsynth.plan.expected_errors import WEAK
 
 DELTA = 1e-6
 PERSON = {"column": "idcode", "max_rows": 12}
 STRONG = {"nlswork": 0.4, "loans": 0.5}
+DEPARTURE = [-60, -20, -15, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 3, 5, 10, 15, 20, 30, 45, 60, 90]
+DEPARTURE += [120, 180, 240, 360, 1440]
+ARRIVAL = [-90, -60, -45, -35, -30, -25, -20, -15, -10, -5, 0, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180]
+ARRIVAL += [240, 360, 1440]
 Scores = dict[str, float]
 
 
@@ -69,17 +82,36 @@ def real_table(name: str, work: Path, epsilon: float) -> tuple[dict[str, object]
     columns = [c for c, d in declared.items() if d["type"] in {"integer", "number", "boolean"}]
     real = correlations(pd.read_csv(path, dtype=str), columns)
     pairs = [p for p in combinations(range(len(columns)), 2) if abs(real[p]) >= STRONG[name]]
+    moved = noise_moves(values, len(pd.read_csv(path, usecols=[0])), work)
+    foretold: dict[str, list[int]] = {}
+    for number, (a, b) in enumerate(pairs):
+        share = moved.get(frozenset((columns[a], columns[b])), 1.0)
+        words = "weak show" if share <= WEAK else "strong show" if share <= STRONG_MOVES else "hidden"
+        foretold.setdefault(words, []).append(number)
 
     def score(synthetic: pd.DataFrame) -> Scores:
         found = correlations(synthetic, columns)
         kept = [float(found[p] * np.sign(real[p])) for p in pairs]
-        return {
+        half = [k >= abs(float(real[p])) / 2 for k, p in zip(kept, pairs, strict=True)]
+        told = {f"kept of {len(some)} where {w}": mean(half[i] for i in some) for w, some in foretold.items()}
+        whole = {
             "real": mean(abs(float(real[p])) for p in pairs),
             "synthetic": mean(kept),
-            "kept": mean(k >= abs(float(real[p])) / 2 for k, p in zip(kept, pairs, strict=True)),
+            "kept": mean(half),
         }
+        return whole | told
 
     return values, score
+
+
+def noise_moves(values: dict[str, object], rows: int, work: Path) -> dict[frozenset[str], float]:
+    """The share of the rows that noise moves in each pair of columns, as `dpsynth plan` says beforehand."""
+    config = work / "planned.yaml"
+    config.write_text(yaml.safe_dump(values | {"ledger": {"url": f"sqlite:///{work}/planned.db"}}))
+    command = [sys.executable, "-m", "dpsynth", "plan", str(config), "--rows", str(rows), "--json"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    pairs = json.loads(printed)["expected_errors"]["pairs"]
+    return {frozenset(pair["columns"]): pair["share_moved"] for pair in pairs}
 
 
 def made_config(rows: pd.DataFrame, work: Path, epsilon: float) -> dict[str, object]:
@@ -198,7 +230,42 @@ def near(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., S
     return made_config(real, work, epsilon), score
 
 
-MADE = {"hub": hub, "classes": classes, "near": near}
+def flights(work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
+    """The delays of flights, with five columns more; rows without a delay are left out."""
+    used = ["dep_delay", "arr_delay", "month", "hour", "distance", "origin", "carrier"]
+    frame = pd.read_csv(brought("flights", work, None), usecols=used).dropna()[used]
+    delays = ["dep_delay", "arr_delay"]
+    path = work / "delays.csv"
+    frame.astype(dict.fromkeys(delays, int)).to_csv(path, index=False)
+    texts = {c: {"type": "category", "values": sorted(frame[c].unique())} for c in ("origin", "carrier")}
+    columns = {
+        "dep_delay": {"type": "integer", "bins": DEPARTURE},
+        "arr_delay": {"type": "integer", "bins": ARRIVAL},
+        "month": {"type": "integer", "min": 1, "max": 12},
+        "hour": {"type": "integer", "min": 1, "max": 23},
+        "distance": {"type": "integer", "bins": [0, 300, 600, 900, 1200, 1800, 2500, 5000]},
+        **texts,
+    }
+    config = {
+        "source": {"path": str(path)},
+        "privacy": {"epsilon": epsilon, "delta": 1e-9},
+        "columns": {c: {**declared, "missing": False} for c, declared in columns.items()},
+    }
+
+    def score(synthetic: pd.DataFrame) -> Scores:
+        found = {}
+        for name, table in (("real", frame), ("synthetic", synthetic)):
+            left, arrived = (pd.to_numeric(table[c]) for c in delays)
+            late = left > 180
+            off = float((np.abs(arrived - left)[late] > 90).mean())
+            found |= {f"correlation {name}": float(left.corr(arrived)), f"impossible {name}": off}
+        return found
+
+    return config, score
+
+
+MADE = {"hub": hub, "classes": classes, "near": near, "flights": flights}
+RAW = {*STRONG, "flights"}
 
 
 def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Callable[..., Scores]]:
@@ -208,6 +275,25 @@ def posed(name: str, work: Path, epsilon: float) -> tuple[dict[str, object], Cal
     if name in MADE:
         return MADE[name](work, epsilon)
     return exclusive(work, epsilon, int(name.removeprefix("exclusive-")))
+
+
+def released(
+    name: str,
+    config: dict[str, object],
+    structure: dict[str, object],
+    privacy: dict[str, object],
+    work: Path,
+) -> tuple[pd.DataFrame, float]:
+    """The synthetic table of one release, with a ledger of its own, and its seconds of all processors."""
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        ledger = {"url": f"sqlite:///{folder}/ledger.db"}
+        privacy = {**cast("dict[str, object]", config["privacy"]), **privacy}
+        spec = from_mapping(config | {"privacy": privacy, "structure": structure, "ledger": ledger})
+        begun = process_time()
+        release = dpsynth.release(spec, outputs=Path(folder) / "out")
+        seconds = process_time() - begun
+        synthetic = pd.read_csv(release.folder / "public" / "synthetic.csv", dtype=str)
+    return synthetic if name in RAW else synthetic.astype(int), seconds
 
 
 def main() -> None:
@@ -224,14 +310,8 @@ def main() -> None:
             config, score = posed(name, Path(folder), epsilon)
             for method in given.structure:
                 runs: list[Scores] = []
-                for number in range(given.runs):
-                    ledger = {"url": f"sqlite:///{folder}/{method}-{number}.db"}
-                    spec = from_mapping(config | {"structure": {"method": method}, "ledger": ledger})
-                    begun = process_time()
-                    release = dpsynth.release(spec, outputs=Path(folder) / "out")
-                    seconds = process_time() - begun
-                    synthetic = pd.read_csv(release.folder / "public" / "synthetic.csv", dtype=str)
-                    synthetic = synthetic if name in STRONG else synthetic.astype(int)
+                for _ in range(given.runs):
+                    synthetic, seconds = released(name, config, {"method": method}, {}, Path(folder))
                     runs.append(score(synthetic) | {"CPU s": seconds})
                 told = []
                 for key in runs[0]:

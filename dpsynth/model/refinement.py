@@ -10,6 +10,10 @@ most if each moves alone: those rows by which it falls most. How many are tried 
 right before. Together they may still overshoot. So each moves with the probability at which the expected L is
 least; that is a quadratic function of the probability, known exactly.
 
+Columns differ in how far they are from their targets, and in what it takes to score all their values. So a
+column is tried in a batch if what it lowered L by when it was tried, for its work, is above the mean of all
+columns; and in one of a few batches anyway.
+
 A target has an error of its own. So the refinement ends when it lowers L by little, compared to that.
 
 Invariant: residuals and weights are whole numbers far below 2^53, so every sum is exact in any order. A
@@ -21,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +48,12 @@ _FIRST_SHARE, _LEAST_SHARE = 0.3, 0.02
 """The part of the rows that should move that is tried at first, and the least one."""
 _TOO_FEW, _TOO_MANY, _MORE, _FEWER = 0.9, 0.6, 1.3, 0.8
 """Shares of the tried rows that move, beyond which more or fewer are tried next, and by what factor."""
+_CALL = 10
+"""The work for a row and a clique, beside that for each value of the column, in scores."""
+_ANYWAY = 16
+"""A column is tried in one of so many batches, whatever it lowered L by before."""
+_RECENT = 0.5
+"""Weight of the last batch in what a column lowers L by for its work."""
 _FORBIDDEN = 2.0**46
 """Score of a forbidden cell, above every sum of residuals."""
 
@@ -57,14 +66,14 @@ class Effort:
     """The work of a refinement, at most.
 
     Attributes:
-        passes: number of times that every row may change in every column.
-        batches: number of batches of a pass, of ``least`` to ``most`` rows each.
+        passes: the work of trying every row in every column so many times.
+        batches: number of batches into which all rows are divided, of ``least`` to ``most`` rows each.
         least, most: bounds on the rows of a batch.
-        laps: number of parts of a pass.
+        laps: number of parts of the work of a pass.
         enough: the refinement ends after a lap that lowers L by less than this part of L and of the error
             that the targets have themselves; 0 for no early end.
         scores: number of scores computed, as far as one lap does with it: a value of a column has one in
-            each row and target.
+            each row and target, and a row and target are as much work as 10 more.
     """
 
     passes: int = 3
@@ -114,15 +123,17 @@ def refined(
         return dict(codes)
     table = _Table.of(domain, codes, wanted, zeros or {})
     loss, error = table.loss, table.error
-    places = [domain.columns.index(c) for c in moving]
+    places = np.array([domain.columns.index(c) for c in moving], dtype=np.int64)
     size = min(max(effort.least, -(-rows // effort.batches)), effort.most)
-    lap = -(-rows // effort.laps)
-    each = lap * sum(domain.sizes[c] for t in wanted for c in t.clique)
-    laps = min(max(int(effort.scores // each), 1), effort.passes * -(-rows // lap))
+    batches = _batches(rows, size, rng)
+    lap = -(-rows // effort.laps) * int(table.work[places].sum())
+    laps = min(effort.passes * effort.laps, max(int(effort.scores // lap), 1))
     tell = telling("refining", laps)
-    for some in islice(_laps(rows, lap, effort.passes, rng), laps):
-        batches = (np.sort(some[begin : begin + size]) for begin in range(0, len(some), size))
-        fall = sum(table.refine(batch, places, rng) for batch in batches)
+    for _ in range(laps):
+        fall = done = 0.0
+        while done < lap:
+            lowered, work = table.refine(next(batches), places, rng)
+            fall, done = fall + lowered, done + work
         tell(1)
         loss -= fall
         if fall < effort.enough * (loss + error):
@@ -130,11 +141,11 @@ def refined(
     return table.rows(domain, codes)
 
 
-def _laps(rows: int, lap: int, passes: int, rng: np.random.Generator) -> Iterator[Places]:
-    """The rows of each lap, at random; every pass has all rows once."""
-    for _ in range(passes):
+def _batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[Places]:
+    """Batches of rows at random, without end; all rows come once before one comes again."""
+    while True:
         order = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
-        yield from (order[begin : begin + lap] for begin in range(0, rows, lap))
+        yield from (np.sort(order[begin : begin + size]) for begin in range(0, rows, size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +217,8 @@ class _Table:
         echoes: the cells in other columns' residuals that change when a column does.
         loss, error: L at the start, and L for counts as wrong as the targets are.
         shares: float64[columns], the part of the rows that should move that is tried next.
+        work: int64[columns], the scores of a row.
+        yields: float64[columns], by how much L fell of late for the work on each column; infinity before.
     """
 
     codes: NDArray[np.integer]
@@ -217,6 +230,8 @@ class _Table:
     loss: float
     error: float
     shares: Array
+    work: Places
+    yields: Array
 
     @classmethod
     def of(
@@ -284,7 +299,9 @@ class _Table:
         residuals = np.concatenate(parts)
         mine, theirs = (tuple(map(_Cells.of, listed)) for listed in (own, echoes))
         shares = np.full(len(sizes), _FIRST_SHARE)
-        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares)
+        work = np.array([(size + _CALL) * cells.begin.size for size, cells in zip(sizes, mine, strict=True)])
+        yields = np.full(len(sizes), np.inf)
+        return cls(codes, sizes, residuals, tuple(starts), mine, theirs, loss, error, shares, work, yields)
 
     def rows(self, domain: Domain, before: Mapping[str, Codes]) -> dict[str, Codes]:
         """The codes of all columns; those of a column without changes are the ones before."""
@@ -294,17 +311,26 @@ class _Table:
             for c, now in found.items()
         }
 
-    def refine(self, batch: Places, columns: Sequence[int], rng: np.random.Generator) -> float:
-        """Give a batch of rows other values, in each of some columns once, in random order.
+    def refine(self, batch: Places, columns: Places, rng: np.random.Generator) -> tuple[float, float]:
+        """Give a batch of rows other values, in random order in those of some columns that lower L most.
 
         Returns:
-            By how much that lowers L; expected, over the choice of the rows that move.
+            By how much that lowers L, expected over the choice of the rows that move; and the scores.
         """
         some = self.codes[:, batch].astype(np.int64)
-        turns = np.argsort(bits(rng, len(columns)), kind="stable").tolist()
-        fall = sum(self.move(columns[turn], some, rng) for turn in turns)
+        work, yields = self.work[columns], self.yields[columns]
+        anyway = bits(rng, len(columns)) % np.uint64(_ANYWAY) == 0
+        tried = columns[(yields * work.sum() >= (yields * work).sum()) | anyway]
+        turns = np.argsort(bits(rng, len(tried)), kind="stable")
+        lowered = done = 0.0
+        for column in tried[turns].tolist():
+            fall, scores = self.move(column, some, rng), float(self.work[column] * len(batch))
+            before = self.yields[column]
+            now = fall / max(scores, 1.0)
+            self.yields[column] = now if np.isinf(before) else _RECENT * now + (1 - _RECENT) * before
+            lowered, done = lowered + fall, done + scores
         self.codes[:, batch] = some
-        return fall
+        return lowered, done
 
     def move(self, column: int, codes: Places, rng: np.random.Generator) -> float:
         """Give some rows another value of a column, where that lowers L.
