@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,8 @@ from pyarrow import csv, parquet
 
 PLACES = 20
 CHUNK = 1 << 20
+PART = 10_000_000
+"""Rows of a file of Parquet. A table of several times as many is a folder of links to one file."""
 CHANGED = 0.05
 """The part of the cells of a repeated table that are taken from other rows."""
 COUNTED = ("open the table", "measure single columns", "merge rare values", "choose and measure marginals")
@@ -47,12 +49,13 @@ MADE = "sample rows"
 
 READING = {
     "csv": "import sys; from pyarrow import csv; print(csv.read_csv(sys.argv[1]).num_rows)",
-    "parquet": "import sys; from pyarrow import parquet; print(parquet.read_table(sys.argv[1]).num_rows)",
+    "parquet": "import sys; from pyarrow.dataset import dataset; "
+    "print(sum(batch.num_rows for batch in dataset(sys.argv[1]).to_batches()))",
 }
 
 PAIRS = """
-import itertools, sys, duckdb
-path = sys.argv[1]
+import itertools, os, sys, duckdb
+path = sys.argv[1] + ("/*" if os.path.isdir(sys.argv[1]) else "")
 names = [f'"{name}"' for name in duckdb.sql(f"SELECT * FROM '{path}' LIMIT 0").columns]
 sets = ", ".join(f"({a}, {b})" for a, b in itertools.combinations(names, 2))
 listed = ", ".join(names)
@@ -154,6 +157,14 @@ def write_table(path: Path, shape: Shape) -> None:
 
     Where a peak of memory counts what a process had before, this one stays small.
     """
+    if shape.kind == "parquet" and shape.rows > PART and shape.rows % PART == 0:
+        part = replace(shape, rows=PART)
+        if not (one := path.parent / part.name).exists():
+            write_table(one, part)
+        path.mkdir()
+        for number in range(shape.rows // PART):
+            (path / f"{number}.parquet").hardlink_to(one)
+        return
     if (child := os.fork()) == 0:
         writer = None
         for chunk in chunks(shape):

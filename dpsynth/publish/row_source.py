@@ -38,7 +38,7 @@ PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
 DISTINCT = 1 << 20
 """Rows that are drawn and refined. Further whole pieces have the cells of these, in another order."""
-_ENOUGH = 0.02
+ENOUGH = 0.02
 """The end of the refinement of a piece, as ``Effort.enough`` has it. So many rows have little error by their
 draw, and further laps would follow the errors of the targets."""
 _PIECES_AT_ONCE = 2
@@ -150,7 +150,7 @@ class RowSource:
         again = max(sum(size == sizes[0] for size in sizes) - first, 0)
         drawn = [*sizes[:first], *sizes[first + again :]]
         targets = {size: self.wanted.targets(self.model, size) for size in set(drawn)}
-        effort = replace(Effort(), enough=_ENOUGH)
+        effort = replace(Effort(), enough=ENOUGH)
         draws = chunk_draws(self.model, sum(drawn), seed, chunk=sizes[0])
 
         def refined(draw: Callable[[], dict[str, Codes]], size: int) -> Make:
