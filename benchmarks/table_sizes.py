@@ -14,7 +14,7 @@ the synthetic rows (making). The floors are processes of their own. That of read
 reader over the same file; with --duckdb (needs `dpsynth[duckdb]`) it is DuckDB counting all pairs of
 columns of the same file in one query. That of making is Arrow's writer, given the release's own synthetic
 table in memory, in the same format and compression; reading the table to memory isn't counted. The forecast
-is that of `dpsynth plan --rows`.
+is that of `dpsynth plan --rows`. The work of each step goes to standard error.
 
 Linux only: processor seconds of a step are read from /proc.
 """
@@ -250,6 +250,9 @@ def release(config: Path, shape: Shape, asked: argparse.Namespace, least: Work) 
         str(config.parent / "out"),
     ]
     bundle, steps, whole, peak = stepped(run)
+    for name, work in steps.items():
+        print(f"{name}: {work.seconds:.2f} s, {work.cpu:.2f} CPU s", file=sys.stderr)
+    print(f"in all: {whole.seconds:.2f} s, {whole.cpu:.2f} CPU s, {peak:.0f} MB", file=sys.stderr, flush=True)
     read = [steps[name] for name in COUNTED if name in steps]
     made, floor = steps[MADE], least_writing(bundle, asked.written)
     return (
