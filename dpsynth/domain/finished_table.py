@@ -88,7 +88,7 @@ class Reading:
         if drawn is None or not self._known:
             texts = Layout.text_of(column, rows.table)
             return codes_of(column, texts.dictionary)[texts.indices.to_numpy(zero_copy_only=False)]
-        kind = np.min_scalar_type(column.size - 1)
+        kind = column.code_type
         values = rows.table.column(column.name)
         if not values.null_count:
             return drawn.astype(kind)

@@ -37,7 +37,8 @@ class DrawnRows:
 
     Attributes:
         table: the typed rows.
-        codes: int64[rows] for each of the layout's columns, but for those with computed values.
+        codes: integers[rows] for each of the layout's columns, but for those with computed values; unsigned
+            ones only where ``Column.one_text_a_code`` holds.
     """
 
     table: pa.Table
@@ -157,7 +158,7 @@ class Layout:
         """The typed table; a column with distinct markers has a companion column that names the marker.
 
         Args:
-            codes: int64[rows] for each of ``columns``.
+            codes: as ``DrawnRows`` has them, for each of ``columns``.
             rng: generator of the values within a cell.
         """
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}

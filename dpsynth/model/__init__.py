@@ -16,6 +16,7 @@ from dpsynth.model.raked_estimates import RakedEstimates
 from dpsynth.model.refined_sample import Bounds, TableCounts, Wanted, refined_rows
 from dpsynth.model.refinement import Effort
 from dpsynth.model.residuals import TableTarget
+from dpsynth.model.rounding import permuted
 from dpsynth.model.sampling import sample
 from dpsynth.model.storage import load, save
 from dpsynth.model.targets import estimated_total
@@ -47,6 +48,7 @@ __all__ = [
     "estimated_total",
     "junction_tree",
     "load",
+    "permuted",
     "posteriors",
     "public_counts",
     "raked",

@@ -21,7 +21,7 @@ from dpsynth.domain.public_marginals import PublicMarginal, PublicMarginals
 from dpsynth.model.conditioning import ImpossibleEvidence
 from dpsynth.model.factor import Array, spread, sum_in_order, sum_to
 from dpsynth.model.markov_random_field import MarkovRandomField
-from dpsynth.model.rounding import Codes, position_of, shuffled
+from dpsynth.model.rounding import Codes, permuted, position_of
 from dpsynth.model.sampling import sample
 
 _SCALE = 0.5
@@ -135,7 +135,7 @@ def _rounded(exact: Array, rows: int, rng: np.random.Generator) -> Codes:
     left = rows - int(found.sum())
     if left > 0:
         parts = np.maximum(scaled - found, 0)
-        mixed = _permuted(parts.size, rng)
+        mixed = permuted(parts.size, rng)
         order = mixed[np.argsort(-parts[mixed], kind="stable")]
         found[order[:left]] += 1
     return found
@@ -170,7 +170,7 @@ def _redrawn(
     domain, rows = model.tree.domain, len(next(iter(codes.values())))
     wanted = whole_counts(known, rows, rng)
     kept = np.ones(rows, dtype=np.bool_)
-    order = _permuted(rows, rng)
+    order = permuted(rows, rng)
     for clique, counts in zip(known.cliques, wanted, strict=True):
         cell = position_of(codes, clique, domain, rows)
         left = order[kept[order]]
@@ -191,11 +191,6 @@ def _redrawn(
             continue
         return {c: _put(v, gone, fresh[c]) for c, v in codes.items()}
     return None
-
-
-def _permuted(count: int, rng: np.random.Generator) -> Codes:
-    """The numbers below a count in random order, from the raw words of the generator."""
-    return shuffled(np.zeros(count, dtype=np.int64), 1, rng)
 
 
 def _put(values: Codes, places: Codes, fresh: Codes) -> Codes:
@@ -221,7 +216,7 @@ def _missing(
         short = counts.reshape(-1) - have
         if (short < 0).any() or short.sum() != rows:
             return None
-        cells = np.repeat(np.arange(counts.size), short)[_permuted(rows, rng)]
+        cells = np.repeat(np.arange(counts.size), short)[permuted(rows, rng)]
         mine = dict(zip(clique, np.unravel_index(cells, counts.shape), strict=True))
         shared = [c for c in clique if c in found]
         # Rows of both that agree on the columns that they share are put side by side.

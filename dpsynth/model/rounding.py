@@ -164,6 +164,11 @@ def shuffled(group: Codes, groups: int, rng: np.random.Generator) -> Codes:
     return order
 
 
+def permuted(count: int, rng: np.random.Generator) -> Codes:
+    """The numbers below a count in random order, from the raw words of the generator."""
+    return shuffled(np.zeros(count, dtype=np.int64), 1, rng)
+
+
 def _reordered(order: Codes, digits: NDArray[np.unsignedinteger]) -> Codes:
     """An order of rows, stably sorted by a digit of each row."""
     return order[np.argsort(digits[order], kind="stable")]

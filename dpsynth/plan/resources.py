@@ -24,8 +24,12 @@ FIT_CELL_SECONDS = 2.5e-7
 ROWS_COLUMN_SECONDS = 0.02
 ROWS_PAIR_SECONDS = 0.0015
 """For each million rows: reading a column, counting a pair of columns to choose by."""
-MADE_COLUMN_SECONDS = 0.08
-"""For each million synthetic rows: drawing and writing a column."""
+REFINED_COLUMN_SECONDS, BESIDE_COLUMN_SECONDS = 0.1, 0.45
+"""For each million synthetic rows: drawing and refining a column, also to answers beside the model."""
+REFINED_MILLIONS = 1.3
+"""Millions of rows that are drawn and refined: 2^20 rows, and a last piece of average length."""
+WRITTEN_COLUMN_SECONDS = 0.02
+"""For each million synthetic rows: ordering, decoding, coding and writing a column."""
 
 START_MEGABYTES = 190.0
 CELL_MEGABYTES = 3e-5
@@ -56,6 +60,7 @@ class Forecast:
         made_megabytes: the part of the last that stops growing at a million rows, since synthetic rows are
             drawn and written piece by piece.
         read_megabytes: the part of it that stops growing at ``READ_MILLIONS``.
+        refined_seconds: the part of ``seconds_per_million_rows`` that stops growing at ``REFINED_MILLIONS``.
     """
 
     seconds: float
@@ -64,11 +69,12 @@ class Forecast:
     megabytes_per_million_rows: float
     made_megabytes: float = 0.0
     read_megabytes: float = 0.0
+    refined_seconds: float = 0.0
 
     @property
     def facts(self) -> dict[str, float]:
         """The figures as plain JSON values, but for parts of them."""
-        parts = ("made_megabytes", "read_megabytes")
+        parts = ("made_megabytes", "read_megabytes", "refined_seconds")
         return {key: round(value, 1) for key, value in asdict(self).items() if key not in parts}
 
     def of_rows(self, rows: int, *, held: int, coded: int) -> Forecast:
@@ -82,9 +88,10 @@ class Forecast:
         millions = rows / _MILLION
         codes = CODES_GROWTH * min(held, coded) / _MILLION
         read = self.read_megabytes * min(millions, READ_MILLIONS)
+        copied = max(millions - REFINED_MILLIONS, 0.0)
         return replace(
             self,
-            seconds=self.seconds + self.seconds_per_million_rows * millions,
+            seconds=self.seconds + self.seconds_per_million_rows * millions - self.refined_seconds * copied,
             megabytes=self.megabytes + codes + read + self.made_megabytes * min(millions, 1.0),
         )
 
@@ -102,7 +109,9 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
     return codes + _NUMBER * summed + 8 * person
 
 
-def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool, made: int | None = None) -> Forecast:
+def forecast_of(
+    columns: int, cells: int, fits: int, *, chooses: bool, made: int | None = None, beside: bool = False
+) -> Forecast:
     """Time and memory of a release.
 
     Args:
@@ -111,20 +120,23 @@ def forecast_of(columns: int, cells: int, fits: int, *, chooses: bool, made: int
         fits: number of fits of the model.
         chooses: True if pairs of columns are compared with the table.
         made: number of synthetic rows; None for as many as the table has.
+        beside: True if answers beside the model's tree are asked for.
     """
     drawn = 0.0 if made is None else made / _MILLION
     fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
     pairs = columns * (columns - 1) / 2 if chooses else 0
-    seconds, megabytes = MADE_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
+    refined = (BESIDE_COLUMN_SECONDS if beside else REFINED_COLUMN_SECONDS) * columns
+    written, megabytes = WRITTEN_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
     read = ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * pairs
     as_many = 1.0 if made is None else 0.0
     return Forecast(
-        seconds=START_SECONDS + fits * fit + seconds * drawn,
+        seconds=START_SECONDS + fits * fit + refined * min(drawn, REFINED_MILLIONS) + written * drawn,
         megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(drawn, 1.0),
-        seconds_per_million_rows=read + seconds * as_many,
+        seconds_per_million_rows=read + (refined + written) * as_many,
         megabytes_per_million_rows=(READ_COLUMN_MEGABYTES + CODES_GROWTH) * columns + megabytes * as_many,
         made_megabytes=megabytes * as_many,
         read_megabytes=READ_COLUMN_MEGABYTES * columns,
+        refined_seconds=refined * as_many,
     )
 
 

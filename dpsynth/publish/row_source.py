@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
+from itertools import islice
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from dpsynth.model import (
     TableTarget,
     Wanted,
     chunk_draws,
+    permuted,
     raked_rows,
     refined_rows,
     sample,
@@ -33,11 +36,18 @@ from dpsynth.rules import Checks, Drawing, Rules, Tied
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
-_ENOUGH = 0.05
-"""The end of a piece's refinement, as ``Effort.enough`` has it, at most; less for few pieces. Errors of
-pieces are independent, so they count the less in the whole table the more pieces there are."""
+DISTINCT = 1 << 20
+"""Rows that are drawn and refined. Further whole pieces have the cells of these, in another order."""
+ENOUGH = 0.02
+"""The end of the refinement of a piece, as ``Effort.enough`` has it. So many rows have little error by their
+draw, and further laps would follow the errors of the targets."""
 _PIECES_AT_ONCE = 2
 """Pieces that are in memory, and threads that make them."""
+
+Integers = Mapping[str, NDArray[np.integer]]
+"""Codes of the rows of a piece, by column."""
+Make = Callable[[np.random.Generator], Integers]
+"""Maker of the codes of one piece."""
 
 Allowed = Mapping[str, NDArray[np.bool_]]
 """For some columns of a model, the codes that rows may have, bool[codes]."""
@@ -87,9 +97,12 @@ class RowSource:
     def pieces(self, number: int, rng: np.random.Generator, piece: int = PIECE) -> Iterator[DrawnRows]:
         """A table: rows drawn from the model, refined and decoded by piece, all within the rules.
 
-        A table of one piece is drawn by ``rng`` alone. The pieces of a longer one together are one rounded
-        sample of the model; each is refined by itself. Threads make them, each with a generator of its own,
-        so the rows follow from the generator and the size of a piece alone. Memory: that of two pieces.
+        A table of one piece is drawn by ``rng`` alone. Of a longer one, the whole pieces of the first
+        ``DISTINCT`` rows and a shorter last piece are drawn, together as one rounded sample of the model, and
+        refined, each by itself. All others have the cells of a refined one in another order, and values of
+        their own inside bins. Threads make them, each with a generator of its own, so the rows follow from
+        the generator and the size of a piece alone. Memory: that of two pieces, and a byte or two for each
+        refined cell.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
@@ -98,12 +111,12 @@ class RowSource:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
         tied = Tied(Checks(self.rules, self.layout), self.model.marginal, rng)
-        yield self._piece(tied, sample(self.model, number, rng), 0, Refinement(), rng)
+        yield self._piece(tied, self.codes(number, rng), 0, rng)
 
     def tables(
         self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
     ) -> Iterator[pa.Table]:
-        """Rows in pieces, each refined by itself; together they are one rounded sample of the model.
+        """Rows in pieces, made as ``pieces`` makes them.
 
         Args:
             number: number of all rows.
@@ -123,32 +136,48 @@ class RowSource:
         if self.rules.written:
             # Before any thread begins: all pieces have the same.
             _ = tied.partners, tied.pins
-        effort = replace(Effort(), enough=min(Effort().enough * len(sizes), _ENOUGH))
-        targets = {size: self.wanted.targets(self.model, size) for size in set(sizes)}
-        drawn = chunk_draws(self.model, number, seed, chunk=piece)
 
-        def work(turn: int, draw: Callable[[], dict[str, Codes]]) -> Callable[[], DrawnRows]:
-            rng, begin = _generator(seed, 1, turn), before + turn * piece
-            return lambda: self._piece(tied, draw(), begin, Refinement(targets[sizes[turn]], effort), rng)
+        def work(turn: int, make: Make) -> Callable[[], DrawnRows]:
+            rng = _generator(seed, 1, turn)
+            return lambda: self._piece(tied, make(rng), before + turn * piece, rng)
 
-        return in_order((work(turn, draw) for turn, draw in enumerate(drawn)), _PIECES_AT_ONCE)
+        makers = enumerate(self._makers(sizes, seed))
+        return in_order((work(turn, make) for turn, make in makers), _PIECES_AT_ONCE)
 
-    def _piece(
-        self,
-        tied: Tied,
-        drawn: dict[str, Codes],
-        before: int,
-        refinement: Refinement,
-        rng: np.random.Generator,
-    ) -> DrawnRows:
-        """Rows refined and decoded, whose identifiers follow those of ``before`` rows."""
-        number = len(next(iter(drawn.values())))
-        refined = self._refined(drawn, rng, refinement)
-        # Rows before the refinement take as much memory as those after it.
-        drawn.clear()
-        if not self.rules.written:
-            return DrawnRows(self.layout.following(before).decode(refined, rng), refined)
-        waiting = [refined]
+    def _makers(self, sizes: Sequence[int], seed: int) -> Iterator[Make]:
+        """The makers of the codes of each piece; any thread may call them."""
+        first = -(-DISTINCT // sizes[0])
+        again = max(sum(size == sizes[0] for size in sizes) - first, 0)
+        drawn = [*sizes[:first], *sizes[first + again :]]
+        targets = {size: self.wanted.targets(self.model, size) for size in set(drawn)}
+        effort = replace(Effort(), enough=ENOUGH)
+        draws = chunk_draws(self.model, sum(drawn), seed, chunk=sizes[0])
+
+        def refined(draw: Callable[[], dict[str, Codes]], size: int) -> Make:
+            return lambda rng: self._refined(draw(), rng, Refinement(targets[size], effort))
+
+        makers = (refined(draw, size) for draw, size in zip(draws, drawn, strict=True))
+        if again:
+            begun = (partial(make, _generator(seed, 2, n)) for n, make in enumerate(islice(makers, first)))
+            kept = [self._narrow(codes) for codes in in_order(begun, _PIECES_AT_ONCE)]
+            yield from (partial(_as_they_are, codes) for codes in kept)
+            yield from (partial(_in_random_order, kept[number % first]) for number in range(again))
+        yield from makers
+
+    def _narrow(self, codes: Integers) -> Integers:
+        return {column.name: codes[column.name].astype(column.code_type) for column in self.layout.columns}
+
+    def _piece(self, tied: Tied, refined: Integers, before: int, rng: np.random.Generator) -> DrawnRows:
+        """Refined rows decoded, whose identifiers follow those of ``before`` rows."""
+        plain = not self.rules.written
+        codes: dict[str, Codes] = {}
+        for column in self.layout.columns:
+            own = refined[column.name]
+            narrow = plain and column.one_text_a_code
+            codes[column.name] = cast("Codes", own) if narrow else own.astype(np.int64, copy=False)
+        if plain:
+            return DrawnRows(self.layout.following(before).decode(codes, rng), codes)
+        waiting, number = [codes], len(next(iter(codes.values())))
 
         def draw(missing: int) -> dict[str, Codes]:
             """The refined rows first; then rows in place of those that violate a rule."""
@@ -214,6 +243,17 @@ def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDAr
     """The counts of a clique's allowed cells, and 0 elsewhere."""
     masks = [allowed.get(c, np.ones(size, np.bool_)) for c, size in zip(clique, counts.shape, strict=True)]
     return counts * reduce(np.logical_and.outer, masks)
+
+
+def _as_they_are(codes: Integers, rng: np.random.Generator) -> Integers:
+    del rng
+    return codes
+
+
+def _in_random_order(codes: Integers, rng: np.random.Generator) -> Integers:
+    """The same rows in another order."""
+    order = permuted(len(next(iter(codes.values()))), rng)
+    return {column: own[order] for column, own in codes.items()}
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:

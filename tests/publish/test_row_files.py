@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dpsynth.domain.column import domain_of
+from dpsynth.domain.column import Column, domain_of
 from dpsynth.domain.in_order import in_order
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.measurement import Measurement
+from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.model import estimate
 from dpsynth.publish import row_source
 from dpsynth.publish.row_files import TableWriter
 from dpsynth.publish.row_source import RowSource
+from dpsynth.rules import rules_of
 from tests.publish.conftest import COLUMNS, joint, source_of
 
 
@@ -38,6 +42,54 @@ def test_rows_are_the_same_for_any_number_of_threads(source, monkeypatch, thread
     assert pa.concat_tables(again).equals(pa.concat_tables(many))
     assert not pa.concat_tables(again).equals(expected)
     assert pa.concat_tables(source.tables(300, 3, piece=300)).num_rows == 300
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_pieces_beyond_the_distinct_rows_have_cells_of_refined_ones(source, monkeypatch, threads) -> None:
+    monkeypatch.setattr(row_source, "DISTINCT", 600)
+    monkeypatch.setattr(row_source, "_PIECES_AT_ONCE", threads)
+    pieces = list(source.pieces(1900, np.random.default_rng(3), piece=300))
+    assert [piece.table.num_rows for piece in pieces] == [300] * 6 + [100]
+    cells = [np.column_stack([piece.codes[c.name] for c in COLUMNS]) for piece in pieces]
+    in_order = [rows[np.lexsort(rows.T)] for rows in cells]
+    for turn in (2, 3, 4, 5):
+        # The same rows of cells as the first or the second piece, in another order.
+        assert np.array_equal(in_order[turn], in_order[turn % 2])
+        assert not np.array_equal(cells[turn], cells[turn % 2])
+    assert not np.array_equal(in_order[0], in_order[1])
+    assert not np.array_equal(cells[2], cells[4])
+    # Values inside a bin are drawn anew.
+    values = [np.sort(pieces[turn].table.column("pay").drop_null().to_numpy()) for turn in (0, 2)]
+    assert len(values[0]) == len(values[1]) and not np.array_equal(*values)
+    monkeypatch.setattr(row_source, "_PIECES_AT_ONCE", 2)
+    again = pa.concat_tables([r.table for r in source.pieces(1900, np.random.default_rng(3), piece=300)])
+    assert again.equals(pa.concat_tables([piece.table for piece in pieces]))
+
+
+def test_small_pieces_repeat_no_cells_before_there_are_many_rows(source) -> None:
+    pieces = list(source.pieces(1000, np.random.default_rng(3), piece=100))
+    cells = [np.column_stack([piece.codes[c.name] for c in COLUMNS]) for piece in pieces]
+    in_order = {rows[np.lexsort(rows.T)].tobytes() for rows in cells}
+    assert len(in_order) == len(pieces)
+
+
+def test_every_row_of_every_piece_obeys_the_constraints(monkeypatch) -> None:
+    """Cells that break a rule are drawn in refined pieces too, and are replaced in each copy."""
+    monkeypatch.setattr(row_source, "DISTINCT", 300)
+    bins = NumericCodec((0.0, 5.0, 10.0), 0, integer=True)
+    columns = (Column("low", bins), Column("high", bins))
+    layout = Layout(columns)
+    counts = [Measurement(("low", "high"), np.full((3, 3), 40), "gaussian", 1.0)]
+    source = replace(
+        source_of(estimate(domain_of(columns), counts).model),
+        layout=layout,
+        rules=rules_of(["low <= high"], layout),
+    )
+    table = pa.concat_tables([r.table for r in source.pieces(1000, np.random.default_rng(3), piece=300)])
+    assert table.num_rows == 1000
+    both = table.drop_null()
+    assert both.num_rows > 200
+    assert pc.all(pc.less_equal(both.column("low"), both.column("high"))).as_py()
 
 
 def test_pieces_together_follow_the_model_as_one_sample_does(source) -> None:
