@@ -191,7 +191,7 @@ def memory_table(folder: Path) -> MemoryTable:
 
 def count(name: str, folder: Path, source: dict[str, object]) -> None:
     """Read, code and count the table; print a digest of the counts, and the workers' figures."""
-    spec, said = spec_of(name, folder, source), {}
+    spec, said = spec_of(name, folder, source), dict[str, object]()
     memory = memory_table(folder) if name == "memory" else None
     inputs = inputs_of(spec.in_memory() if memory else spec, memory)
     columns, pairs = inputs.compiled.columns, [(), *combinations(NAMES, 2)]
@@ -225,10 +225,8 @@ def finish(name: str, folder: Path, source: dict[str, object], left: Path) -> No
     table = memory_table(folder) if name == "memory" else None
     done = pipeline.run(spec.in_memory() if table else spec, Request(folder / "out", release_id), table=table)
     public = done.folder / "public"
-    digest = hashlib.sha256()
-    for path in sorted(p for p in public.rglob("*") if p.is_file()):
-        digest.update(f"{path.relative_to(public)}\0".encode() + path.read_bytes())
-    print(json.dumps({"digest": digest.hexdigest()}))
+    files = {f"{p.relative_to(public)}": p.read_bytes() for p in public.rglob("*") if p.is_file()}
+    print(json.dumps({name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}))
 
 
 def child(act: Callable[[], object]) -> None:
@@ -253,51 +251,59 @@ def server_seconds(server: Postgres) -> float:
 
 
 def compared(names: Sequence[str], rows: int, work: Path, *, bundles: bool) -> None:
-    """Print a row for each source."""
+    """Print a row for each source; exit 1 if one counts otherwise, or makes another bundle."""
     server = Postgres() if "postgresql" in names else None
-    digests: dict[str, str] = {}
-    left = work / "left"
+    counts: dict[str, str] = {}
+    files: dict[str, str] = {}
+    faults = []
     print("source       seconds       CPU        MB  beside: CPU, MB each")
     try:
         for name in names:
             (folder := work / name).mkdir()
-            made = partial(SOURCES[name], rows, folder)
-            found = folder / "source.json"
-            if name == "postgresql":
-                assert server is not None
-                found.write_text(json.dumps(made(server)))
-                before = server_seconds(server)
-            else:
-                child(lambda made=made, found=found: found.write_text(json.dumps(made())))  # type: ignore[misc]
+            _make(name, rows, folder, server)
             call = [sys.executable, "-m", "benchmarks.sources", "--child", name, str(folder)]
+            before = server_seconds(server) if server else 0.0
             text, figures = measured([*call, "count"])
             said = json.loads(text)
-            beside = " ".join(f"{cpu:.1f} s {peak:.0f} MB;" for cpu, peak in said.get("workers", []))
+            beside = "; ".join(f"{cpu:.1f} s {peak:.0f} MB" for cpu, peak in said.pop("workers", []))
             if name == "postgresql" and server is not None:
                 beside = f"{server_seconds(server) - before:.1f} s of the server"
-            print(
-                f"{name:10}{figures['seconds']:10.1f}{figures['cpu']:10.1f}{figures['MB']:10.0f}  {beside}",
-                flush=True,
-            )
-            digests[f"counts of {said['rows']} rows"] = digests.get(
-                f"counts of {said['rows']} rows", said["digest"]
-            )
-            if said["digest"] != digests[f"counts of {said['rows']} rows"] or said["rows"] != rows:
-                sys.exit(f"{name} counts otherwise.")
+            shown = "".join(f"{figures[key]:10.1f}" for key in ("seconds", "cpu", "MB"))
+            print(f"{name:10}{shown}  {beside}", flush=True)
+            counts = counts or said
+            if said != counts or said["rows"] != rows:
+                faults.append(f"{name} counts otherwise")
             if bundles:
+                left = work / "left"
                 if not left.exists():
-                    source = json.loads(found.read_text())
-                    child(lambda name=name, source=source: observe(spec_of(name, work, source), left))  # type: ignore[misc]
-                bundle = json.loads(measured([*call, "finish", str(left)])[0])["digest"]
-                if digests.setdefault("bundle", bundle) != bundle:
-                    sys.exit(f"{name} makes another bundle.")
+                    child(partial(observe, _spec_in(name, folder, work), left))
+                mine = json.loads(measured([*call, "finish", str(left)])[0])
+                files = files or mine
+                others = [file for file in sorted(files | mine) if files.get(file) != mine.get(file)]
+                faults += [f"{name} makes another bundle: {', '.join(others)}"] if others else []
             if name != "postgresql":
                 shutil.rmtree(folder)
     finally:
         if server is not None:
             server.close()
-    for what, digest in digests.items():
-        print(f"all alike: {what}, {digest[:16]}")
+    if faults:
+        sys.exit("\n".join(faults))
+    print(f"all count {rows:,} rows alike{f', and make the same {len(files)} files' if files else ''}")
+
+
+def _make(name: str, rows: int, folder: Path, server: Postgres | None) -> None:
+    """Make a source, and keep its part of a config."""
+
+    def make() -> None:
+        more = (server,) if name == "postgresql" else ()
+        (folder / "source.json").write_text(json.dumps(SOURCES[name](rows, folder, *more)))
+
+    # The server is this process's own.
+    make() if name == "postgresql" else child(make)
+
+
+def _spec_in(name: str, folder: Path, work: Path) -> Spec:
+    return spec_of(name, work, json.loads((folder / "source.json").read_text()))
 
 
 def main() -> None:
