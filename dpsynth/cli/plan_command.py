@@ -135,10 +135,33 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds >= 2 else f"{seconds:.1f} s"
 
 
-def _engine(engine: Facts) -> Iterator[str]:
-    """The coded rows, where they lie, and time and memory of so many rows."""
+_READ = {
+    "csv": "about {} of text, beside the cells of columns that are not declared",
+    "parquet": "at most about {}: so much is the text of the declared columns, which Parquet packs",
+    "xlsx": "about {} of text, when it is unpacked",
+    "database": "about {}: so much is the text of the declared columns",
+}
+"""What is read of each kind of source, in words."""
+
+
+def _read(engine: Facts) -> Iterator[str]:
+    """The bytes that are read of the source, by declared columns and rows."""
     from dpsynth.presentation.figures import size_in_words
 
+    kind, _, packed = engine["source"].partition(".")
+    if kind not in _READ:
+        return
+    each = f"{engine['read_bytes_of_a_row']:,.0f} bytes a row"
+    size = each if engine["rows"] is None else size_in_words(engine["read_bytes"])
+    packing = f"; the .{packed} file has fewer" if packed else ""
+    yield f"Read are {_READ[kind].format(size)}{packing}."
+
+
+def _engine(engine: Facts) -> Iterator[str]:
+    """What is read, the coded rows, where they lie, and time and memory of so many rows."""
+    from dpsynth.presentation.figures import size_in_words
+
+    yield from _read(engine)
     memory = size_in_words(engine["memory"])
     if engine["workers"]:
         yield f"Rows are read and counted by {engine['name']}; charges and noise stay in this process."

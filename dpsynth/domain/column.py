@@ -23,6 +23,8 @@ from dpsynth.domain.search import Search
 
 MISSING_LABEL = "(missing)"
 _REDRAWS = 20
+_MEASURED = 64
+"""Least number of values whose texts are measured."""
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -94,6 +96,14 @@ class Column:
     def catch_all(self) -> frozenset[int]:
         """Codes of values that also take undeclared values or, where missing has no code, unusable cells."""
         return frozenset((*self.codec.catch_all, *(() if self.missing else (self.fallback,))))
+
+    @property
+    def bytes_of_text(self) -> float:
+        """Mean bytes of a value as text, if all cells are equally likely. Public, and the same each time."""
+        cells = len(self.codec.labels)
+        codes = np.repeat(np.arange(cells), -(-_MEASURED // cells))
+        texts = self.codec.text(self.codec.decode(codes, np.random.default_rng(0)))
+        return float(pc.mean(pc.binary_length(texts)).as_py() or 0.0)
 
     @property
     def centres(self) -> NDArray[np.float64] | None:

@@ -33,7 +33,7 @@ from dpsynth.plan.occasion import Occasion, next_releases, occasion_of
 from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.promised import promised
 from dpsynth.plan.reservation import reservation_of, table_of
-from dpsynth.plan.resources import bytes_of_row
+from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
@@ -112,6 +112,10 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
     summed = len(plan.own.columns)
     person = plan.neighbours.person is not None
     sizes = [None if c.kept_as_text else c.size for c in compiled_spec.columns]
+    period = compiled_spec.spec.period
+    beside = {*plan.neighbours.columns, *([] if period is None else [period.column])}
+    others = len(beside - {c.name for c in compiled_spec.columns})
+    read = bytes_of_source_row(compiled_spec.columns, others)
     engine = compiled_spec.spec.engine
     each, memory = bytes_of_row(sizes, summed, person=person), engine.memory
     # The rows of persons are copied when contributions are bounded, so half of the memory is for either.
@@ -122,6 +126,8 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
         "workers": engine.dask is not None,
         "memory": memory,
         "bytes_of_a_row": each,
+        "source": _source(compiled_spec.spec),
+        "read_bytes_of_a_row": round(read, 1),
         "rows": known,
     }
     if known is None:
@@ -129,12 +135,21 @@ def _engine(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[s
     whole = plan.forecast.of_rows(known, held=held, coded=known * each)
     return {
         **facts,
+        "read_bytes": round(known * read),
         "coded_bytes": known * each,
         # How many workers share them isn't known here.
         "cache_bytes": known * each if known * each > held and engine.dask is None else 0,
         "seconds": round(whole.seconds, 1),
         "megabytes": round(whole.megabytes, 1),
     }
+
+
+def _source(spec: Spec) -> str:
+    """The kind of the source: memory, database, or the file's format with its compression."""
+    source = spec.source
+    if source.in_memory or source.in_database:
+        return "memory" if source.in_memory else "database"
+    return str(source.format) if source.compression is None else f"{source.format}.{source.compression}"
 
 
 def accountants(spec: Spec) -> list[dict[str, object]]:

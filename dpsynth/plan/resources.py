@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from dpsynth.domain.column import Column
+
 START_SECONDS = 2.0
 """Imports, the ledger, the journal, and writing the bundle."""
 FIT_SECONDS = 0.1
@@ -44,6 +46,8 @@ MADE_COLUMN_MEGABYTES = 24.0
 
 _NUMBER = 4
 """Bytes of a number of steps, or of a text's number."""
+TEXT = 8.0
+"""Bytes of a text of which nothing is declared."""
 _MILLION = 1e6
 
 LEAST_CELLS = 100_000
@@ -107,6 +111,19 @@ def bytes_of_row(sizes: Sequence[int | None], summed: int, *, person: bool) -> i
     """
     codes = sum(_NUMBER if size is None else np.min_scalar_type(size - 1).itemsize for size in sizes)
     return codes + _NUMBER * summed + 8 * person
+
+
+def bytes_of_source_row(columns: Sequence[Column], others: int) -> float:
+    """Bytes of a row's cells as text with a separator each: what a CSV file has of the declared columns.
+
+    All values of a column count alike. Texts to be found, and ids, are taken to be of ``TEXT`` bytes.
+
+    Args:
+        columns: the columns.
+        others: number of columns that are read beside them: ids of persons, dates of periods.
+    """
+    known = (TEXT if column.kept_as_text else column.bytes_of_text for column in columns)
+    return sum(each + 1 for each in known) + (TEXT + 1) * others
 
 
 def forecast_of(

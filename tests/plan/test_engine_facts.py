@@ -73,6 +73,45 @@ def test_a_plan_says_where_coded_rows_lie_without_looking_at_any(tmp_path, capsy
     assert "1,000,000,000 rows are coded to 3 GB, held in a private file" in said
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"path": "visits.csv.gz"}, "columns that are not declared; the .gz file has fewer."),
+        ({"path": "visits.csv"}, "MB of text, beside the cells of columns"),
+        ({"path": "visits.parquet"}, "MB: so much is the text of the declared columns, which Parquet packs."),
+        (CONFIG["source"], "MB: so much is the text of the declared columns."),
+    ],
+)  # fmt: skip
+def test_a_plan_says_what_is_read_by_declared_columns_and_rows(tmp_path, capsys, source, said):
+    describe(facts(tmp_path, 10**6, source=source), detail=False)
+    assert said in " ".join(capsys.readouterr().out.split())
+    described = facts(tmp_path, source=source)
+    assert described["engine"]["read_bytes_of_a_row"] == 6.6 and "read_bytes" not in described["engine"]
+    describe(described, detail=False)
+    assert "7 bytes a row" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_is_read_is_near_the_size_of_the_file(tmp_path):
+    """All values alike: then the forecast is of the file itself, but for its header."""
+    columns = {
+        "age": {"type": "integer", "min": 0, "max": 110},
+        "pay": {"type": "number", "min": 0, "max": 1000, "decimals": 2},
+        "city": {"type": "category", "values": ["Bern", "Zürich"]},
+        "when": {"type": "date", "min": "2020-01-01", "max": "2020-12-31"},
+        "well": {"type": "boolean"},
+    }
+    rng, rows = np.random.default_rng(1), 4000
+    days = np.datetime64("2020-01-01") + rng.integers(0, 366, rows)
+    city, well = (np.array(c)[rng.integers(0, 2, rows)] for c in (["Bern", "Zürich"], ["true", "false"]))
+    ages, cents = rng.integers(0, 111, rows), rng.integers(0, 100_001, rows)
+    lines = [
+        f"{age},{pay / 100:.2f},{c},{day},{w}\n"
+        for age, pay, c, day, w in zip(ages, cents, city, days, well, strict=True)
+    ]
+    said = facts(tmp_path, rows, columns=columns, source={"path": "visits.csv"})["engine"]["read_bytes"]
+    assert said / len("".join(lines).encode()) == pytest.approx(1.0, abs=0.05)
+
+
 def test_rows_of_persons_take_half_of_the_memory_as_they_are_copied(tmp_path):
     person = {"unit": {"column": "who", "max_rows": 3}}
     engine = facts(tmp_path, 10**8, privacy=person, engine={"memory": "2 GB"})["engine"]

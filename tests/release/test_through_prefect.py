@@ -103,18 +103,21 @@ EVERY_SHARE = """
 from dpsynth.lifecycle import progress
 progress.EVERY = 0.0
 from dpsynth.cli.app import main
-main(["run", "config.yaml", "--prefect"])
+main()
 """
 
 
 @SLOW
 def test_prefect_is_shown_shares_of_public_work_alone(place: Place) -> None:
     """With every share told at once, and a server of its own, whose database is searched."""
-    ended = place.call([place.command()[0], "-c", EVERY_SHARE])
+    python, _, _, *arguments = place.command("--prefect")
+    ended = place.call([python, "-c", EVERY_SHARE, *arguments])
     assert ended.code == 0
     (database,) = (place.home / "prefect").glob("prefect.db")
     with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute("SELECT key, description, data FROM artifact").fetchall()
+        found = connection.execute(
+            "SELECT key, description, data FROM artifact WHERE type = 'progress'"
+        ).fetchall()
     assert {key for key, _, _ in found} == {"fit-the-model", "sample-rows"}
     assert {description for _, description, _ in found} == {Step.FIT.value, Step.SAMPLE.value}
     assert all(0 < float(data) <= 100 for _, _, data in found)
