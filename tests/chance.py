@@ -138,8 +138,13 @@ class Chance:
         self.failures.update(failed or [f"(exit code {code})"] * (code != 0))
         print("F" if failed or code else ".", end="", flush=True)
 
-    def _watched(self, items: list[pytest.Item], found: Path, told: int) -> None:
+    def _begin(self, items: list[pytest.Item], told: int) -> None:
+        """Say nothing but failures, and these to the parent."""
         self._report = told
+        items[0].config.pluginmanager.unregister(name="terminalreporter")
+
+    def _watched(self, items: list[pytest.Item], found: Path, told: int) -> None:
+        self._begin(items, told)
         with self._watch.installed():
             for item, following in zip(items, [*items[1:], None], strict=True):
                 # What one test draws and keeps would be hidden from the next.
@@ -156,7 +161,7 @@ class Chance:
         found.write_text(json.dumps([self.kinds, self.seconds]))
 
     def _run(self, items: list[pytest.Item], told: int) -> None:
-        self._report = told
+        self._begin(items, told)
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 

@@ -58,7 +58,7 @@ def test_what_a_fixture_draws_counts_for_every_test_that_uses_it_and_a_failure_i
 
         @property
         def config(self) -> SimpleNamespace:
-            return SimpleNamespace(hook=self)
+            return SimpleNamespace(hook=self, pluginmanager=SimpleNamespace(unregister=lambda name: None))
 
     named = {"first": ["drawn"], "second": ["drawn"], "third": []}
     items = [Item(nodeid=name, fixturenames=fixtures) for name, fixtures in named.items()]

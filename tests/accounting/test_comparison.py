@@ -228,7 +228,7 @@ def test_a_release_counts_answer_by_answer_only_if_each_answer_and_the_whole_are
         assert comparison._parts([made]) == parts
 
 
-def test_advanced_composition_adds_up_half_the_squares():
+def test_the_squares_of_epsilon_are_added_up_and_halved():
     squares = 2 * (10 * 0.08**2 + 5 * 0.04**2)
     expected = squares / 2 + 2 * sqrt(squares / 2 * log(10**6))
     assert float(comparison._advanced([pure()] * 2, DELTA)) == pytest.approx(expected, rel=1e-12)

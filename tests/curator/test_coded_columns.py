@@ -95,6 +95,21 @@ def test_a_full_disk_is_said_in_words_without_a_cell(tmp_path: Path, monkeypatch
     with pytest.raises(SourceError, match=r"larger than engine\.memory") as refused:
         CodedColumns(Room(0, tmp_path)).add({"a": np.array([77], np.uint8)})
     assert "77" not in str(refused.value).replace(str(tmp_path), "")
+    why = "the disk is full" if number == errno.ENOSPC else os.strerror(number)
+    assert f": {why}. " in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("memory", "folder", "in_files"), [(1, False, False), (9, True, False), (7, True, True)]
+)
+def test_columns_lie_in_files_only_beyond_their_memory_and_where_they_may(
+    tmp_path: Path, memory: int, folder: bool, in_files: bool
+) -> None:
+    columns = CodedColumns(Room(memory, tmp_path / "not" / "there" if folder else None))
+    columns.add({name: np.arange(4, dtype=np.uint8) for name in "ab"})
+    last = columns.array("b")
+    assert isinstance(last, np.memmap) == in_files
+    np.testing.assert_array_equal(last, np.arange(4))
 
 
 HOLDING = """

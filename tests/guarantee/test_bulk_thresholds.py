@@ -147,6 +147,50 @@ def test_enclosures_as_wide_as_a_word_only_ask_for_more_words(monkeypatch, kind:
     assert disagreements(table) == 0
 
 
+def test_a_word_beyond_the_known_sums_asks_for_more(monkeypatch) -> None:
+    table, sound = bulk_noise._table("gaussian", 7.5), bulk_noise._cumulative
+
+    def short(kind, scale, bits):
+        known = sound(kind, scale, bits)
+        return replace(known, sums=known.sums[:2]) if bits == 127 else known
+
+    monkeypatch.setattr(bulk_noise, "_cumulative", short)
+    word = (int(table.floors[4]) + int(table.floors[5])) // 2
+    assert bulk_noise._extend(table, word, scripted([2**63, 2**63])) == 5
+
+
+@pytest.mark.parametrize(("more", "refused"), [(-1, False), (1, True)])
+def test_a_table_that_is_not_known_to_within_one_part_is_refused(
+    monkeypatch, more: int, refused: bool
+) -> None:
+    known = bulk_noise._cumulative("gaussian", 7.5, 63)
+    most = (known.total_lower >> 63) - (known.total_upper - known.total_lower)
+    monkeypatch.setattr(bulk_noise, "_cumulative", lambda *_: replace(known, error=most + more))
+    make = bulk_noise._table.__wrapped__
+    if not refused:
+        assert len(make("gaussian", 7.5).floors) == len(known.sums)
+        return
+    with pytest.raises(ArithmeticError, match="not known"):
+        make("gaussian", 7.5)
+
+
+@pytest.mark.parametrize("loose", [0, 1])
+def test_the_error_covers_that_of_either_factor(monkeypatch, loose: int) -> None:
+    """A factor is known worse than it is: sums then fall short by more, and their error says so."""
+    true, sound, calls = bulk_noise._cumulative("gaussian", 7.5, 63), bulk_noise._exp_minus, []
+
+    def wide(exponent, precision):
+        calls.append(exponent)
+        lower, upper = sound(exponent, precision)
+        return lower - (1 << 50) * (len(calls) == 1 + loose), upper
+
+    monkeypatch.setattr(bulk_noise, "_exp_minus", wide)
+    found = bulk_noise._cumulative("gaussian", 7.5, 63)
+    assert max(a - b for a, b in zip(true.sums, found.sums, strict=True)) > 1 << 50
+    assert all(a <= b + found.error for a, b in zip(true.sums, found.sums, strict=True))
+    assert true.total_lower <= found.total_upper
+
+
 @pytest.mark.parametrize("lower", [0, 1])
 def test_ties_settled_without_further_words_would_be_seen(monkeypatch, lower: int) -> None:
     def unsound(table, word, words):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from datetime import date
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.ledger import privacy_filter
-from dpsynth.ledger.balance import CapChange, first_balance, first_entry
+from dpsynth.ledger.balance import CapChange, Reservation, first_balance, first_entry
 from tests.ledger.reservations import ASK, asking, cost, sought_cost
 
 DAY = date(2026, 11, 22)
@@ -21,7 +21,9 @@ EMPTY = first_balance(ASK, DAY)
 
 
 def test_a_request_is_about_the_whole_table_under_the_cap_that_it_states_unless_it_says_otherwise() -> None:
-    assert not ASK.parallel and ASK.cap_declared
+    given = {f.name: getattr(ASK, f.name) for f in fields(Reservation) if f.default is MISSING}
+    bare = Reservation(**given)  # type: ignore[arg-type]
+    assert not bare.parallel and bare.cap_declared
     assert CapChange(ASK.cap, DAY).approximate_share == 0
 
 

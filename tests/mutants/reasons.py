@@ -22,3 +22,11 @@ FEW_REPORTS = "A single report or none fails the theorem's condition, and has it
 WINDOW = "The range of clones that is added up; what it leaves out is added to delta."
 NEVER_MORE = "The bound's epsilon is enough for any delta that is left, and one that is left is above 0."
 BESIDE_DELTA = "A thousandth of the margin of delta beside it, which alone is enough."
+OF_THE_COMMAND = (
+    "A figure that is only shown; the tests of the command kill it (``tests/test_ledger_commands.py``)."
+)
+WHO_DRAWS = "Which of two samplers of the same distribution draws, or the length of a table of thresholds."
+BY_SEARCH = "More words are looked up by search, which says the same."
+MORE_WORDS = "More words are extended by further bits, which decide the same."
+WIDER = "The error that is stated is larger, and the table still known to within one part."
+BELOW_ERROR = "A term far below the error that is added beside it."

@@ -1,10 +1,15 @@
 """The mutants of ``dpsynth/curator/`` that no test kills, and why none can or need."""
 
 from tests.mutants.reasons import (
+    BELOW_ERROR,
+    BY_SEARCH,
     CELL,
+    MORE_WORDS,
     NOTHING_ASKED,
     ROOM,
     SPEED,
+    WHO_DRAWS,
+    WIDER,
     WORTHLESS,
 )
 
@@ -112,6 +117,42 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("ExamQuestions._exact", "self._counts.prepare(batch) -> pass", 0): SPEED,
         ("_counted", "piece.prepare(cliques) -> pass", 0): SPEED,
     },
+    "curator/bulk_noise.py": {
+        ("add", "_reach(kind, scale, _BITS) <= MAX_REACH ->", 0): WHO_DRAWS,
+        ("add", "False -> True", 0): SPEED,
+        ("_saturating_sum", "b[wrapped] < 0 -> b[wrapped] <= 0", 0): "Noise of 0 wraps nothing around.",
+        ("_saturating_sum", "0 -> 1", 1): "Noise of 0 wraps nothing around.",
+        ("_draw", "size < 0 -> size <= 0", 0): BY_SEARCH,
+        ("_draw", "0 -> 1", 0): BY_SEARCH,
+        ("_draw", "word - below < 2 -> word - below <= 2", 0): MORE_WORDS,
+        ("_draw", "2 -> 3", 0): MORE_WORDS,
+        ("_extend", "1 -> 2", 1): MORE_WORDS,
+        ("_extend", "known.sums[k - 1] + known.error << bits <= word * known.total_lower ->", 0): MORE_WORDS,
+        ("_guide", "len(floors).bit_length() + 5 ->", 0): SPEED,
+        ("_guide", "5 -> 6", 0): SPEED,
+        ("_guide", "20 -> 21", 0): SPEED,
+        ("_guide", "1 -> 2", 1): BY_SEARCH,
+        ("_guide", "1 -> 2", 2): BY_SEARCH,
+        ("_cumulative", "1 -> 2", 3): WIDER,
+        ("_cumulative", "1 -> 2", 5): WIDER,
+        ("_cumulative", "weight + n * (n + 1) * short ->", 0): BELOW_ERROR,
+        ("_cumulative", "n + 1 -> n - 1", 0): BELOW_ERROR,
+        ("_cumulative", "1 -> 2", 6): BELOW_ERROR,
+        ("_cumulative", "ratio + (n + 1) * short ->", 0): BELOW_ERROR,
+        ("_cumulative", "n + 1 -> n - 1", 1): BELOW_ERROR,
+        ("_cumulative", "1 -> 2", 7): BELOW_ERROR,
+    },
+    "curator/coded_columns.py": {
+        ("CodedColumns", "0 -> 1", 0): SPEED,
+        ("CodedColumns.add", "self._bytes > self.room.memory ->", 0): SPEED,
+        ("CodedColumns._append", "0 -> 1", 0): SPEED,
+        ("CodedColumns._append", "used + len(cells) > len(held) ->", 0): SPEED,
+        ("CodedColumns._append", "len(held) * _GROWTH ->", 0): SPEED,
+        ("CodedColumns._write", "0 -> 1", 0): SPEED,
+        ("CodedColumns.array", "False -> True", 0): "Nobody else refers to an array that is given up.",
+        ("CodedColumns.array", "with file", 0): "A descriptor that stays open until it is collected.",
+        ("CodedColumns.array", "file.flush() -> pass", 0): "The map seeks its end, which flushes too.",
+    },
 }
 """By file: function, the beginning of the change, and its number among the same changes; and the reason."""
 
@@ -123,5 +164,9 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("curator/loading.py", "LoadedRows.nbytes"): SPEED,
     ("curator/marginals.py", "Store.keep"): SPEED,
     ("curator/marginals.py", "ExactCounts.prepare"): SPEED,
+    ("curator/bulk_noise.py", ""): WHO_DRAWS,
+    ("curator/bulk_noise.py", "pays"): WHO_DRAWS,
+    ("curator/bulk_noise.py", "_reach"): "The length of a table; the tail beyond it is bounded separately.",
+    ("curator/coded_columns.py", ""): SPEED,
 }
 """Functions whose survivors are all alike: what uses their result holds for any."""

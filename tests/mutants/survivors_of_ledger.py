@@ -1,8 +1,12 @@
 """The mutants of ``dpsynth/ledger/`` that no test kills, and why none can or need."""
 
 from tests.mutants.reasons import (
+    OF_THE_COMMAND,
     SECONDS,
+    SPEED,
+    STEPS,
     STRICT,
+    TIE,
     WORDS,
 )
 
@@ -40,8 +44,36 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
     "ledger/sessions.py": {
         ("Sessions.refuse_if_lost", "False -> True", 0): "The head file is there, so it is not made.",
     },
+    "ledger/contents.py": {
+        ("", "4096 -> 4097", 0): SPEED,
+    },
+    "ledger/balance.py": {
+        ("", "1000000 -> 1000001", 0): WORDS,
+        ("ReleaseEntry", "False -> True", 0): "Events are compared; no set or mapping has releases in it.",
+        ("Balance.left", "True -> False", 0): STRICT,
+        ("Balance.fits", "True -> False", 0): STRICT,
+        ("_share", "True -> False", 0): STRICT,
+        ("Balance.largest_epsilon", "1 -> 2", 4): STEPS,
+        ("Balance.largest_epsilon", "1 -> 2", 5): STEPS,
+        ("Balance.largest_epsilon", "50 -> 51", 0): STEPS,
+        ("Balance.largest_epsilon", "2 -> 3", 0): STEPS,
+        ("Balance.largest_epsilon", "epsilon > 0 -> epsilon >= 0", 0): "An epsilon of 0 costs nothing.",
+        (
+            "Balance.largest_epsilon",
+            "self._count(measure, measure.budget(epsilon, delta)) > left[0]",
+            0,
+        ): TIE,
+    },
+    "ledger/runway.py": {
+        ("", "500 -> 501", 0): WORDS,
+        ("_fits", "False -> True", 0): "Without a part it counts for the whole table either way.",
+    },
 }
 """By file: function, the beginning of the change, and its number among the same changes; and the reason."""
 
-FUNCTIONS: dict[tuple[str, str], str] = {}
+FUNCTIONS: dict[tuple[str, str], str] = {
+    ("ledger/facts.py", "facts"): OF_THE_COMMAND,
+    ("ledger/facts.py", "_share"): OF_THE_COMMAND,
+    ("ledger/facts.py", "_release"): OF_THE_COMMAND,
+}
 """Functions whose survivors are all alike: what uses their result holds for any."""
