@@ -298,8 +298,7 @@ def _make(name: str, rows: int, folder: Path, server: Postgres | None) -> None:
         more = (server,) if name == "postgresql" else ()
         (folder / "source.json").write_text(json.dumps(SOURCES[name](rows, folder, *more)))
 
-    # The server is this process's own.
-    make() if name == "postgresql" else child(make)
+    child(make)
 
 
 def _spec_in(name: str, folder: Path, work: Path) -> Spec:

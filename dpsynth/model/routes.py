@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import fsum
 
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.model.junction_tree import Edge, JunctionTree
@@ -76,7 +77,8 @@ class Routes:
     def inputs(self, index: int, wanted: Iterable[str]) -> dict[int, frozenset[str]]:
         """Neighbours through which a clique gets wanted columns that it lacks, each with these columns."""
         found: dict[int, set[str]] = {}
-        for column in wanted:
+        # The order of a set of texts is another in every process, and orders of sums would follow it.
+        for column in sorted(wanted):
             if column not in self._members[index]:
                 found.setdefault(self.toward(index, column), set()).add(column)
         return {k: frozenset(columns) for k, columns in found.items()}
@@ -86,12 +88,12 @@ class Routes:
 
         It lies in the smallest part of the tree that holds all of them.
         """
-        index = self._top[max(wanted, key=lambda c: weights[c])] if wanted else 0
+        index = self._top[max(sorted(wanted), key=lambda c: weights[c])] if wanted else 0
         while True:
             for neighbour, beyond in self.inputs(index, wanted).items():
                 shared = self.separators[index][neighbour]
                 near = wanted.difference(beyond, shared)
-                if not near or sum(weights[c] for c in beyond) > sum(weights[c] for c in near):
+                if not near or fsum(weights[c] for c in beyond) > fsum(weights[c] for c in near):
                     index = neighbour
                     break
             else:
