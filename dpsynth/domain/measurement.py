@@ -9,6 +9,7 @@ Invariant: all of them are public. Everything after a measurement is post-proces
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import pi, sqrt
 
 import numpy as np
@@ -35,6 +36,7 @@ def noise_variance(noise: str, scale: float) -> float:
     return 0.0 if noise == "none" else noise_named(noise).variance(scale)
 
 
+@lru_cache(maxsize=256)
 def mean_absolute_error(noise: str, scale: float) -> float:
     """Expected |x| of one draw of discrete noise, in counts; arguments as of ``noise_variance``."""
     if noise == RANDOMISED:

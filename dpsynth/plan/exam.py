@@ -13,6 +13,8 @@ from hashlib import sha256
 from itertools import combinations
 from math import comb
 
+import numpy as np
+
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.examined import Examined
 
@@ -33,10 +35,7 @@ def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...
         domain: the columns, with all their values.
         statistics: the columns of each requested statistic.
     """
-    pairs = [pair for pair in combinations(domain.columns, _PAIR) if domain.cells(pair) <= MOST_CELLS]
-    if len(pairs) > MOST_PAIRS:
-        few = frozenset(sorted(pairs, key=domain.cells)[:MOST_PAIRS])
-        pairs = [pair for pair in pairs if pair in few]
+    pairs = _pairs(domain)
     asked = dict.fromkeys(domain.canonical(columns) for columns in statistics if len(columns) > _PAIR)
     named = [clique for clique in asked if domain.cells(clique) <= MOST_CELLS]
     number = min(-(-len(pairs) // TRIPLES_A_PAIR), MOST_TRIPLES)
@@ -46,6 +45,15 @@ def exam_of(domain: Domain, statistics: Sequence[Clique]) -> tuple[Examined, ...
         *(Examined("statistic", clique) for clique in named),
         *(Examined("triple", clique) for clique in triples),
     )
+
+
+def _pairs(domain: Domain) -> list[Clique]:
+    """The pairs of fewest cells, in table order; of pairs alike, the first ones."""
+    names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
+    first, second = np.triu_indices(len(names), 1)
+    cells = sizes[first] * sizes[second]
+    few = np.sort(np.argsort(cells, kind="stable")[:MOST_PAIRS])
+    return [(names[first[i]], names[second[i]]) for i in few.tolist() if cells[i] <= MOST_CELLS]
 
 
 def _triples(domain: Domain, number: int) -> Iterator[Clique]:
