@@ -31,6 +31,6 @@ MORE_WORDS = "More words are extended by further bits, which decide the same."
 WIDER = "The error that is stated is larger, and the table still known to within one part."
 BELOW_ERROR = "A term far below the error that is added beside it."
 GUARD_BITS = (
-    "A bound moves by units of sixteen further bits, which are then rounded outwards: none of 40,000 exponents "
+    "A bound moves by units of sixteen further bits, which are rounded outwards: none of 40,000 exponents "
     "shows it."
 )
