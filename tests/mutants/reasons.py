@@ -34,3 +34,7 @@ GUARD_BITS = (
     "A bound moves by units of sixteen further bits, which are rounded outwards: none of 40,000 exponents "
     "shows it."
 )
+RULE_OF_THUMB = (
+    "A guess of a declaration, for the owner's own eyes, by a rule of thumb: the owner decides, and no "
+    "release depends on it."
+)

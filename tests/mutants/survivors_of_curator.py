@@ -8,7 +8,9 @@ from tests.mutants.reasons import (
     MORE_WORDS,
     NOTHING_ASKED,
     ROOM,
+    RULE_OF_THUMB,
     SPEED,
+    STRICT,
     TIE,
     WHO_DRAWS,
     WIDER,
@@ -160,6 +162,25 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("CodedColumns.array", "with file", 0): "A descriptor that stays open until it is collected.",
         ("CodedColumns.array", "file.flush() -> pass", 0): "The map seeks its end, which flushes too.",
     },
+    "curator/memory_table.py": {
+        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+        ("", "1 -> 2", 0): SPEED,
+        ("", "18 -> 19", 0): SPEED,
+        ("MemoryTable.types", "True -> False", 0): STRICT,
+        ("MemoryTable.types", "0 -> 1", 0): "The type of a column is the same with a cell and without.",
+        (
+            "MemoryTable.types",
+            "with suppress(pa.ArrowException)",
+            0,
+        ): "No type of pandas is known that raises.",
+        ("MemoryTable.types", "True -> False", 1): "There is no cell that could be missing.",
+        ("MemoryTable.batches", "True -> False", 0): STRICT,
+        ("MemoryTable.batches", "True -> False", 1): STRICT,
+        ("_by_cell", "8 -> 9", 0): "No number of numpy has nine bytes.",
+        ("texts_of_objects", "kinds <= {str, type(None)} ->", 0): SPEED,
+        ("_whole", "number < 0 -> number <= 0", 0): "Only numbers of thousands of digits come here.",
+        ("_whole", "0 -> 1", 0): "Only numbers of thousands of digits come here.",
+    },
 }
 """By file: function, the beginning of the change, and its number among the same changes; and the reason."""
 
@@ -176,5 +197,17 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("curator/bulk_noise.py", "_reach"): "The length of a table; the tail beyond it is bounded separately.",
     ("curator/coded_columns.py", ""): SPEED,
     ("curator/bulk_noise.py", "_exp_minus"): GUARD_BITS,
+    ("curator/number_guesses.py", ""): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "_notation"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "_plain"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "is_whole"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "number_guess"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "_points"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "_places"): RULE_OF_THUMB,
+    ("curator/number_guesses.py", "rounded"): RULE_OF_THUMB,
+    ("curator/moment_guesses.py", ""): RULE_OF_THUMB,
+    ("curator/moment_guesses.py", "moment_guess"): RULE_OF_THUMB,
+    ("curator/moment_guesses.py", "clock_or_day_guess"): RULE_OF_THUMB,
+    ("curator/moment_guesses.py", "_are_times"): RULE_OF_THUMB,
 }
 """Functions whose survivors are all alike: what uses their result holds for any."""
