@@ -38,3 +38,7 @@ RULE_OF_THUMB = (
     "A guess of a declaration, for the owner's own eyes, by a rule of thumb: the owner decides, and no "
     "release depends on it."
 )
+BY_POSTGRES = "Only PostgreSQL has it, whose tests a run of mutants leaves out."
+OUR_BEGIN = "Each transaction is begun by a statement of ours, after which the driver begins none."
+NO_POWER = "What a loss of power leaves on a disk of macOS can't be tried."
+BESIDE_OURS = "A guard of SQLite's own, beside the chain of hashes, against files that somebody has damaged."

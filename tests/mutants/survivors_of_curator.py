@@ -172,7 +172,7 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
             "MemoryTable.types",
             "with suppress(pa.ArrowException)",
             0,
-        ): "No type of pandas is known that raises.",
+        ): "No type of pandas raises there.",
         ("MemoryTable.types", "True -> False", 1): "There is no cell that could be missing.",
         ("MemoryTable.batches", "True -> False", 0): STRICT,
         ("MemoryTable.batches", "True -> False", 1): STRICT,
