@@ -10,8 +10,8 @@ independent trials, and one release of 400 canaries is worth 400 releases of one
 choices and to distances is left out, which can only lower the bounds: the column "counts" is what the
 canaries' own counts cost of the claim, the most that this attacker could ever show.
 
-mu is bounded at the threshold 0, which is known beforehand. Epsilon is bounded at the threshold that shows
-most on the first third of the canaries, and judged on the rest.
+mu is bounded at the threshold 0, which is known beforehand. Epsilon is bounded at a threshold that is chosen
+by the first tenth of the canaries, and judged on the rest.
 
 With ``--fault`` all noise is 0.7 of its size: the same number of releases must then refute the claim. With
 ``--folder`` the decisions stay there, and a later run goes on with them until there are so many releases.
@@ -31,9 +31,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
+from scipy.stats import beta
 
 from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
-from dpsynth.audit.lower_bounds import LowerBound, lower_bound
+from dpsynth.audit.lower_bounds import CONFIDENCE, LowerBound, lower_bound
 from dpsynth.audit.observed_door import Asked, Transcript
 from dpsynth.audit.replay import observe, replay
 from dpsynth.config import Spec, from_mapping
@@ -44,7 +45,6 @@ COLUMNS = ("one", "two", "three")
 ROWS_A_VALUE = {"row": 100, "person": 400}
 """So many that no value is merged with others: the noise for persons is larger."""
 MAX_ROWS = 3
-THRESHOLDS = 200
 KEPT_AFTER = 10
 """Releases between two writings of the decisions."""
 FAULT = 0.7
@@ -196,15 +196,29 @@ class Decisions:
 
 
 def epsilon_bound(found: Decisions, delta: float) -> LowerBound:
-    """The bound at the threshold that shows the largest epsilon on the first third of the canaries."""
-    cut, other = len(found.inside) // 3, len(found.outside) // 3
-    first = found.inside[:cut], found.outside[:other]
-    levels = np.unique(np.concatenate(first))
-    between = (levels[1:] + levels[:-1]) / 2
-    if len(between) > THRESHOLDS:
-        between = np.quantile(between, np.linspace(0, 1, THRESHOLDS))
-    best = max(between, key=lambda t: lower_bound(*first, delta, threshold=t).epsilon)
+    """The bound at the threshold that promises most, by a tenth of the canaries, judged on the rest.
+
+    A score is the logarithm of a likelihood ratio, so P(score >= t, out) = E(exp(-score); score >= t, in) and
+    the other way round: rates far out on one side are known well from the other side.
+    """
+    cut, other = len(found.inside) // 10, len(found.outside) // 10
+    inside, outside = np.sort(found.inside[:cut]), np.sort(found.outside[:other])
+    left = min(len(found.inside) - cut, len(found.outside) - other)
+
+    def promised(threshold: float) -> float:
+        hits, false = np.mean(inside > threshold), np.mean(np.exp(-inside) * (inside > threshold))
+        right, missed = np.mean(outside <= threshold), np.mean(np.exp(outside) * (outside <= threshold))
+        one = (hits - delta) / _at_most(false * left, left)
+        two = (right - delta) / _at_most(missed * left, left)
+        return float(max(one, two))
+
+    levels = np.unique(np.concatenate([inside, outside]))
+    best = max((levels[1:] + levels[:-1]) / 2, key=promised)
     return lower_bound(found.inside[cut:], found.outside[other:], delta, threshold=float(best))
+
+
+def _at_most(events: float, trials: int) -> float:
+    return float(beta.ppf(1 - (1 - CONFIDENCE) / 2, events + 1, max(trials - events, 1e-9)))
 
 
 def row_of(case: Case, found: Decisions) -> str:

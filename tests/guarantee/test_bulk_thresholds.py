@@ -174,6 +174,13 @@ def test_a_table_that_is_not_known_to_within_one_part_is_refused(
         make("gaussian", 7.5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tail_that_may_not_fall_is_refused(monkeypatch, kind: str) -> None:
+    monkeypatch.setattr(bulk_noise, "_exp_minus", lambda exponent, precision: (0, 1 << precision))
+    with pytest.raises(ArithmeticError, match="tail"):
+        bulk_noise._cumulative(kind, 7.5, 63)
+
+
 @pytest.mark.parametrize("loose", [0, 1])
 def test_the_error_covers_that_of_either_factor(monkeypatch, loose: int) -> None:
     """A factor is known worse than it is: sums then fall short by more, and their error says so."""

@@ -67,6 +67,16 @@ def test_a_row_counts_in_the_piece_of_its_number_and_without_one_nowhere(monkeyp
     assert exact.tolist() == [[1, 1, 0], [0, 2, 0]]
 
 
+def test_pieces_are_of_numbers_that_are_kept_and_of_bins_that_there_are():
+    curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
+    curator.finer_counts("x", (), Pieces((0, 1, 2, 3), 3), PRICE)
+    with pytest.raises(ValueError, match="not kept"):
+        curator.finer_counts("g", (), PIECES, PRICE)
+    with pytest.raises(ValueError, match="more bins"):
+        curator.finer_counts("x", (), Pieces((0, 1, 2, 3, 4), 4), PRICE)
+    assert len(notes.entries) == 1
+
+
 def test_a_charge_for_each_answer_ends_at_the_budget():
     curator, notes = curator_on((0, 1), NEIGHBOURS[0], PURE, "laplace")
     for _ in range(10):

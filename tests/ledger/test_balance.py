@@ -20,7 +20,7 @@ DELTA = Fraction(1, 10**6)
 EMPTY = first_balance(ASK, DAY)
 
 
-def test_a_request_is_about_the_whole_table_under_the_cap_that_it_states_unless_it_says_otherwise() -> None:
+def test_a_bare_request_is_about_the_whole_table_under_the_cap_that_it_states() -> None:
     given = {f.name: getattr(ASK, f.name) for f in fields(Reservation) if f.default is MISSING}
     bare = Reservation(**given)  # type: ignore[arg-type]
     assert not bare.parallel and bare.cap_declared

@@ -30,3 +30,15 @@ BY_SEARCH = "More words are looked up by search, which says the same."
 MORE_WORDS = "More words are extended by further bits, which decide the same."
 WIDER = "The error that is stated is larger, and the table still known to within one part."
 BELOW_ERROR = "A term far below the error that is added beside it."
+GUARD_BITS = (
+    "A bound moves by units of sixteen further bits, which are rounded outwards: none of 40,000 exponents "
+    "shows it."
+)
+RULE_OF_THUMB = (
+    "A guess of a declaration, for the owner's own eyes, by a rule of thumb: the owner decides, and no "
+    "release depends on it."
+)
+BY_POSTGRES = "Only PostgreSQL has it, whose tests a run of mutants leaves out."
+OUR_BEGIN = "Each transaction is begun by a statement of ours, after which the driver begins none."
+NO_POWER = "What a loss of power leaves on a disk of macOS can't be tried."
+BESIDE_OURS = "A guard of SQLite's own, beside the chain of hashes, against files that somebody has damaged."

@@ -1,7 +1,11 @@
 """The mutants of ``dpsynth/ledger/`` that no test kills, and why none can or need."""
 
 from tests.mutants.reasons import (
+    BESIDE_OURS,
+    BY_POSTGRES,
+    NO_POWER,
     OF_THE_COMMAND,
+    OUR_BEGIN,
     SECONDS,
     SPEED,
     STEPS,
@@ -23,6 +27,14 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("Ledger.change_cap", "1000 -> 1001", 0): WORDS,
     },
     "ledger/store.py": {
+        ("Store.__init__", "options['isolation_level'] = 'READ COMMITTED' -> pass", 0): BY_POSTGRES,
+        ("Store.exists", "0 -> 1", 0): "No database is of one byte.",
+        ("Store.transaction", "True -> False", 0): "The list has an entry either way.",
+        ("_prepare_sqlite", "connection.isolation_level = None -> pass", 0): OUR_BEGIN,
+        ("_prepare_sqlite", "cursor.execute('PRAGMA fullfsync = ON') -> pass", 0): NO_POWER,
+        ("_prepare_sqlite", "cursor.execute('PRAGMA cell_size_check = ON') -> pass", 0): BESIDE_OURS,
+        ("_prepare_sqlite", "cursor.execute('PRAGMA trusted_schema = OFF') -> pass", 0): BESIDE_OURS,
+        ("_prepare_sqlite", "cursor.close() -> pass", 0): "A cursor that is closed once it is collected.",
         ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
         ("", "30 -> 31", 0): SECONDS,
         ("", "10 -> 11", 0): SECONDS,
@@ -67,6 +79,15 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
     "ledger/runway.py": {
         ("", "500 -> 501", 0): WORDS,
         ("_fits", "False -> True", 0): "Without a part it counts for the whole table either way.",
+    },
+    "ledger/book.py": {
+        ("_Account", "False -> True", 0): "Nothing was counted before the first release, so nothing is over.",
+        ("_Account.keeps_to_its_cap", "for c in near if c.part is not None and", 0): SPEED,
+        (
+            "_Account.keeps_to_its_cap",
+            "c.part is not None and c.part.overlaps(part) -> c.part is not None or",
+            0,
+        ): SPEED,
     },
 }
 """By file: function, the beginning of the change, and its number among the same changes; and the reason."""
