@@ -194,7 +194,7 @@ def aggregate(spec: Spec, reports: str | Path, /, *, outputs: str | Path = "outp
         DpsynthError: ConfigError if the config isn't of the local model, SourceError if there are too few
             reports.
     """
-    from dpsynth.pipeline import aggregate as aggregated
+    from dpsynth.lifecycle.local_pipeline import aggregate as aggregated
 
     return aggregated(spec, Path(reports), Path(outputs))
 

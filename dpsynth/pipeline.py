@@ -28,16 +28,12 @@ once, after the ledger has closed the release with the digest of its answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
 from dpsynth.config import Spec
-from dpsynth.errors import DpsynthError
 from dpsynth.evidence.evidence import Answered
-from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
-from dpsynth.lifecycle.answers import Measured
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
 from dpsynth.lifecycle.examining import examine
 from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
@@ -56,10 +52,9 @@ from dpsynth.lifecycle.measuring import (
     open_door,
     select,
 )
-from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, write
+from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, release_of, write
 from dpsynth.lifecycle.pausing import heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
-from dpsynth.lifecycle.rehearsal import rehearsal_of
 from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.sampling import sample_rows
@@ -102,24 +97,15 @@ def run(
         else:
             bounded = first
         stage = step(Step.FIND_DOMAINS, find_domains, inputs, bounded) if bounded.plan.searches else bounded
-        tiers = [_tier(step, inputs, release_run, stage, earlier, tell)]
-        while (done := tiers[-1]).stage.plan.later:
-            stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, done.stage, done.measured)
-            tiers.append(_tier(step, inputs, release_run, stage, (), tell))
-        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)
+        made = _tier(step, inputs, release_run, stage, earlier, tell)
+        tiers = [release_of(release_run, stage.plan, made)]
+        while stage.plan.later:
+            stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, stage, made.fitted.measured)
+            made = _tier(step, inputs, release_run, stage, (), tell)
+            tiers.append(release_of(release_run, stage.plan, made))
+        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)
         step(Step.PUBLISH, publish, release_run, tell)
-    releases = [_result(inputs, release_run, tier) for tier in tiers]
-    audiences = {one.audience: one for one in releases if one.audience}
-    return replace(releases[-1], audiences=audiences)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tier:
-    """A tier of a release: all that is asked for one audience, and what is made of it."""
-
-    stage: Stage
-    measured: Measured
-    synthesis: Synthesis
+    return replace(tiers[-1], audiences={tier.audience: tier for tier in tiers if tier.audience})
 
 
 def _tier(
@@ -129,7 +115,7 @@ def _tier(
     stage: Stage,
     earlier: tuple[Answered, ...],
     tell: Tell,
-) -> _Tier:
+) -> Synthesis:
     """The steps from the single columns to the bundle, which are those of every audience."""
     step, place = steps.of_audience(stage.plan.audience), stage.plan.place
     rng = np.random.default_rng([release_run.seed, place] if place else release_run.seed)
@@ -149,97 +135,4 @@ def _tier(
     synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
     if not release_run.published:
         step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)
-    return _Tier(stage, measured, synthesis)
-
-
-def _result(inputs: Inputs, release_run: ReleaseRun, tier: _Tier) -> Release:
-    """The result of a tier, for callers in Python."""
-    made, plan = tier.synthesis, tier.stage.plan
-    return Release(
-        release_run.release_id,
-        release_run.final,
-        made.guarantee,
-        made.table,
-        {t.title: t for t in made.statistics},
-        plan.steps,
-        made.exam,
-        made.warnings,
-        audience=plan.audience,
-    )
-
-
-def aggregate(
-    spec: Spec, reports: Path, outputs: Path = Path("outputs"), *, run_step: RunStep = plainly
-) -> Release:
-    """Make a release from the reports of respondents, under trust: local.
-
-    The steps after the last answer are those of ``run``. There is no curator, and the ledger gets an entry
-    without a charge: each respondent has borne the loss of her own report.
-
-    Args:
-        spec: the contract's config.
-        reports: folder of reports.
-        outputs: folder under which ``<release>/<release id>`` appears.
-        run_step: runs a step.
-
-    Raises:
-        ConfigError: the config is not of the local model, or the ledger can't be used.
-        SourceError: there are too few reports.
-        DpsynthError: the folder of reports can't be read.
-    """
-    step = Steps(run_step)
-    collected = step(Step.READ_REPORTS, read_reports, spec, reports)
-    rng = np.random.default_rng(collected.seed)
-    measured = step(Step.HOLD_ANSWERS, hold, collected)
-    fit = step.counted(Step.FIT, fit_model, collected, collected, measured)
-    fitted = step(Step.SPREAD, spread_over_values, collected, collected, measured, fit)
-    place = step(Step.BEGIN_BUNDLE, begun, spec, outputs)
-    drawn = step.by_rows(Step.SAMPLE, sample_rows, collected, fitted, place.partial / "public", rng)
-    statistics = step(Step.TABULATE, tabulate, collected, fitted, rng, unbiased=collected.answers)
-    synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
-    step(Step.WRITE, write_local, collected, place, synthesis)
-    step(Step.ENTER, enter, collected, place)
-    step(Step.PUBLISH, show, place)
-    titles = {t.title: t for t in statistics}
-    return Release(
-        place.release_id,
-        place.final,
-        collected.guarantee,
-        drawn,
-        titles,
-        (),
-        collection=collected.collection,
-    )
-
-
-def rehearse(
-    spec: Spec,
-    *,
-    rows: int | None = None,
-    outputs: str | Path = "outputs",
-    period: str | None = None,
-    tell: Tell = silently,
-    run_step: RunStep = plainly,
-) -> Release:
-    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
-
-    Args:
-        spec: the checked config; neither its source nor its ledger is opened.
-        rows: number of made-up rows; left out: the public number of rows, or 10 000.
-        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
-        period: label of the slice to make up, if the config has periods.
-        tell: takes public sentences.
-        run_step: runs a step, plainly or as a task of an orchestrator.
-
-    Raises:
-        ConfigError, BudgetRefused: a release of the config would not begin either.
-        DpsynthError: the rehearsal was stopped; nothing of it is left.
-        StepFailed: an unforeseen error, its details withheld.
-    """
-    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
-        try:
-            return rehearsal.kept(run(rehearsal.spec, rehearsal.request, tell=tell, run_step=run_step))
-        except KeyboardInterrupt:
-            raise DpsynthError(
-                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
-            ) from None
+    return synthesis

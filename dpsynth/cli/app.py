@@ -20,7 +20,7 @@ import typer
 from typer.main import get_command
 
 from dpsynth import __version__
-from dpsynth.cli import ledger_commands, recipient_commands, rehearsal
+from dpsynth.cli import ledger_commands, recipient_commands
 from dpsynth.cli.attack_command import attack
 from dpsynth.cli.audit_command import audit
 from dpsynth.cli.check_command import check
@@ -138,6 +138,8 @@ def run(  # noqa: PLR0913 (options of a command)
     signal.signal(signal.SIGTERM, _interrupt)
     if rehearse:
         let_arrow_start_without_pandas()
+        from dpsynth.cli import rehearsal
+
         rehearsal.run(config, out, rows, period, resume)
         return
     if rows is not None:

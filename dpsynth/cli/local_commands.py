@@ -77,7 +77,7 @@ def aggregate(
     from dpsynth.config import load
 
     let_arrow_start_without_pandas()
-    from dpsynth.pipeline import aggregate as aggregated
+    from dpsynth.lifecycle.local_pipeline import aggregate as aggregated
 
     release = aggregated(load(config), reports, out)
     collection = release.collection

@@ -8,16 +8,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dpsynth.errors import ConfigError
+from dpsynth.config import Spec, load
+from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.lifecycle.progress import Tell, silently
+from dpsynth.lifecycle.rehearsal import rehearsal_of
+from dpsynth.lifecycle.result import Release
+from dpsynth.pipeline import run as run_release
 
 
 def run(config: Path, out: Path, rows: int | None, period: str | None, resume: str | None) -> None:
     """Rehearse a config; the last line printed is the bundle's folder."""
     if resume is not None:
         raise ConfigError("--resume has no use with --rehearse: a rehearsal that was stopped is begun anew.")
-    from dpsynth.config import load
-    from dpsynth.pipeline import rehearse
-
     spec = load(config)
 
     def tell(sentence: str) -> None:
@@ -33,3 +35,34 @@ def run(config: Path, out: Path, rows: int | None, period: str | None, resume: s
     )
     print(f"Begin with {done.handed_over / 'report.html'}; it says nothing about the private table.")
     print(done.folder)
+
+
+def rehearse(
+    spec: Spec,
+    *,
+    rows: int | None = None,
+    outputs: str | Path = "outputs",
+    period: str | None = None,
+    tell: Tell = silently,
+) -> Release:
+    """Run all steps of a release on a made-up table: nothing private is read, and nothing charged.
+
+    Args:
+        spec: the checked config; neither its source nor its ledger is opened.
+        rows: number of made-up rows; left out: the public number of rows, or 10 000.
+        outputs: folder under which ``rehearsals/<release>/<rehearsal id>`` appears.
+        period: label of the slice to make up, if the config has periods.
+        tell: takes public sentences.
+
+    Raises:
+        ConfigError, BudgetRefused: a release of the config would not begin either.
+        DpsynthError: the rehearsal was stopped; nothing of it is left.
+        StepFailed: an unforeseen error, its details withheld.
+    """
+    with rehearsal_of(spec, Path(outputs), rows, period) as rehearsal:
+        try:
+            return rehearsal.kept(run_release(rehearsal.spec, rehearsal.request, tell=tell))
+        except KeyboardInterrupt:
+            raise DpsynthError(
+                "The rehearsal was stopped. Nothing was charged, and nothing of it is left."
+            ) from None

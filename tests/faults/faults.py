@@ -633,10 +633,10 @@ FAULTS: tuple[Fault, ...] = (
         "a bundle shown before settlement",
         "A release is public that the ledger may refuse to close.",
         "pipeline.py",
-        "        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)\n"
+        "        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)\n"
         "        step(Step.PUBLISH, publish, release_run, tell)\n",
         "        step(Step.PUBLISH, publish, release_run, tell)\n"
-        "        step(Step.SETTLE, settle, release_run, done.stage.plan, done.synthesis.guarantee)\n",
+        "        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)\n",
         _SHOWN_ONCE_SETTLED,
     ),
     _fault(
@@ -651,8 +651,8 @@ FAULTS: tuple[Fault, ...] = (
         "public marginals published as measurements",
         "Public totals stand among the answers that were paid for.",
         "lifecycle/answers.py",
-        "return (*self.told.singles, *self.first, *self.again)",
-        "return (*self.told.singles, *self.first, *self.public_one_way, *self.again)",
+        "return (*self.tiers.singles, *self.first, *self.again)",
+        "return (*self.tiers.singles, *self.first, *self.public_one_way, *self.again)",
         "release/test_public_marginals.py::test_counts_come_out_exactly_and_are_not_asked",
     ),
     _fault(

@@ -19,12 +19,12 @@ from dpsynth.evidence.measurement_reading import read_measurements
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.collecting import contract_for as contract_of_spec
 from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.lifecycle.local_pipeline import aggregate
 from dpsynth.lifecycle.result import Release
 from dpsynth.local.forecast import expected_variances, local_forecast
 from dpsynth.local.memory import Memory
 from dpsynth.local.reporting import reports_of
 from dpsynth.local.reports import write_reports
-from dpsynth.pipeline import aggregate
 from dpsynth.recipient import open_bundle
 from dpsynth.recipient.verification import verified
 from tests.local.collections import Codes, contract_for, respondents, spec_of, texts_of, truth_of

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dpsynth.cli.rehearsal import rehearse
 from dpsynth.config import from_mapping, load
 from dpsynth.domain.reading import Reading
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
@@ -19,7 +20,6 @@ from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle.inputs import inputs_of
 from dpsynth.lifecycle.rehearsal import made_up_table
 from dpsynth.lifecycle.steps import Step
-from dpsynth.pipeline import rehearse
 from dpsynth.plan.occasion import Occasion, occasion_of
 from dpsynth.starter import draft_of
 from tests.domain.declared import config
