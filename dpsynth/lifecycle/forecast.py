@@ -203,9 +203,11 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
 
 
 def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
-    """Errors as plain JSON values, with the share that noise moves if the number of rows is given."""
-    share = {} if rows is None else {"share_moved": errors.moved(rows)}
-    return {**asdict(errors), "columns": list(errors.columns), **share}
+    """Errors as plain JSON values; if the number of rows is given, with what noise moves and hides."""
+    told = (
+        {} if rows is None else {"share_moved": errors.moved(rows), "correlation": errors.correlation(rows)}
+    )
+    return {**asdict(errors), "columns": list(errors.columns), **told}
 
 
 def _ledger(
