@@ -167,7 +167,7 @@ def test_errors_are_in_per_cent_of_the_rows_that_are_stated(said):
     hidden = sum(pair["share_moved"] > 0.2 for pair in facts["pairs"])
     assert f"in {hidden} noise moves more than 20 %" in text and "age with hours-per-week (100 %)" in text
     seen = {tuple(pair["columns"]): pair["correlation"] for pair in facts["pairs"]}
-    assert seen["age", "sex"] is None and 0 < seen["age", "hours-per-week"] < 0.1
+    assert seen["age", "sex"] is None and 0 < seen["age", "hours-per-week"] < 0.2
     shown = [correlation for correlation in seen.values() if correlation is not None]
     assert f"above four times {min(shown):.2g} to {max(shown):.2g} (by pair)" in text
     epsilon = facts["epsilon_that_would_do"]["epsilon"]
