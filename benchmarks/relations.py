@@ -5,8 +5,9 @@
 
 nlswork and loans are raw tables, configured by `dpsynth init --look` with every guess accepted; nlswork with
 persons of at most 12 rows. Printed is the mean rank correlation, with the sign of the real one, of the pairs
-of numbers whose real one is .4 (nlswork) or .5 (loans) in size, and the share of them that keep half of it:
-of all, and of those in which `dpsynth plan` says that weak relations show, only strong ones, or nearly none.
+of numbers whose real one is .4 (nlswork) or .5 (loans) in size, and the share of them that keep half of it.
+Then the same share of all pairs of numbers, by the size of the real correlation relative to the smallest one
+that shows, as `dpsynth plan` says beforehand.
 
 flights: two delays in 27 x 24 bins, and five columns more. Printed are the correlation of the delays, and of
 flights over three hours late the share that arrives more than 90 minutes off that; both with the real ones.
@@ -31,6 +32,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from bisect import bisect
 from collections.abc import Callable
 from itertools import combinations
 from math import sqrt
@@ -46,11 +48,10 @@ from first_contact import accepted, brought
 
 import dpsynth
 from dpsynth.config import from_mapping
-from dpsynth.plan.expected_errors import STRONG as STRONG_MOVES
-from dpsynth.plan.expected_errors import WEAK
 
 DELTA = 1e-6
 PERSON = {"column": "idcode", "max_rows": 12}
+TIMES = [0.5, 1, 2, 4]
 STRONG = {"nlswork": 0.4, "loans": 0.5}
 DEPARTURE = [-60, -20, -15, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 3, 5, 10, 15, 20, 30, 45, 60, 90]
 DEPARTURE += [120, 180, 240, 360, 1440]
@@ -82,36 +83,40 @@ def real_table(name: str, work: Path, epsilon: float) -> tuple[dict[str, object]
     columns = [c for c, d in declared.items() if d["type"] in {"integer", "number", "boolean"}]
     real = correlations(pd.read_csv(path, dtype=str), columns)
     pairs = [p for p in combinations(range(len(columns)), 2) if abs(real[p]) >= STRONG[name]]
-    moved = noise_moves(values, len(pd.read_csv(path, usecols=[0])), work)
-    foretold: dict[str, list[int]] = {}
-    for number, (a, b) in enumerate(pairs):
-        share = moved.get(frozenset((columns[a], columns[b])), 1.0)
-        words = "weak show" if share <= WEAK else "strong show" if share <= STRONG_MOVES else "hidden"
-        foretold.setdefault(words, []).append(number)
+    shown = shown_correlations(values, len(pd.read_csv(path, usecols=[0])), work)
+    foretold: dict[str, list[tuple[int, int]]] = {}
+    for a, b in combinations(range(len(columns)), 2):
+        least = shown.get(frozenset((columns[a], columns[b])))
+        if least is not None and real[a, b]:
+            times = bisect(TIMES, abs(float(real[a, b])) / least)
+            foretold.setdefault(f"{[0, *TIMES][times]} times", []).append((a, b))
 
     def score(synthetic: pd.DataFrame) -> Scores:
         found = correlations(synthetic, columns)
         kept = [float(found[p] * np.sign(real[p])) for p in pairs]
-        half = [k >= abs(float(real[p])) / 2 for k, p in zip(kept, pairs, strict=True)]
-        told = {f"kept of {len(some)} where {w}": mean(half[i] for i in some) for w, some in foretold.items()}
-        whole = {
+        halves = found * np.sign(real) >= np.abs(real) / 2
+        told = {
+            f"half of {len(some)} above {words}": mean(float(halves[p]) for p in some)
+            for words, some in sorted(foretold.items())
+        }
+        return {
             "real": mean(abs(float(real[p])) for p in pairs),
             "synthetic": mean(kept),
-            "kept": mean(half),
+            "kept": mean(float(halves[p]) for p in pairs),
+            **told,
         }
-        return whole | told
 
     return values, score
 
 
-def noise_moves(values: dict[str, object], rows: int, work: Path) -> dict[frozenset[str], float]:
-    """The share of the rows that noise moves in each pair of columns, as `dpsynth plan` says beforehand."""
+def shown_correlations(values: dict[str, object], rows: int, work: Path) -> dict[frozenset[str], float]:
+    """The smallest correlation of each pair of numbers that shows, as `dpsynth plan` says beforehand."""
     config = work / "planned.yaml"
     config.write_text(yaml.safe_dump(values | {"ledger": {"url": f"sqlite:///{work}/planned.db"}}))
     command = [sys.executable, "-m", "dpsynth", "plan", str(config), "--rows", str(rows), "--json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     pairs = json.loads(printed)["expected_errors"]["pairs"]
-    return {frozenset(pair["columns"]): pair["share_moved"] for pair in pairs}
+    return {frozenset(p["columns"]): p["correlation"] for p in pairs if p["correlation"] is not None}
 
 
 def made_config(rows: pd.DataFrame, work: Path, epsilon: float) -> dict[str, object]:

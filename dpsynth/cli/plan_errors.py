@@ -76,6 +76,13 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
         f"{weak:,} pairs {_percent(WEAK)} of the rows will do, so weak relations show; in "
         f"{len(pairs) - weak - hidden:,} only strong ones show"
     )
+    seen = [pair["correlation"] for pair in pairs if pair["correlation"] is not None]
+    between = (
+        " Between two columns of numbers or dates a correlation may show even so: most do above four times "
+        f"{min(seen):.2g} to {max(seen):.2g} (by pair), few below twice that."
+        if seen
+        else ""
+    )
     if not hidden:
         return f"{words}; in none noise hides all."
     named = ", ".join(
@@ -83,7 +90,7 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
     )
     return (
         f"{words}; in {hidden:,} noise moves more than {_percent(STRONG)} and hides nearly all: {named}"
-        f"{', ...' if hidden > _NAMED else ''}."
+        f"{', ...' if hidden > _NAMED else ''}.{between}"
     )
 
 

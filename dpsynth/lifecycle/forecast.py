@@ -218,10 +218,12 @@ def _errors(compiled_spec: CompiledSpec, plan: Plan, rows: int | None, share: fl
 
 
 def _counts(errors: CountErrors, rows: int | None = None) -> dict[str, object]:
-    """Errors as plain JSON values, with the share that noise moves if the number of rows is given."""
-    share = {} if rows is None else {"share_moved": errors.moved(rows)}
+    """Errors as plain JSON values; if the number of rows is given, with what noise moves and hides."""
+    hidden = (
+        {} if rows is None else {"share_moved": errors.moved(rows), "correlation": errors.correlation(rows)}
+    )
     # One of each pair of columns: a copy by ``asdict`` would take longer than the plan.
-    return {**vars(errors), "columns": list(errors.columns), **share}
+    return {**vars(errors), "columns": list(errors.columns), **hidden}
 
 
 def _ledger(

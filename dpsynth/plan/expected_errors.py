@@ -43,16 +43,26 @@ class CountErrors:
         cells: number of counts; of two columns at most, as values with few rows are merged.
         error: expected absolute error of a count, in rows.
         smallest: the smallest group that is told from nothing, in rows.
+        ordered: True for two columns of numbers, dates or times.
     """
 
     columns: tuple[str, ...]
     cells: int
     error: float
     smallest: float
+    ordered: bool = False
 
     def moved(self, rows: int) -> float:
         """The share of so many rows that noise moves between the counts, at most 1."""
         return min(1.0, self.cells * self.error / (2 * rows))
+
+    def correlation(self, rows: int) -> float | None:
+        """The smallest correlation of two ordered columns that noise doesn't hide, at most 1; else None.
+
+        A correlation is a mean of products of standard scores, whose squares are 1 on average: noise of one
+        standard deviation in each of so many cells moves it by the square root of their number.
+        """
+        return min(1.0, self.smallest * sqrt(self.cells) / rows) if self.ordered else None
 
 
 def column_errors(plan: Plan, sizes: dict[str, int]) -> tuple[CountErrors, ...]:
@@ -109,7 +119,7 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
         for name, size in compiled.domain.sizes.items()
     }
     return tuple(
-        _errors((a, b), sizes[a] * sizes[b], plan, last.scale)
+        replace(_errors((a, b), sizes[a] * sizes[b], plan, last.scale), ordered=a in numbers and b in numbers)
         for a, b in combinations(sizes, 2)
         if compiled.public_marginals.shares((a, b)) is None
     )

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from dpsynth.curator.noise import add_gaussian
 from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.lifecycle.forecast import forecast
 from dpsynth.plan.expected_errors import (
+    SEEN,
     WEAK,
     CountErrors,
     column_errors,
@@ -164,8 +166,24 @@ def test_errors_are_in_per_cent_of_the_rows_that_are_stated(said):
     assert f"in {weak} pairs 5 % of the rows will do" in text
     hidden = sum(pair["share_moved"] > 0.2 for pair in facts["pairs"])
     assert f"in {hidden} noise moves more than 20 %" in text and "age with hours-per-week (100 %)" in text
+    seen = {tuple(pair["columns"]): pair["correlation"] for pair in facts["pairs"]}
+    assert seen["age", "sex"] is None and 0 < seen["age", "hours-per-week"] < 0.2
+    shown = [correlation for correlation in seen.values() if correlation is not None]
+    assert f"above four times {min(shown):.2g} to {max(shown):.2g} (by pair)" in text
     epsilon = facts["epsilon_that_would_do"]["epsilon"]
     assert f"ε = {epsilon:g} would do for at most 1 % in every column" in text
+
+
+def test_noise_moves_the_correlation_of_two_ordered_columns_by_what_is_forecast():
+    """Ten by ten cells with noise; the seed is fixed."""
+    rng, rows, scale = np.random.default_rng(2), 10_000, 40.0
+    counts = np.full((10, 10), rows / 100)
+    scores = (np.arange(10) - 4.5) / np.arange(10).std()
+    noisy = counts + rng.normal(0, scale, (500, 10, 10))
+    found = np.einsum("kij,i,j->k", noisy, scores, scores) / rows
+    errors = CountErrors(("a", "b"), 100, 0.8 * scale, SEEN * scale, ordered=True)
+    assert errors.correlation(rows) == pytest.approx(SEEN * found.std(), rel=1 / 7)
+    assert errors.correlation(10) == 1 and replace(errors, ordered=False).correlation(rows) is None
 
 
 def test_too_many_columns_for_the_rows_are_told_with_how_many_would_do(said, tmp_path):
