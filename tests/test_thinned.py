@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.thinned import covering, thinned
+from tests.thinned import covering, some, thinned
 
 
 @pytest.mark.parametrize("sizes", [(4, 3, 2, 5), (2, 2, 2, 2, 2), (1, 7), (3, 3, 3)])
@@ -31,3 +31,12 @@ def test_what_is_not_quick_is_slow_and_nothing_is_lost() -> None:
     }
     slow = [case for case in found if case.marks]
     assert 0 < len(slow) <= 5 and all(mark.name == "slow" for case in slow for mark in case.marks)
+
+
+def test_of_some_cases_the_first_and_others_far_apart_are_quick_and_the_rest_slow() -> None:
+    cases = some([(i, -i) for i in range(9)] + [pytest.param(9, -9, id="last")], 3)
+    assert [case.values for case in cases] == [(i, -i) for i in range(10)]
+    assert [case.values[0] for case in cases if not case.marks] == [0, 3, 6]
+    assert cases[-1].id == "last" and [mark.name for mark in cases[-1].marks] == ["slow"]
+    with pytest.raises(AssertionError, match="nothing would be tried"):
+        some([1], 0)

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 
 def thinned(
@@ -46,3 +47,22 @@ def covering(cases: Sequence[tuple[Hashable, ...]], strength: int) -> set[int]:
         chosen.add(best)
         missing -= parts[best]
     return chosen
+
+
+def some(cases: Sequence[Any], quick: int) -> list[Any]:
+    """The cases of one parameter for ``parametrize``, of which all but so many, evenly spread, are ``slow``.
+
+    Args:
+        cases: values, tuples of values for several parameters, or what ``pytest.param`` made of them.
+        quick: how many the quick tests try; the first is among them.
+    """
+    assert 0 < quick <= len(cases), "nothing would be tried, or nothing left out"
+    kept = {i * len(cases) // quick for i in range(quick)}
+    return [_param(case, slow=i not in kept) for i, case in enumerate(cases)]
+
+
+def _param(case: Any, *, slow: bool) -> Any:
+    marks = (pytest.mark.slow,) if slow else ()
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, marks=(*case.marks, *marks), id=case.id)
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)

@@ -49,14 +49,14 @@ class Transcript:
     Attributes:
         release_id: its release.
         asked: the questions, in their order.
-        told: everything that left the door, also what was not charged.
+        disclosed: everything that left the door, also what was not charged.
         layout: the columns of the synthetic table, with the domains that were found.
         synthetic: the finished synthetic table.
     """
 
     release_id: str = ""
     asked: list[Asked] = field(default_factory=list)
-    told: list[object] = field(default_factory=list)
+    disclosed: list[object] = field(default_factory=list)
     layout: Layout | None = None
     synthetic: pa.Table | None = None
 
@@ -76,13 +76,13 @@ def observers(transcript: Transcript) -> tuple[type[Curator], type[UnboundedCura
             kept: ExactAnswer = dict(found) if isinstance(found, Mapping) else np.array(found)
             answer = super()._ask(question, event, exact, draw)
             transcript.asked.append(Asked(question, event, kept, answer))
-            transcript.told.append(np.array(answer).tolist())
+            transcript.disclosed.append(np.array(answer).tolist())
             return answer
 
     class ObservedCurator(Observed, Curator):
         def count(self, price: Fraction) -> OwnAnswer | None:
             answer = super().count(price)
-            transcript.told.append(("count", None if answer is None else int(answer.values)))
+            transcript.disclosed.append(("count", None if answer is None else int(answer.values)))
             return answer
 
     class ObservedUnbounded(Observed, UnboundedCurator):

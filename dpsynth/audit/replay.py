@@ -111,7 +111,7 @@ def faults(before: Transcript, after: Transcript) -> Iterator[str]:
     """Differences that gave a neighbour away, and measured sensitivities above the declared ones."""
     if [a.question for a in before.asked] != [a.question for a in after.asked]:
         yield "questions differ"
-    if before.told != after.told:
+    if before.disclosed != after.disclosed:
         yield "something was told that no journalled answer covers"
     for one, two in zip(before.asked, after.asked, strict=False):
         if one.event != two.event:

@@ -22,7 +22,7 @@ from dpsynth.structure.strategy import Selection
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class EarlierTiers:
     """The answers of earlier tiers, which are answers of this release like its later ones.
 
     Attributes:
@@ -33,15 +33,15 @@ class Told:
     singles: tuple[Measurement, ...] = ()
     joint: tuple[TierAnswers, ...] = ()
 
-    def after(self, audience: str, measured: Measured) -> Told:
+    def after(self, audience: str, measured: Measured) -> EarlierTiers:
         """These answers and those of one more tier."""
         own = measured.answers
         noisy = [m for m in (*own.first, *own.again) if isinstance(m, Measurement)]
         singles = (*self.singles, *noisy)
         if not measured.joint:
-            return Told(singles, self.joint)
+            return EarlierTiers(singles, self.joint)
         joint = TierAnswers(audience, tuple(measured.joint), measured.expansion.compression)
-        return Told(singles, (*self.joint, joint))
+        return EarlierTiers(singles, (*self.joint, joint))
 
     def evidence(self, domain: Domain) -> Evidence:
         """The joint answers as evidence about the same rows."""
@@ -53,7 +53,7 @@ class Told:
         return tuple(dict.fromkeys(m.clique for tier in self.joint for m in tier.answers))
 
 
-NOTHING_TOLD = Told()
+NO_TIERS = EarlierTiers()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Answers:
         sums: sums of the means that are asked for.
         finer: finer counts of the quantiles that are asked for.
         combined: one-way counts from answers about several columns, where no column was measured alone.
-        told: the answers of earlier tiers.
+        tiers: the answers of earlier tiers.
     """
 
     first: tuple[OwnAnswer, ...]
@@ -82,12 +82,12 @@ class Answers:
     sums: tuple[MeasuredSums, ...] = ()
     finer: tuple[FinerCounts, ...] = ()
     combined: tuple[CombinedCounts, ...] = ()
-    told: Told = NOTHING_TOLD
+    tiers: EarlierTiers = NO_TIERS
 
     @property
     def own(self) -> tuple[OwnAnswer, ...]:
         """The total and the one-way marginals of the release itself."""
-        return (*self.told.singles, *self.first, *self.again)
+        return (*self.tiers.singles, *self.first, *self.again)
 
     @property
     def of_this_tier(self) -> tuple[Observation, ...]:
@@ -97,12 +97,12 @@ class Answers:
     @property
     def one_way(self) -> tuple[Observation, ...]:
         """The total and all one-way counts, without evidence."""
-        return (*self.told.singles, *self.of_this_tier)
+        return (*self.tiers.singles, *self.of_this_tier)
 
     @property
     def rows(self) -> float:
         """The number of rows by the first answers: exact where it is public, otherwise estimated."""
-        return estimated_total((*self.told.singles, *self.first))
+        return estimated_total((*self.tiers.singles, *self.first))
 
     def use_of(self, table: PublicTable | None) -> PublicUse | None:
         """The use of a public table, for reports; None without one."""

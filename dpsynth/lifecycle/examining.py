@@ -23,9 +23,9 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     finished = FinishedTable(table.coded, max(fitted.rows, 1))
     door, earlier = stage.curator.keeping(plan.later), [m.clique for m in measured.selection.earlier]
     cliques = [examined.clique for examined in plan.exam]
-    told = [clique for clique in earlier if clique in stage.told.cliques]
+    again = [clique for clique in earlier if clique in stage.tiers.cliques]
     basis = Basis(
-        [*(m.clique for m in measured.joint), *told],
+        [*(m.clique for m in measured.joint), *again],
         [m.clique for m in inputs.compiled.public_marginals.marginals],
         earlier,
     )

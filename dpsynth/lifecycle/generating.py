@@ -251,5 +251,5 @@ def _direct(inputs: Described, measured: Measured) -> LeastSquares:
     own = replace(measured.expansion, singles=one_way).direct(measured.joint)
     domain = measured.expansion.domain
     return LeastSquares(
-        domain, (*own, *joint, *answers.evidence.direct(), *answers.told.evidence(domain).direct())
+        domain, (*own, *joint, *answers.evidence.direct(), *answers.tiers.evidence(domain).direct())
     )

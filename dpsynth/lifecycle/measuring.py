@@ -31,7 +31,7 @@ from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
-from dpsynth.lifecycle.answers import NOTHING_TOLD, Answers, Measured, Told
+from dpsynth.lifecycle.answers import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.lifecycle.counting_engine import rows_of
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.release_run import ReleaseRun
@@ -62,18 +62,18 @@ class Stage:
         curator: the door to the private table.
         plan: the plan of the remaining steps, with measure and budget of the first plan.
         layout: the table's columns, with the domains found so far.
-        told: the answers of earlier tiers.
+        tiers: the answers of earlier tiers.
     """
 
     curator: Curator
     plan: Plan
     layout: Layout
-    told: Told = NOTHING_TOLD
+    tiers: EarlierTiers = NO_TIERS
 
     @classmethod
-    def of(cls, curator: Curator, plan: Plan, layout: Layout, told: Told = NOTHING_TOLD) -> Stage:
+    def of(cls, curator: Curator, plan: Plan, layout: Layout, tiers: EarlierTiers = NO_TIERS) -> Stage:
         """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
-        return cls(curator.keeping(plan.later + plan.kept), plan, layout, told)
+        return cls(curator.keeping(plan.later + plan.kept), plan, layout, tiers)
 
     @property
     def domain(self) -> Domain:
@@ -166,21 +166,21 @@ def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
 
     What this tier has left over, by rounding, is left to the next.
     """
-    told, layout = stage.told.after(stage.plan.audience, measured), stage.layout
+    tiers, layout = stage.tiers.after(stage.plan.audience, measured), stage.layout
     plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
-    return Stage.of(stage.curator, plan, layout, told)
+    return Stage.of(stage.curator, plan, layout, tiers)
 
 
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
     """The total and the marginal of every column, with public counts and evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
-    first, told = _one_way(inputs, stage), stage.told
-    own = (*told.singles, *first)
+    first, tiers = _one_way(inputs, stage), stage.tiers
+    own = (*tiers.singles, *first)
     one_way, joint = public_counts(public, estimated_total(own))
     columns = stage.layout.columns
     counts = None if table is None else table.answered(columns)
     evidence, reused = weighted_evidence(run.reused, earlier, columns, (*own, *one_way), counts)
-    return Answers(first, one_way, joint, evidence, reused, told=told)
+    return Answers(first, one_way, joint, evidence, reused, tiers=tiers)
 
 
 def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
@@ -262,7 +262,7 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     ordered = {
         c.name: Ordered(rare, c.drawn_inside and c.name not in ruled) for c in columns if c.name in numbers
     }
-    beside = (*answers.told.singles, *earlier)
+    beside = (*answers.tiers.singles, *earlier)
     found = rare_groups(
         stage.domain, answers.of_this_tier, plan.merged_below, paired, beside, values, ordered
     )
@@ -282,13 +282,13 @@ def select(inputs: Inputs, stage: Stage, answers: Answers, expansion: Expansion)
     measured = selection.held
     held = [m.clique for m in (*measured, *answers.public_joint)]
     earlier = within(problem.domain, held, problem.earlier[len(answers.public_joint) :], capacity)
-    earlier = (*earlier, *_told_again(answers, expansion, independent, held))
+    earlier = (*earlier, *_measured_again(answers, expansion, independent, held))
     cliques = tuple(m.clique for m in believed if any(m is kept for kept in earlier))
     selection = replace(selection, earlier=discounted(earlier, measured), public=cliques)
     return Measured.of(answers, expansion, selection)
 
 
-def _told_again(
+def _measured_again(
     answers: Answers, expansion: Expansion, independent: Fit, held: Sequence[Clique]
 ) -> tuple[Observation, ...]:
     """The answers of earlier tiers about columns that the model holds together by answers of this one.
@@ -296,8 +296,8 @@ def _told_again(
     They make these answers more precise. Others, whose noise is larger, would take the model's capacity, or
     stand in the way of what this tier finds: a strategy doesn't see them.
     """
-    told = answers.told.evidence(expansion.domain).joint(expansion, independent.model, MOST_BEFORE * 2)
-    return tuple(m for m in told if any(set(m.clique) <= set(clique) for clique in held))
+    again = answers.tiers.evidence(expansion.domain).joint(expansion, independent.model, MOST_BEFORE * 2)
+    return tuple(m for m in again if any(set(m.clique) <= set(clique) for clique in held))
 
 
 def _problem(

@@ -14,7 +14,7 @@ from dpsynth.accounting import events
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.rounding import float_up
 from dpsynth.diagnostics import DataWarning
-from dpsynth.lifecycle.answers import Told
+from dpsynth.lifecycle.answers import EarlierTiers
 from dpsynth.lifecycle.folders import alone_in
 from dpsynth.lifecycle.generating import FittedModel, row_source, sampled_units
 from dpsynth.lifecycle.inputs import Inputs
@@ -97,12 +97,12 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         views=views_of(inputs.spec.publish, fitted.layout, table.coded, lambda: table.table, run.release_id),
         signed_by=None if inputs.signing_key is None else inputs.signing_key.public,
         sampled=sampled_units(inputs.spec),
-        audience=_audience(plan, answers.told) if plan.audience else None,
+        audience=_audience(plan, answers.tiers) if plan.audience else None,
     )
 
 
-def _audience(plan: Plan, told: Told) -> BundleAudience:
-    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, told.joint)
+def _audience(plan: Plan, tiers: EarlierTiers) -> BundleAudience:
+    return BundleAudience(plan.audience, {t.audience: float_up(t.epsilon) for t in plan.tiers}, tiers.joint)
 
 
 def _budget(plan: Plan) -> dict[str, object]:

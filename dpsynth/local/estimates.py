@@ -66,7 +66,7 @@ class Supports(Protocol):
 
 
 @dataclass(frozen=True)
-class StatedSupports:
+class ManifestSupports:
     """The supports of a report as a manifest states them."""
 
     own: Fraction
@@ -246,7 +246,7 @@ def stated_answers(
     for question in stated["questions"]:
         clique = tuple(question["columns"])
         own, other = Fraction(question["own"]), Fraction(question["other"])
-        supports = StatedSupports(own, other, bool(question["one_hot"]))
+        supports = ManifestSupports(own, other, bool(question["one_hot"]))
         values, variance = counted[clique].values.astype(np.float64), counted[clique].variance
         found.append(LocalAnswer(clique, values, int(question["reports"]), supports, variance))
     one = any(answer.reports < stated["reports"] for answer in found)

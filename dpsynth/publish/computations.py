@@ -145,7 +145,9 @@ def _measured_total(asked: Sum, sources: Sources) -> Figures | None:
 def _of_counts(asked: Grouped, sources: Sources) -> Figures:
     table = grouped_counts(asked, sources)
     found = [estimate for estimate, _ in table.figures(Measure(asked.kind, asked.numbers))]
-    return _tabled(found, table.counted.limits, table.counted.basis, measured=sources.known(asked.columns))
+    return _tabled(
+        found, table.counted.limits, table.counted.basis, measured=sources.is_direct(asked.columns)
+    )
 
 
 def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
@@ -169,7 +171,7 @@ def _quantiles(asked: Quantiles, sources: Sources) -> Computed:
         measures = [Measure("quantile", asked.numbers, share) for share in shares]
         found = [table.figure(number, each)[0] for number in range(table.groups) for each in measures]
         counted = table.counted
-        figures = _tabled(found, counted.limits, counted.basis, measured=sources.known(asked.columns))
+        figures = _tabled(found, counted.limits, counted.basis, measured=sources.is_direct(asked.columns))
     labels = {"quantile": [str(share) for share in asked.at]}
     return Computed(*_named(asked), sources.members(asked.by), labels, figures)
 
@@ -207,7 +209,7 @@ def _matrix(
 ) -> Computed:
     found = [one(pair) for pair in asked.cliques]
     bases = [sources.counted(pair).basis for pair in asked.cliques]
-    all_measured = all(sources.known(pair) for pair in asked.cliques)
+    all_measured = all(sources.is_direct(pair) for pair in asked.cliques)
     claims = [_claim(estimate, limits) for estimate, limits in found]
     figures = replace(
         _tabled([estimate for estimate, _ in found], NONE, bases, measured=all_measured), interval=claims
@@ -236,7 +238,7 @@ def _model(asked: Model, sources: Sources) -> Computed:
     sound = all(_of_single_values(column) for column in members)
     claim = _claim(Estimate(0.0, sound=sound), counted.limits) if np.isfinite(error).any() else NONE
     coefficients = fitted.coefficients.ravel()
-    figures = _around(coefficients, error, (claim, counted.basis, sources.known(clique)))
+    figures = _around(coefficients, error, (claim, counted.basis, sources.is_direct(clique)))
     terms = ["(intercept)", *design.terms]
     labels = {"term": terms * len(fitted.coefficients)}
     if asked.model == "logistic":

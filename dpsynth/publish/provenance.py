@@ -62,7 +62,7 @@ class Sources:
         """True if a clique's columns were measured together, and are not public."""
         return self.provenance.public_marginals.shares(clique) is None and self.direct.covers(clique)
 
-    def known(self, clique: Clique) -> bool:
+    def is_direct(self, clique: Clique) -> bool:
         """True if a clique's figures don't rest on the model."""
         return self.provenance.public_marginals.shares(clique) is not None or self.direct.covers(clique)
 

@@ -181,7 +181,7 @@ class _Tables:
             kind=kind,
             columns=clique,
             table=_table(members, figures, counted.limits, counted.basis),
-            measured=self.sources.known(clique),
+            measured=self.sources.is_direct(clique),
         )
 
     def means(self, of: str, by: Clique, taken: Set[str]) -> StatisticTable:
@@ -203,7 +203,7 @@ class _Tables:
             kind="mean",
             columns=clique,
             table=_table(members[:-1], figures, limits, basis),
-            measured=self.sources.known(clique),
+            measured=self.sources.is_direct(clique),
         )
 
 

@@ -17,6 +17,7 @@ from dpsynth.accounting.rounding import PI
 from dpsynth.accounting.scales import laplace_within
 from tests.accounting.laws import both, laplace, least_mu, repeated, run, two_points, understated
 from tests.examples import examples
+from tests.thinned import some
 
 ROUNDING = 1 + 1e-12
 EPSILONS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 10.0, 40.0]
@@ -109,7 +110,7 @@ def either_way(laws, asked):
     return understated(laws, total) + understated(laws[::-1], total)
 
 
-@pytest.mark.parametrize(("laws", "asked"), COMPOSED.values(), ids=list(COMPOSED))
+@pytest.mark.parametrize(("laws", "asked"), some(list(COMPOSED.values()), 3), ids=list(COMPOSED))
 def test_the_exact_delta_of_composed_noise_is_never_above_that_of_its_charge(laws, asked):
     assert either_way(laws, asked) == 0
 

@@ -651,8 +651,8 @@ FAULTS: tuple[Fault, ...] = (
         "public marginals published as measurements",
         "Public totals stand among the answers that were paid for.",
         "lifecycle/answers.py",
-        "return (*self.told.singles, *self.first, *self.again)",
-        "return (*self.told.singles, *self.first, *self.public_one_way, *self.again)",
+        "return (*self.tiers.singles, *self.first, *self.again)",
+        "return (*self.tiers.singles, *self.first, *self.public_one_way, *self.again)",
         "release/test_public_marginals.py::test_counts_come_out_exactly_and_are_not_asked",
     ),
     _fault(

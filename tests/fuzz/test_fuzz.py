@@ -20,7 +20,7 @@ from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 
 QUICK = {
-    "read csv": 4, "read parquet": 5, "plan": 4, "init csv": 1, "init parquet": 1, "release csv": 1,
+    "read csv": 2, "read parquet": 2, "plan": 2, "init csv": 1, "init parquet": 1, "release csv": 1,
     "release parquet": 1,
 }  # fmt: skip
 MANY = {
@@ -51,7 +51,7 @@ def fuzzed(counts: dict[str, int], first: int, folder: Path) -> Counter[str]:
 
 def test_some_hundred_malformed_inputs_end_in_a_result_or_in_one_plain_paragraph(tmp_path: Path) -> None:
     outcomes = fuzzed(QUICK, 0, tmp_path)
-    assert min(outcomes["accepted"], outcomes["refused"]) > 50
+    assert min(outcomes["accepted"], outcomes["refused"]) > 25
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 
 from dpsynth.curator import bulk_noise
 from tests.guarantee.exact_noise import KINDS, SCALES, cumulative, decided
+from tests.thinned import thinned
 
 
 def misplaced(table: bulk_noise._Table, digits: int = 60) -> int:
@@ -51,9 +52,7 @@ def test_a_threshold_moved_by_a_millionth_of_its_cell_would_be_seen(kind: str) -
     assert misplaced(moved(bulk_noise._table(kind, 7.5), 12)) == 1
 
 
-@pytest.mark.parametrize("bits", [63, 127, 191])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [0.3, 7.5, 100.0])
+@pytest.mark.parametrize(("bits", "kind", "scale"), thinned([63, 127, 191], KINDS, [0.3, 7.5, 100.0]))
 def test_enclosures_hold_the_truth_at_every_precision(kind: str, scale: float, bits: int) -> None:
     known = bulk_noise._cumulative(kind, scale, bits)
     for lower, true in zip(known.sums, cumulative(kind, scale), strict=False):

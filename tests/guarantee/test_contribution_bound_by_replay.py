@@ -121,7 +121,7 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     _, _, spec, record = recorded(tmp_path, sought("add_remove", "laplace"))
     asked = [a.question["ask"] for a in record.asked]
     assert asked[0] == "rows" and asked.count("rows") == 1
-    assert len(record.told[0]) == AT_MOST
+    assert len(record.disclosed[0]) == AT_MOST
     strategy = strategy_of(spec.structure.method, ())
     plan = make_plan(compiled(spec), strategy)
     # Laplace noise without delta: epsilon is l1/scale, and no more than the plan's price.
@@ -129,7 +129,7 @@ def test_the_question_is_paid_for_and_asked_once(tmp_path) -> None:
     assert record.asked[0].event.epsilon > plan.bound_price * 999 / 1000
     # What comes after is asked with the bound that was found, and not with the most.
     most = contribution_bound(
-        np.array(record.told[0]), noise_per_row(plan, domain_of(compiled(spec).columns))
+        np.array(record.disclosed[0]), noise_per_row(plan, domain_of(compiled(spec).columns))
     )
     assert {a.event.l1 for a in record.asked[1:] if hasattr(a.event, "l1")} == {most}
 

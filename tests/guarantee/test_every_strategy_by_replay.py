@@ -21,7 +21,7 @@ from dpsynth.errors import DpsynthError
 from dpsynth.plan.plan import Plan, make_plan, neighbours_of
 from dpsynth.structure import strategy_of
 from tests.guarantee.wild_tables import farthest, found_on, neighbours, on_neighbour, privacy_of, recorded
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 TERMS = {
     "rows come and go, Gaussian": privacy_of("add_remove", "row", "gaussian", accountant="gdp"),
@@ -138,7 +138,7 @@ def test_noise_that_is_drawn_by_another_calibration_than_the_plans_would_be_seen
     assert "noise is another" in found_with(tmp_path, "auto", terms)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", some(sorted(METHODS), 3))
 def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     """A tenth of the whole is kept back, however many rounds there are and however small the last is."""
     sound = PrivacyFilter.remaining.fget
@@ -150,7 +150,7 @@ def test_a_budget_that_is_not_spent_would_be_seen(tmp_path: Path, monkeypatch, m
     assert "less was spent than planned" in found_with(tmp_path, method)
 
 
-@pytest.mark.parametrize("method", sorted(m.name for m in METHODS.values() if m.measures))
+@pytest.mark.parametrize("method", some(sorted(m.name for m in METHODS.values() if m.measures), 3))
 def test_a_budget_that_is_spent_twice_would_be_seen(tmp_path: Path, monkeypatch, method: str) -> None:
     sound = PrivacyFilter._spent
     monkeypatch.setattr(PrivacyFilter, "_spent", lambda self, entries: sound(self, entries) / 2)

@@ -176,7 +176,7 @@ def findings(
 
 @pytest.mark.parametrize(
     ("relation", "unit", "kind"),
-    thinned(["add_remove", "replace_one"], ["row", "person"], ["gaussian", "laplace"]),
+    thinned(["add_remove", "replace_one"], ["row", "person"], ["gaussian", "laplace"], strength=1),
 )
 def test_a_neighbour_changes_no_question_about_statistics_and_moves_no_answer_further_than_declared(
     tmp_path, relation, unit, kind

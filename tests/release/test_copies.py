@@ -112,7 +112,9 @@ def raced(
 
 
 @pytest.mark.parametrize(
-    ("database", "method", "number"), thinned(DATABASES, list(LAST), [1, 3]), indirect=["database"]
+    ("database", "method", "number"),
+    thinned(DATABASES, list(LAST), [1, 3], strength=1),
+    indirect=["database"],
 )
 def test_of_two_copies_the_one_that_was_resumed_last_publishes_and_the_other_says_why_it_does_not(
     keeper: Keeper, other: Keeper, make: Make, method: str, number: int

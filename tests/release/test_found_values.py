@@ -11,6 +11,7 @@ import pytest
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import BY_PERSON, HEADER, Place, people
+from tests.thinned import thinned
 
 PRIVACY = {
     "gaussian": {"noise": "gaussian", "accountant": "gdp"},
@@ -31,8 +32,7 @@ def with_places_of_one(place: Place) -> None:
     place.table(rows)
 
 
-@pytest.mark.parametrize("by_person", [False, True])
-@pytest.mark.parametrize("kind", PRIVACY)
+@pytest.mark.parametrize(("by_person", "kind"), thinned([False, True], list(PRIVACY), strength=1))
 def test_delta_of_found_values_is_in_the_guarantee_and_in_the_ledger(
     keeper: Keeper, place: Place, kind: str, by_person: bool
 ) -> None:

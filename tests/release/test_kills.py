@@ -21,7 +21,7 @@ from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
 from tests.release.killed import DIED, FEW_COLUMNS, LEDGER, STEPS, WITH_HEAD, Watch, apart, finished, passed
 from tests.release.place import Place
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 
@@ -92,8 +92,8 @@ def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, ever
 def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at every fifteenth of more than a hundred places."""
-    swept(keeper, makers, None, every=15)
+    """Hazards 16, 28, 30, 39: SIGKILL at every thirtieth of more than a hundred places."""
+    swept(keeper, makers, None, every=30)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
@@ -114,7 +114,8 @@ def test_a_release_killed_at_any_place_is_finished_by_one_resumption(
 
 
 @pytest.mark.parametrize(
-    "stop", [("end sync charge", 3), ("begin draw", 3), ("end draw", 3), ("end draw", SUM)]
+    "stop",
+    some([(s,) for s in (("end sync charge", 3), ("begin draw", 3), ("end draw", 3), ("end draw", SUM))], 2),
 )
 def test_a_question_lost_to_a_kill_stays_charged_and_is_asked_again_for_more(
     keeper: Keeper, small: Place, stop: Stop
@@ -199,13 +200,16 @@ def test_a_release_that_is_running_cannot_be_resumed_beside_itself(
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"privacy": {"epsilon": 0.5}},
-        {"privacy": {"neighbours": "replace_one"}},
-        {"columns": {"income": {"bins": 5}}},
-        {"columns": {"sex": None}},
-        {"structure": {"method": "independent"}},
-    ],
+    some(
+        [
+            {"privacy": {"epsilon": 0.5}},
+            {"privacy": {"neighbours": "replace_one"}},
+            {"columns": {"income": {"bins": 5}}},
+            {"columns": {"sex": None}},
+            {"structure": {"method": "independent"}},
+        ],
+        2,
+    ),
     ids=["epsilon", "neighbours", "bins", "a column less", "structure"],
 )
 def test_a_changed_config_cannot_resume_a_release(

@@ -23,7 +23,7 @@ from dpsynth.model import load
 from tests.release import evidence
 from tests.release.keeper import Keeper
 from tests.release.place import BY_PERSON, Place, people, release
-from tests.thinned import thinned
+from tests.thinned import some, thinned
 
 PRIVACY = {
     "gaussian": {"noise": "gaussian", "delta": 1e-6},
@@ -142,11 +142,14 @@ def numbers_in(public: Path) -> set[int]:
 
 @pytest.mark.parametrize(
     ("privacy", "exact"),
-    [
-        ({"neighbours": "replace_one"}, True),
-        ({"neighbours": "add_remove"}, False),
-        ({"neighbours": "replace_one", **BY_PERSON}, False),
-    ],
+    some(
+        [
+            ({"neighbours": "replace_one"}, True),
+            ({"neighbours": "add_remove"}, False),
+            ({"neighbours": "replace_one", **BY_PERSON}, False),
+        ],
+        2,
+    ),
     ids=["rows exchanged", "rows added", "persons exchanged"],
 )
 def test_the_number_of_rows_is_public_only_where_neighbours_have_the_same(
