@@ -26,8 +26,10 @@ FIT_CELL_SECONDS = 2.5e-7
 ROWS_COLUMN_SECONDS = 0.02
 ROWS_PAIR_SECONDS = 0.0015
 """For each million rows: reading a column, counting a pair of columns to choose by."""
-REFINED_COLUMN_SECONDS, BESIDE_COLUMN_SECONDS = 0.1, 0.45
-"""For each million synthetic rows: drawing and refining a column, also to answers beside the model."""
+DRAWN_COLUMN_SECONDS = 0.035
+REFINED_PAIR_SECONDS, BESIDE_PAIR_SECONDS, MOST_REFINED_SECONDS = 0.014, 0.064, 10.0
+"""For each million synthetic rows: drawing a column; refining a pair of columns, also to answers beside the
+model; and the bound on refining."""
 REFINED_MILLIONS = 1.3
 """Millions of rows that are drawn and refined: 2^20 rows, and a last piece of average length."""
 WRITTEN_COLUMN_SECONDS = 0.02
@@ -141,8 +143,10 @@ def forecast_of(
     """
     drawn = 0.0 if made is None else made / _MILLION
     fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
-    pairs = columns * (columns - 1) / 2 if chooses else 0
-    refined = (BESIDE_COLUMN_SECONDS if beside else REFINED_COLUMN_SECONDS) * columns
+    possible = columns * (columns - 1) / 2
+    refined = min((BESIDE_PAIR_SECONDS if beside else REFINED_PAIR_SECONDS) * possible, MOST_REFINED_SECONDS)
+    refined += DRAWN_COLUMN_SECONDS * columns
+    pairs = possible if chooses else 0
     written, megabytes = WRITTEN_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
     read = ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * pairs
     as_many = 1.0 if made is None else 0.0
