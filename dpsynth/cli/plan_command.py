@@ -42,6 +42,7 @@ def plan(
     source: Annotated[str | None, typer.Option(help="A table to use in place of the config's.")] = None,
 ) -> None:
     """Say what a release would protect, cost and tell; reads no data."""
+    from dpsynth.cli.release_command import let_arrow_start_without_pandas
     from dpsynth.config import load
     from dpsynth.lifecycle.forecast import SHARE, accountants, forecast
 
@@ -55,6 +56,7 @@ def plan(
     if spec.trust == "local":
         _plan_local(spec, rows, error, detail=detail, as_json=as_json)
         return
+    let_arrow_start_without_pandas()
     facts = forecast(spec, rows, SHARE if error is None else error / 100)
     if side_by_side:
         facts["accountants"] = accountants(spec)
