@@ -55,7 +55,7 @@ READING = {
 
 PAIRS = """
 import itertools, os, sys, duckdb
-path = sys.argv[1] + ("/*" if os.path.isdir(sys.argv[1]) else "")
+path = sys.argv[1] + ("/*.parquet" if os.path.isdir(sys.argv[1]) else "")
 names = [f'"{name}"' for name in duckdb.sql(f"SELECT * FROM '{path}' LIMIT 0").columns]
 sets = ", ".join(f"({a}, {b})" for a, b in itertools.combinations(names, 2))
 listed = ", ".join(names)
