@@ -82,7 +82,7 @@ class Effort:
     most: int = 4096
     laps: int = 20
     enough: float = 0.002
-    scores: float = 1.2e10
+    scores: float = 1.8e10
 
 
 USUAL = Effort()
