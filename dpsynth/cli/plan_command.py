@@ -160,7 +160,7 @@ def _read(engine: Facts) -> Iterator[str]:
 
 
 def _engine(engine: Facts) -> Iterator[str]:
-    """What is read, the coded rows, where they lie, and time and memory of so many rows."""
+    """The bytes read, the coded rows, where they lie, and time and memory of so many rows."""
     from dpsynth.presentation.figures import size_in_words
 
     yield from _read(engine)
