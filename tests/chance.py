@@ -44,7 +44,7 @@ _WALL = 3600.0
 
 
 class Watch:
-    """What is drawn while it is installed, by kind."""
+    """The draws made while it is installed, by kind."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()

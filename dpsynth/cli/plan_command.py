@@ -143,7 +143,7 @@ _READ = {
     "xlsx": "about {} of text, when it is unpacked",
     "database": "about {}: so much is the text of the declared columns",
 }
-"""What is read of each kind of source, in words."""
+"""Words for the bytes read of each kind of source."""
 
 
 def _read(engine: Facts) -> Iterator[str]:

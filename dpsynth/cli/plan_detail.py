@@ -1,4 +1,4 @@
-"""What ``dpsynth plan --detail`` adds: the budget step by step, in the measures of the field."""
+"""The budget step by step, in the measures of the field: ``dpsynth plan --detail`` adds it."""
 
 from __future__ import annotations
 

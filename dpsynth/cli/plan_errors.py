@@ -1,4 +1,4 @@
-"""What ``dpsynth plan`` says of the errors to expect: in rows, and in per cent of a public number of rows.
+"""The words of ``dpsynth plan`` for errors to expect: in rows, and in per cent of a public number of rows.
 
 Invariant: everything follows from the forecast, so from the config alone.
 """

@@ -40,7 +40,7 @@ from dpsynth.model.residuals import (
     residuals_of,
     whole_weight,
 )
-from dpsynth.model.rounding import BITS, Codes, bits, phases, shuffled
+from dpsynth.model.rounding import BITS, Codes, bits, permuted, phases
 from dpsynth.model.zeros import Zeros
 from dpsynth.presentation.work_shares import telling
 
@@ -144,7 +144,7 @@ def refined(
 def _batches(rows: int, size: int, rng: np.random.Generator) -> Iterator[Places]:
     """Batches of rows at random, without end; all rows come once before one comes again."""
     while True:
-        order = shuffled(np.zeros(rows, dtype=np.int64), 1, rng)
+        order = permuted(rows, rng)
         yield from (np.sort(order[begin : begin + size]) for begin in range(0, rows, size))
 
 

@@ -80,7 +80,7 @@ def test_cells_of_postgresql_have_the_texts_that_they_have_elsewhere(postgres: P
 
 
 def test_a_cell_that_no_calendar_holds_stops_no_run(url: str) -> None:
-    """It is the text of no moment, so it is missing, as in a file; the row beside it is read."""
+    """Its text is that of no moment, so the cell is missing, as in a file; the row beside it is read."""
     days = "date 'infinity', date '-infinity', date '0044-03-15 BC', date '5874897-12-31', date '2024-02-29'"
     times = "timestamp 'infinity', '-infinity', '0044-03-15 BC', '294276-12-31', '2024-02-29 08:00'"
     table = DatabaseTable(
