@@ -39,7 +39,7 @@ from dpsynth.domain import compression as domain_compression
 from dpsynth.domain import joint_density
 from dpsynth.model import denoising, refined_sample, refinement, smoothing
 from dpsynth.publish import row_source
-from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain
+from dpsynth.structure import auto, beside_the_tree, blocks, compression, forest, gain, pairs
 from dpsynth.structure.components import Components, Positions
 
 
@@ -109,7 +109,7 @@ def as_drawn(model: object, wanted: object, codes: Any, *_: object) -> dict[str,
     return dict(codes)
 
 
-ALL = dict.fromkeys(auto.PICKS, 1e6)
+ALL = dict.fromkeys(pairs.PICKS, 1e6)
 
 IDEAS = {
     "accounting": Idea("zCDP", privacy=", accountant: zcdp"),
@@ -123,6 +123,11 @@ IDEAS = {
     "merged values": Idea("cliques tell of merged values", ((gain, "shared", merged_ignored),)),
     "missing places": Idea("unused places stay", ((compression, "_with_missing", missing_apart),)),
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
+    "unasked pairs": Idea(
+        "later rounds only where pairs are known to pay",
+        ((auto, "would_tell", lambda door, problem, pairs: False),),
+    ),
+    "tree again": Idea("a clique of the tree counts like others", ((beside_the_tree, "TREE_COUNTS", 1.0),)),
     "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: []),)),
     "denoising": Idea(
         "noisy counts of the tree as they come",
@@ -136,8 +141,8 @@ IDEAS = {
     "below zero": Idea("empty cells are targets of 0", ((refined_sample, "BELOW", 0.0),)),
     "yields": Idea("every column tried in every batch", ((refinement, "_ANYWAY", 1),)),
     "inside two bins": Idea("values drawn independently", ((joint_density, "LEAST_CORRELATION", 2.0),)),
-    "choosing": Idea("all distances asked for, no pair chosen", ((auto, "PICKS", ALL),)),
-    "small pairs": Idea("small pairs chosen like others", ((auto, "SMALL_A_COLUMN", 0),)),
+    "choosing": Idea("all distances asked for, no pair chosen", ((pairs, "PICKS", ALL),)),
+    "small pairs": Idea("small pairs chosen like others", ((pairs, "SMALL_A_COLUMN", 0),)),
     "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
     "joining choices": Idea(
         "pairs chosen without a tree first", ((auto, "_picked", joining_nothing(auto._picked)),)

@@ -10,9 +10,9 @@
 4. Pairs of small columns are gathered into blocks (``blocks``). Single columns count as cliques of their
    own: at a low budget those of many places get most of it, and are measured again.
 5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
-6. If the tree has no room for all pairs of positive gain, it is made small and gets its part of the budget
-   only. With the rest, pairs and triples beside the tree are measured, and its own cliques once more
-   (``beside_the_tree``).
+6. If the tree has no room for all pairs of positive gain, or if there are pairs that nothing was asked of,
+   it is made small and gets its part of the budget only. With the rest, pairs and triples beside the tree
+   are measured, and its own cliques once more (``beside_the_tree``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb, isqrt, sqrt
+from math import comb, isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,28 +41,22 @@ from dpsynth.structure.beside_the_tree import (
     later_distances,
     tree_share,
     with_pairs_beside,
+    would_tell,
 )
 from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
 from dpsynth.structure.components import Components
 from dpsynth.structure.forest import Forest
+from dpsynth.structure.pairs import WANTED_COUNT, Pairs, picks, small_pairs
 from dpsynth.structure.strategy import Problem, Selection, Strategy
 
 Floats = NDArray[np.float64]
 
-PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
-"""Pairs chosen besides a tree of all columns, in square roots of the number of columns, by the measure's
-error power. They are fewer in pure epsilon: there k choices cost k times as much as one, while in rho they
-cost sqrt(k) times the noise."""
-SMALL_A_COLUMN = 8
-"""Pairs small enough for a block need no choice, if there are at most so many for each column."""
 MEASURED_A_COLUMN = Fraction(5, 2)
 """Expected number of measured pairs for each column."""
 COLUMNS_COUNT = 3.0
 """Largest weight of a single column, relative to a pair. In all marginals of three columns it would be half
 the number of columns; but a pair informs other pairs too, through the model."""
-WANTED_COUNT = 4.0
-"""Weight factor of a pair that a requested statistic is about, like that of a workload's targets."""
 JOINING = 2.5
 """Weight factor of a pair that joins two components of the model. All columns on either side depend on each
 other through it, so their pairs gain too."""
@@ -97,69 +91,6 @@ _LEAST_ERROR = 1e-6
 """Smallest error, in rows; smaller ones are replaced by it."""
 _NOTHING = 1 / 20
 """Columns whose share of the budget is less than this part of an even share are not measured again."""
-
-
-def small_pairs(sizes: Sequence[int]) -> int:
-    """Number of pairs whose distances are asked for without a choice; 0 if they are too many."""
-    places = np.array(sizes, dtype=np.float64)
-    first, second = np.triu_indices(len(places), 1)
-    small = int((places[first] * places[second] <= MOST_CELLS).sum())
-    return small if small <= SMALL_A_COLUMN * len(places) else 0
-
-
-def picks(sizes: Sequence[int], measure: Measure) -> int:
-    """Largest number of private choices among the pairs that are not small."""
-    columns, small = len(sizes), small_pairs(sizes)
-    more = int(PICKS[measure.error_power] * sqrt(columns))
-    return min(comb(columns, 2) - small, columns + more)
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """The pairs that may be measured, as arrays of the same length.
-
-    Attributes:
-        cliques: the pairs, in table order.
-        first, second: places of their columns.
-        cells: float64, number of cells.
-        weights: float64, weight of each pair.
-        wanted: pairs that are measured in any case.
-        small: pairs whose distance is asked for without a choice.
-    """
-
-    cliques: Sequence[Clique]
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-    cells: Floats
-    weights: Floats
-    wanted: NDArray[np.bool_]
-    small: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, problem: Problem, most_cells: int) -> Pairs:
-        """Wanted pairs, and all pairs of at most ``most_cells`` cells without a column of one place."""
-        domain = problem.domain
-        names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
-        first, second = np.triu_indices(len(names), 1)
-        place = {c: i for i, c in enumerate(names)}
-        named = {tuple(sorted(place[c] for c in pair)) for pair in problem.wanted}
-        wanted = np.array([pair in named for pair in zip(first.tolist(), second.tolist(), strict=True)], bool)
-        weights = problem.workload.pair_weights()[first, second] * np.where(wanted, WANTED_COUNT, 1.0)
-        cells = sizes[first] * sizes[second]
-        telling = np.minimum(sizes[first], sizes[second]) > 1
-        values = problem.values.shape(names)
-        places = np.array(values, dtype=np.float64)
-        few = places[first] * places[second] <= MOST_CELLS
-        small = few if small_pairs(values) else np.zeros_like(few)
-        kept = wanted | (telling & (cells <= most_cells) & (weights > 0))
-        first, second, wanted, small = first[kept], second[kept], wanted[kept], small[kept]
-        cliques = [(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-        return cls(cliques, first, second, cells[kept], np.maximum(weights[kept], 1e-9), wanted, small)
-
-    @property
-    def burdens(self) -> Floats:
-        """Weighted cells."""
-        return self.cells * self.weights
 
 
 def _shares(sizes: Mapping[str, int], measure: Measure) -> Shares:
@@ -213,12 +144,15 @@ class Auto:
         pairs = Pairs.of(problem, bound // _WIDEST)
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
-        if not later or grown.outside <= LEAST_OUTSIDE * grown.inside:
+        unknown = later > 0 < pairs.unasked(problem, door.measure) and would_tell(
+            door, problem, len(pairs.cliques)
+        )
+        if not later or (grown.outside <= LEAST_OUTSIDE * grown.inside and not unknown):
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
         grown = _grown(problem, pairs, distances, trade, bound)
         kept = min(problem.structure * LATER, door.remaining / 4)
-        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside)
+        allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside, unknown=unknown)
         selection, costs = _measured(door, problem, pairs, grown, allowance)
         prior = selection.prior * problem.start.model.total
         answers = denoised_answers(selection.held, posteriors(selection.held, problem.start.model))
@@ -265,16 +199,16 @@ def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade, ch
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
         return np.zeros(0)
-    given = np.flatnonzero(pairs.wanted | pairs.small)
-    choices = picks(tuple(problem.values.sizes.values()), door.measure)
-    if not choices or count <= given.size + choices:
+    if not pairs.unasked(problem, door.measure):
         distances, spread = door.errors(pairs.cliques, model, choosing)
         return np.asarray(distances - CAUTION * spread)
+    given = np.flatnonzero(pairs.wanted | pairs.small)
+    choices = picks(tuple(problem.values.sizes.values()), door.measure)
     least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
     price = trade.price(np.full(least.size, np.inf), least)
     costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
     penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
-    each = choosing * (1 - TOLD) / max(choices, 1)
+    each = choosing * (1 - TOLD) / choices
     picked = _picked(door, problem, pairs, penalties, given, choices, each)
     distances, spread = door.errors([pairs.cliques[i] for i in picked], model, choosing * TOLD)
     noisy = distances - CAUTION * spread

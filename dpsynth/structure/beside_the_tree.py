@@ -1,6 +1,7 @@
 """Pairs and triples beside the tree: later rounds of measurements, which the synthetic table is refined to.
 
-A junction tree may have no room for all pairs that are worth their noise. Then a part of the budget is kept:
+A junction tree may have no room for all pairs that are worth their noise, or it was made without asking of
+all pairs whether they are. Then a part of the budget is kept:
 the model of the tree is fitted, and the noisy distances of all pairs from it are asked for. Pairs are
 measured where that lowers the error most for its cost: pairs that the tree doesn't hold, and cliques of the
 tree once more. Then the noisy distances of triples are asked for, from the model raked to the measured pairs
@@ -48,6 +49,13 @@ LEAST_OUTSIDE = 0.02
 """Gain of the pairs outside the tree, relative to that of its own, below which there is no second round."""
 LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 """Bounds on the tree's share of the budget."""
+MOST_IF_UNKNOWN = Fraction(8, 10)
+"""The upper one, if there are pairs whose distance wasn't asked for before the tree."""
+TELLING = 12
+"""A noisy distance tells something if the rows are so many times its error, or more."""
+TREE_COUNTS = 3.0
+"""Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
+each other through one gain from it."""
 TRIPLES = Fraction(3, 10)
 """The part of the remaining budget that is kept for triples, and for what was measured before."""
 TRIPLE_COUNTS = 0.5
@@ -69,10 +77,23 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     return min(comb(len(sizes), 2), MOST_ASKED) + min(comb(len(sizes), 3), MOST_TRIPLES)
 
 
-def tree_share(inside: float, outside: float) -> Fraction:
-    """The tree's share of the budget: its part of all gain, within bounds."""
+def would_tell(door: Door, problem: Problem, pairs: int) -> bool:
+    """True if noisy distances of so many pairs from the tree's model would tell which of them pay."""
+    error = door.cell_error(problem.structure * LATER / 2 / min(pairs, MOST_ASKED))
+    return error * TELLING <= problem.start.model.total
+
+
+def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
+    """The tree's share of the budget: its part of all gain, within bounds.
+
+    Args:
+        inside: gain of its pairs.
+        outside: gain of the other pairs.
+        unknown: true if more pairs may gain than is known.
+    """
     part = inside / max(inside + outside, 1e-300)
-    return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), MOST_TREE)
+    most = MOST_IF_UNKNOWN if unknown else MOST_TREE
+    return min(max(Fraction(part).limit_denominator(100), LEAST_TREE), most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +156,7 @@ def with_pairs_beside(
         weights: the weight of each pair that counts.
     """
     domain, selection = problem.domain, tree.selection
-    burdens = {c: domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
+    burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
     known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
     pairs = _asked(domain, weights)
     noisy, spread = door.errors(pairs, tree.fit.model, min(problem.structure * LATER / 2, door.remaining / 2))

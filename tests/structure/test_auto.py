@@ -418,6 +418,27 @@ def test_few_columns_are_chosen_from_without_the_exponential_mechanism_and_many_
         assert (said.choices > 0) == ("choose" in expected)
 
 
+@pytest.mark.parametrize(("columns", "chosen"), [(25, False), (26, True)])
+def test_small_pairs_are_all_asked_about_unless_they_are_more_than_twelve_a_column(columns, chosen):
+    said = AUTO.outline({f"c{i:02}": 2 for i in range(columns)}, (), ZCDP, "gaussian")
+    assert (said.choices > 0) == chosen
+
+
+@pytest.mark.parametrize(("budget", "rounds"), [(Fraction(1, 20), 2), (Fraction(1, 2000), 1)])
+def test_pairs_not_asked_about_are_looked_for_beside_the_tree_if_noise_lets_them_show(budget, rounds):
+    domain = Domain({f"c{i:02}": 2 for i in range(30)})
+    door = ready(domain, 20_000, 8, budget=budget)
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
+    before = len(door.asked)
+    found = AUTO.select(door, problem)
+    keeps_its_word(door, problem, found, before)
+    assert door.exhausted
+    asked = [len(about) for kind, about, _ in door.asked[before:] if kind == "errors"]
+    assert len(asked) == rounds
+    assert asked[1:] == [435] * (rounds - 1)
+    assert bool(found.distances) == (rounds == 2)
+
+
 def test_pairs_are_picked_once_each_and_those_that_join_come_first():
     domain = Domain({f"c{i:02}": 5 for i in range(30)})
     door = ready(domain, 300, 6, wild=True)
