@@ -23,7 +23,7 @@ WINDOW = "The range of clones that is added up; what it leaves out is added to d
 NEVER_MORE = "The bound's epsilon is enough for any delta that is left, and one that is left is above 0."
 BESIDE_DELTA = "A thousandth of the margin of delta beside it, which alone is enough."
 OF_THE_COMMAND = (
-    "A figure that is only shown; the tests of the command kill it (``tests/test_ledger_commands.py``)."
+    "A figure that is only shown; the tests of the command kill it (``tests/cli/test_ledger_commands.py``)."
 )
 WHO_DRAWS = "Which of two samplers of the same distribution draws, or the length of a table of thresholds."
 BY_SEARCH = "More words are looked up by search, which says the same."

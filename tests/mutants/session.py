@@ -255,7 +255,8 @@ def _rebound(module: Module, mutant: Mutant) -> bool:
     carried = 0
     for name, new in held.items():
         old = vars(owner).get(name)
-        if isinstance(new, FunctionType | type) and new.__module__ == owner.__name__:
+        function = unwrap(new) if callable(new) else new
+        if isinstance(function, FunctionType | type) and function.__module__ == owner.__name__:
             carried += _carried(old, new)
         elif (isinstance(new, _VALUES) or is_dataclass(new)) and repr(new) != repr(old):
             for other in list(sys.modules.values()):
