@@ -160,6 +160,7 @@ def test_the_longest_row_is_as_long_behind_a_broken_one(read, monkeypatch):
         (("1,2,3", '4,"a', 'x",1,"y,2,3', 'b",5'), [("1", "2", "3")], 1),
         # The first line within it is a row by itself, so that the open quote costs its own line.
         (('4,"a', "1,2,3", 'b",5,6'), [("1", "2", "3"), ('b"', "5", "6")], 1),
+        (('4,"a', "1,2,3", 'b",5,6,7'), [("1", "2", "3")], 2),
         (('4,"a', "1,2,3", "x,y", 'b",5,6'), [("1", "2", "3"), ('b"', "5", "6")], 2),
     ],
 )

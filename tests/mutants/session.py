@@ -270,8 +270,9 @@ def _carried(old: Any, new: Any) -> int:
     """How many values of a function or of a class were carried over."""
     if isinstance(new, type):
         carried = 0
-        for name, value in list(vars(new).items()):
-            was = vars(old).get(name)
+        for name, found in list(vars(new).items()):
+            of_class = isinstance(found, classmethod | staticmethod)
+            value, was = ((v.__func__ if of_class else v) for v in (found, vars(old).get(name)))
             if isinstance(value, FunctionType):
                 carried += _carried(was, value)
             elif isinstance(value, _VALUES) and not name.startswith("__") and repr(value) != repr(was):

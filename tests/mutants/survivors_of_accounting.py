@@ -6,7 +6,10 @@ from tests.mutants.reasons import (
     DIGITS,
     END,
     FEW_REPORTS,
+    FREE,
+    GRID,
     LAST_DIGIT,
+    LIMIT,
     MARGIN,
     NEVER_0,
     NEVER_MORE,
@@ -39,10 +42,15 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("gdp_budget", "1 -> 2", 0): START,
         ("gdp_budget", "abs(step) > _NEAR_ENOUGH * mu -> abs(step) >= _NEAR_ENOUGH * mu", 0): STEPS,
         ("gdp_budget", "_NEAR_ENOUGH * mu -> _NEAR_ENOUGH / mu", 0): STEPS,
+        ("gdp_budget", "2 -> 3", 3): STEPS,
+        ("gdp_budget", "budget > 0 -> budget >= 0", 0): FREE,
+        ("_delta", "x >= 0 -> x > 0", 0): "In the middle the tails are equal.",
+        ("_delta", "4 -> 5", 0): DIGITS,
     },
     "accounting/zero_concentrated.py": {
         ("", "60 -> 61", 0): DIGITS,
         ("", "'1e-45' ->", 0): DIGITS,
+        ("zcdp_budget", "budget > 0 -> budget >= 0", 0): FREE,
     },
     "accounting/accountants.py": {
         ("compose", "approximate_delta_of(found) <= set_aside ->", 0): SAME_FLOAT,
@@ -101,6 +109,52 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("", "1 -> 2", 0): DIGITS,
         ("", "10 -> 11", 0): DIGITS,
         ("", "60 -> 61", 0): DIGITS,
+    },
+    "accounting/neighbours.py": {
+        (
+            "neighbours_in_words",
+            "every is None or found['dates'] is None -> every is None and",
+            0,
+        ): "A unit names both its period and the column of dates, or neither.",
+    },
+    "accounting/numerical.py": {
+        (
+            "pld_epsilon",
+            "allowed <= 0 -> allowed < 0",
+            0,
+        ): "Epsilon is infinite there.",
+    },
+    "accounting/guesses.py": {
+        ("right_at_most", "2.0 -> 1.4", 0): "Any number above 1 is above it.",
+    },
+    "accounting/loss_pairs.py": {
+        ("", "1e-18 ->", 0): DIGITS,
+        (
+            "LossPair.epsilon",
+            "self.delta(0.0) <= delta -> self.delta(0.0) < delta",
+            0,
+        ): "A root at 0 is found too.",
+        ("LossPair.epsilon", "1.0 -> 0.7", 0): START,
+        ("LossPair.epsilon", "2 -> 3", 0): START,
+        ("LossPair.epsilon", "top > 1000000.0 ->", 0): LIMIT,
+        ("LossPair.epsilon", "1000000.0 -> 700000.0", 0): LIMIT,
+        ("LossPair.epsilon", "1e-13 ->", 0): DIGITS,
+        ("LossPair.epsilon", "1e-13 ->", 1): DIGITS,
+        (
+            "NormalPair.loss_not_exceeded",
+            "share > 1 - self.leaked -> share >=",
+            0,
+        ): "The quantile there is infinite too.",
+        ("AtomicPair.delta", "700.0 ->", 0): "An epsilon beyond is asked of no pair.",
+        ("AtomicPair.loss_not_exceeded", "1e-15 ->", 0): DIGITS,
+        ("BoundedRangePair.delta", "epsilon >= self.epsilon_of_range ->", 0): "Both are 0 there.",
+        ("BoundedRangePair.loss_not_exceeded", "1e-13 ->", 0): DIGITS,
+        ("gaussian_entropy", "sigma > 50 ->", 0): "Both formulas have the same digits there.",
+        ("gaussian_entropy", "50 -> 51", 0): "Both formulas have the same digits there.",
+        ("gaussian_entropy", "12 -> 13", 0): DIGITS,
+        ("gaussian_entropy", "12 -> 13", 1): DIGITS,
+        ("gaussian_entropy", "12 -> 13", 2): DIGITS,
+        ("gaussian_entropy", "13 -> 14", 0): DIGITS,
     },
     "accounting/measures.py": {
         (
@@ -181,6 +235,24 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("accounting/zero_concentrated.py", "_best_alpha"): ALPHA,
     ("accounting/zero_concentrated.py", "_polished"): ALPHA,
     ("accounting/fixed_order.py", ""): DIGITS,
+    (
+        "accounting/numerical.py",
+        "",
+    ): "Types; orders and grids, of which any is valid.",
+    ("accounting/numerical.py", "_step"): GRID,
+    ("accounting/numerical.py", "_law"): GRID,
+    (
+        "accounting/loss_pairs.py",
+        "LossPair._curve",
+    ): "Any epsilons give a bound.",
+    ("accounting/loss_pairs.py", "AtomicPair.discrete_gaussian"): (
+        "Cells of a probability below 1e-18; or the other of two neighbours, which is as far."
+    ),
+    ("accounting/loss_pairs.py", "BoundedRangePair._worst"): STEPS,
+    (
+        "accounting/loss_pairs.py",
+        "ConcentratedBound.delta",
+    ): STEPS,
     ("accounting/fixed_order.py", "_few_digits"): "Any order holds that was fixed beforehand.",
     ("accounting/fixed_order.py", "_inverse"): START,
     ("accounting/shuffling.py", ""): DIGITS,
