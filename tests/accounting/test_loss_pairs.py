@@ -160,6 +160,7 @@ def test_figures_of_a_pair_agree_with_each_other(name):
     ("pair", "delta", "epsilon"),
     [
         (AtomicPair.coin(1.2), 0.0, 1.2),
+        (AtomicPair.coin(0.3), 0.0, 0.3),
         (AtomicPair.coin(1.2, 1e-6), 1e-6, 1.2),
         (AtomicPair.coin(1.2), 0.9, 0.0),
         (BoundedRangePair(1.2), 0.0, 1.2),

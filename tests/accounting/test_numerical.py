@@ -104,6 +104,7 @@ class Law:
         return self.epsilon
 
     def get_delta_for_epsilon(self, epsilon: float) -> float:
+        assert epsilon < inf
         return self.asked[0] + (self.spare.pop(0) if self.spare else 0.0)
 
 
@@ -157,7 +158,7 @@ def test_an_epsilon_rises_until_its_delta_is_within_the_one_allowed(laws: Simple
     laws.spare = (6.0, 1.0, 0.0, 1.0)
     once = 5.0 + 1e-9 * (1 + 5.0)
     assert pld_epsilon(composition(NORMAL), DELTA) == Fraction(once + 1e-9 * (1 + once))
-    laws.epsilon, laws.spare = inf, (1.0,) * 9
+    laws.epsilon = inf
     assert pld_epsilon(composition(NORMAL), DELTA) is None
 
 
