@@ -182,7 +182,7 @@ class Driver:
         self.said.append("close")
 
 
-def test_postgresql_is_read_in_a_transaction_that_may_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_is_copied_out_in_a_transaction_that_may_not_write(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver()
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", SimpleNamespace(dbapi=driver))
     reader = reader_of("postgresql://me:secret@here/db", "SELECT age, paid FROM visits -- all")

@@ -216,7 +216,7 @@ def test_columns_are_coded_before_they_are_grouped_and_groups_not_again():
     grouped = opened(Losing(), 1)[0].grouped(FEWER)
     with pytest.raises(ValueError, match="before they are grouped"):
         grouped.coded(())
-    with pytest.raises(ValueError, match="can't be grouped again"):
+    with pytest.raises(ValueError, match="a curator of groups can't be grouped again"):
         grouped.grouped(FEWER)
 
 
