@@ -423,6 +423,15 @@ def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(k
     assert turns.told == [chosen[:i] for i in range(len(chosen) + (most > len(chosen)))]
 
 
+def test_each_choice_in_turn_is_a_share_of_the_work(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "dpsynth.curator.clique_choices.telling", lambda *whole: told.append(whole) or told.append
+    )
+    opened(Losing(), 10)[0].choose_in_turn(PAIRS, Flat(), Fraction(1, 8), 3, Turns())
+    assert told == [("choosing", 3), 1, 1, 1]
+
+
 def test_choices_in_turn_have_the_scores_and_the_sensitivity_of_those_that_may_come(monkeypatch):
     seen, journal = [], Losing()
     monkeypatch.setattr(
