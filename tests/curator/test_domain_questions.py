@@ -359,6 +359,10 @@ def test_columns_are_asked_about_as_long_as_their_texts_are_kept():
     for asked, column in ((door, WELL), (coded, CITY)):
         with pytest.raises(ValueError, match="are not kept"):
             asked.values_of(column, Fraction(1), Fraction(1, 20))
+        with pytest.raises(ValueError, match="are not kept"):
+            asked.counts_under(column, NumericCodec((0.0, 2.0, 9.0), 1, False), Fraction(1))
+        with pytest.raises(ValueError, match="are not kept"):
+            asked.medians(column, np.arange(3.0), [(0, 3)], Fraction(1))
     with pytest.raises(ValueError, match="no numbers"):
         door.medians(CITY, np.arange(3.0), [(0, 3)], Fraction(1))
     with pytest.raises(ValueError, match="still to be found"):

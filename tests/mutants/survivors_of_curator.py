@@ -274,6 +274,15 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
             0,
         ): "Ids that are numbers of more than a hundred digits are told apart a digit further.",
     },
+    "curator/domain_questions.py": {
+        ("", "10 -> 11", 0): WORTHLESS,
+        ("DomainQuestions.medians.ask.draw", "True -> False", 0): STRICT,
+        ("DomainQuestions.values_of.ask", "left <= delta / WORTHLESS ->", 0): WORTHLESS,
+        ("DomainQuestions.values_of.ask", "0.0 -> 1.0", 0): "A figure that nobody uses.",
+        ("DomainQuestions._held", "True -> False", 0): STRICT,
+        ("_selected", "True -> False", 0): STRICT,
+        ("_check_runs", "np.isnan(cuts).any ->", 0): "Cuts of which one is no number don't rise.",
+    },
     "curator/exam.py": {
         ("", "31 -> 32", 1): "Where a number is cut in two before it is added up.",
         ("", "1 << 22 -> 1 >> 22", 0): SPEED,
