@@ -271,6 +271,23 @@ def test_a_second_process_is_refused_until_the_first_lets_go(path):
     assert opened_elsewhere(path) == "opened"
 
 
+@pytest.mark.parametrize("damage", [b'"format":1', b'"form":5'])
+def test_a_journal_that_is_refused_is_let_go_at_once(path, damage):
+    """Also while somebody keeps the error, and what it refers to."""
+    path.write_bytes(filled(path).read_bytes().replace(b'"format":5', damage))
+    with pytest.raises(DpsynthError) as kept:
+        Journal.open(path)
+    with pytest.raises(DpsynthError) as again:
+        Journal.open(path)
+    assert str(again.value) == str(kept.value)
+
+
+def test_folders_above_a_journal_are_made(tmp_path):
+    path = tmp_path / "new" / "release" / "journal"
+    Journal.create(path, {})
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
 def test_the_file_and_its_folder_are_for_the_owner_only(path):
     Journal.create(path, {})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
