@@ -353,7 +353,7 @@ def test_values_interrupted_while_drawn_are_found_on_resuming_and_ever_after_the
 # What is refused.
 
 
-def test_columns_are_asked_about_as_long_as_their_texts_are_kept():
+def test_columns_are_asked_about_only_while_their_texts_are_kept():
     door, notes = opened(batches(5))
     coded = door.coded(FOUND)
     for asked, column in ((door, WELL), (coded, CITY)):

@@ -168,6 +168,7 @@ DAMAGES = {
     ),
     "an answer twice": changed(2, lambda line: line * 2),
     "an unknown mechanism": changed(3, lambda line: line.replace(b"Laplace", b"Lagrange")),
+    "no beginning": changed(0, lambda line: line.replace(b'"open"', b'"note"')),
     "an unknown kind": changed(2, lambda line: line.replace(b"answer", b"reply")),
     "an answer of another shape": changed(2, lambda line: line.replace(b"[2,3]", b"[2,4]")),
     "bytes that are no text": changed(4, lambda line: b"\xff\xfe" + line),
@@ -282,9 +283,10 @@ def test_a_journal_that_is_refused_is_let_go_at_once(path, damage):
     assert str(again.value) == str(kept.value)
 
 
-def test_folders_above_a_journal_are_made(tmp_path):
+def test_folders_above_a_new_journal_are_made(tmp_path):
     path = tmp_path / "new" / "release" / "journal"
-    Journal.create(path, {})
+    journal = Journal.create(path, {})
+    assert not journal.paused and not journal.sealed
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
