@@ -118,6 +118,7 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ): "A unit names both its period and the column of dates, or neither.",
     },
     "accounting/numerical.py": {
+        ("_law", "1 -> 2", 1): GRID,
         (
             "pld_epsilon",
             "allowed <= 0 -> allowed < 0",
