@@ -74,7 +74,13 @@ class LossPair(ABC):
             top *= 2
             if top > 1e6:
                 return inf
-        return float(brentq(lambda e: self.delta(e) - delta, 0.0, top, xtol=1e-13, rtol=1e-13))
+        if self.delta(top) < delta:
+            return float(brentq(lambda e: self.delta(e) - delta, 0.0, top, xtol=1e-13, rtol=1e-13))
+        # Delta may stay the same from the least such epsilon on.
+        low, high = 0.0, top
+        while low < (middle := (low + high) / 2) < high:
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return high
 
 
 @dataclass(frozen=True)
@@ -177,8 +183,7 @@ class AtomicPair(LossPair):
     def delta(self, epsilon: float) -> float:
         """Sum of (p - e^e q)_+."""
         p, q = self._laws
-        with np.errstate(over="ignore"):
-            return float(np.maximum(p - np.exp(min(epsilon, 700.0)) * q, 0.0).sum())
+        return float(np.maximum(p - np.exp(min(epsilon, 700.0)) * q, 0.0).sum())
 
     def renyi(self, order: float) -> float:
         """ln(sum q (p/q)^order)/(order - 1); of order 1 the sum of p ln(p/q)."""

@@ -182,6 +182,7 @@ class Journal:
             for record in rest:
                 journal._load(record)
         except (ValueError, KeyError, IndexError, TypeError) as error:
+            file.close()
             raise DpsynthError(
                 f"The journal {path} is damaged ({type(error).__name__}) and can't be resumed. Its release "
                 "stays charged; start a new one."

@@ -82,7 +82,6 @@ class PrivateTable:
         def figures(block: slice) -> list[NDArray[np.int64]]:
             code = np.minimum(self._codes_in(column, block).astype(np.int64), bins)
             distance = np.clip(self.steps[column][block] - offsets[code], -centring.limit, centring.limit)
-            distance[code == bins] = 0
             columns = {c: self._codes_in(c, block) for c in by}
             cell = cells_of(columns, self.domain, by, len(code))
             # Floats are exact here: a block's sum of distances is below 2^53.

@@ -1,6 +1,6 @@
 """Gaussian DP's epsilons are never below the exact trade-off's, its budgets never above, both tight."""
 
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import mpmath
@@ -93,6 +93,17 @@ def test_the_budget_is_never_above_the_exact_one_with_its_factor_and_tight(epsil
 @SLOW
 def test_a_budget_spent_in_full_comes_to_no_more_than_the_epsilon_asked_for(epsilon, delta):
     assert gdp_epsilon(gdp_budget(epsilon, delta), delta) <= epsilon
+
+
+@pytest.mark.parametrize("mu", ["1e-3", "0.7", "6"])
+@pytest.mark.parametrize("x", [None, "0", "0.4", "9"])
+def test_a_difference_of_tails_is_not_below_its_true_value(mu, x):
+    at = -Decimal(mu) / 2 if x is None else Decimal(x)
+    with mpmath.workdps(DIGITS), localcontext(normal_tail.EXACT):
+        a, m = mpmath.mpf(str(at)), mpmath.mpf(mu)
+        tail, beyond = mpmath.ncdf(-a), mpmath.exp(m * a + m**2 / 2) * mpmath.ncdf(-a - m)
+        above = mpmath.mpf(str(gaussian_dp._delta(at, Decimal(mu)))) - (tail - beyond)
+        assert 0 < above < 10 * mpmath.mpf(str(TAIL_ERROR)) * tail
 
 
 def test_an_epsilon_low_by_its_fourteenth_digit_would_be_seen():

@@ -154,3 +154,78 @@ def test_figures_of_a_pair_agree_with_each_other(name):
         assert pair.epsilon(delta) == pytest.approx(0.3, abs=1e-8)
     assert pair.best_guess == pytest.approx((1 + deltas[0]) / 2)
     assert pair.loss_not_exceeded(0.2) <= pair.loss_not_exceeded(0.9) <= pair.largest_loss
+
+
+@pytest.mark.parametrize(
+    ("pair", "delta", "epsilon"),
+    [
+        (AtomicPair.coin(1.2), 0.0, 1.2),
+        (AtomicPair.coin(0.3), 0.0, 0.3),
+        (AtomicPair.coin(1.2, 1e-6), 1e-6, 1.2),
+        (AtomicPair.coin(1.2), 0.9, 0.0),
+        (BoundedRangePair(1.2), 0.0, 1.2),
+        (AtomicPair.coin(1.2, 1e-3), 1e-4, inf),
+        (NormalPair(0.7, 0.1), 0.05, inf),
+    ],
+)
+def test_the_epsilon_is_the_least_also_where_delta_stays_the_same_from_it_on(pair, delta, epsilon):
+    assert pair.epsilon(delta) == pytest.approx(epsilon, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("whole", "base"),
+    [(NormalPair(0.7, 0.25), NormalPair(0.7)), (ConcentratedBound(0.3, 0.25), ConcentratedBound(0.3))],
+)
+def test_what_may_fail_reveals_all_with_that_probability(whole, base):
+    for epsilon in EPSILONS:
+        close(whole.delta(epsilon), 0.25 + 0.75 * base.delta(epsilon))
+    assert whole.renyi(2.0) == inf and base.renyi(2.0) < inf
+    assert whole.loss_not_exceeded(0.8) == inf > whole.loss_not_exceeded(0.7)
+    assert base.loss_not_exceeded(1.0) == inf
+
+
+def test_losses_and_divergences_of_normal_laws_and_of_zcdp_have_their_closed_forms():
+    close(NormalPair(0.7).renyi(3.0), 3 * 0.7**2 / 2)
+    close(NormalPair(0.7).loss_not_exceeded(0.975), 0.7**2 / 2 + 0.7 * 1.959963984540054)
+    close(NormalPair(0.7, 0.25).loss_not_exceeded(0.75 * 0.975), 0.7**2 / 2 + 0.7 * 1.959963984540054)
+    close(ConcentratedBound(0.3).renyi(3.0), 0.9)
+    close(ConcentratedBound(0.3).loss_not_exceeded(0.9), 0.3 + 2 * (0.3 * log(10)) ** 0.5)
+    close(ConcentratedBound(0.3, 0.05).loss_not_exceeded(0.85), 0.3 + 2 * (0.3 * log(10)) ** 0.5)
+    close(ConcentratedBound(0.01).delta(0.0), 0.005**0.5)
+    assert 0.99 < ConcentratedBound(10.0).delta(0.0) <= 1
+
+
+def test_the_coin_is_randomised_response_that_may_reveal_all():
+    three = log(3)
+    expected = ((0.2, 0.0), (0.6, 0.2), (0.2, 0.6), (0.0, 0.2))
+    for found, true in zip(AtomicPair.coin(three, 0.2).atoms, expected, strict=True):
+        assert found == pytest.approx(true, abs=1e-15)
+    plain = AtomicPair.coin(three)
+    assert plain == AtomicPair.coin(three, 0.0)
+    assert [plain.loss_not_exceeded(share) for share in (0.2, 0.25, 0.3, 1.0)] == pytest.approx(
+        [-three, -three, three, three]
+    )
+    # Probabilities that add up to 1 but for their last digits.
+    assert AtomicPair(((0.7, 0.2), (0.3 - 1e-12, 0.8))).loss_not_exceeded(1.0) == pytest.approx(log(3.5))
+    # Of a large loss the divergence of a high order is no overflow.
+    close(AtomicPair.coin(60.0).renyi(16.0), 60.0)
+
+
+def test_the_best_attacker_on_a_coin_has_the_trade_off_of_a_coin():
+    pair = AtomicPair.coin(1.2)
+    for share in (0.1, 0.5, 0.9):
+        true = min(exp(1.2) * share, 1 - exp(-1.2) * (1 - share))
+        assert pair.hits(share) == pytest.approx(true, abs=1e-9)
+    assert (pair.hits(-1.0), pair.hits(2.0)) == (0.0, 1.0)
+
+
+def test_a_quantile_of_a_choice_is_where_its_chance_falls_to_the_rest():
+    e = 1.2
+    for share in (0.3, 0.9):
+        close(BoundedRangePair(e).loss_not_exceeded(share), log(exp(e) - (1 - share) * (exp(e) - 1)))
+    assert BoundedRangePair(e).loss_not_exceeded(0.0) == -e
+
+
+@pytest.mark.parametrize("sigma", [49.0, 51.0])
+def test_the_entropy_of_wide_noise_is_that_of_continuous_noise(sigma):
+    close(gaussian_entropy(sigma), mpmath.log(sigma * mpmath.sqrt(2 * mpmath.pi * mpmath.e), 2))

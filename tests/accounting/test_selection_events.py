@@ -365,3 +365,8 @@ def test_near_its_middle_a_tail_is_bounded_by_itself_and_not_by_certainty() -> N
     for least in (3, 4, 5):
         true = float(true_tail(2.0, least))
         assert true < float(tail_above(2.0, least)) < 1.1 * true
+
+
+def test_the_bound_on_a_tail_begins_at_sigma_and_a_half() -> None:
+    assert tail_above(1.5, 1) == 1
+    assert float(tail_above(1.5, 2)) == pytest.approx(0.158655253931457, abs=1e-12)

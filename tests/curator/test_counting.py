@@ -174,3 +174,25 @@ def test_blocks_of_columns_are_within_their_cells_or_hold_one_column():
         members = [c for c in block if block[c] == number]
         assert len(members) == 1 or domain.cells(members) <= 12
     assert len(set(block.values())) == 3
+
+
+def test_only_what_is_counted_within_takes_fewer_processors() -> None:
+    before = counting.cores()
+    with counting.at_most(1):
+        assert counting.cores() == 1
+    assert counting.cores() == before
+
+
+def test_the_share_of_the_work_that_is_done_is_told_by_rows_and_cliques(monkeypatch) -> None:
+    told: list[object] = []
+
+    def telling(what: str, whole: int):
+        told.append((what, whole))
+        return told.append
+
+    monkeypatch.setattr(counting, "telling", telling)
+    monkeypatch.setattr(counting, "LEAST_BLOCK", 4)
+    codes = np.zeros(10, np.uint8)
+    cliques = [("a",), ("b",), ("a", "b"), ("a",)]
+    counting.counted(lambda _, block: codes[block], Domain({"a": 2, "b": 2}), 10, cliques)
+    assert told[0] == ("counting", 30) and sum(told[1:]) == 30  # type: ignore[arg-type]

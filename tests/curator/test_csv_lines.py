@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from dpsynth.curator import csv_lines
-from dpsynth.curator.csv_lines import BrokenRows
+from dpsynth.curator.csv_lines import BrokenRows, Marks, piece_end
 from dpsynth.curator.source import read_batches
 from dpsynth.files import FileForm
 from dpsynth.files.encodings import ENCODINGS, WIDE
@@ -123,3 +123,27 @@ def test_an_encoding_spells_ascii_as_ascii_does_and_ends_no_character_with_a_lin
         lines = [line.decode(encoding, "replace") for line in data.split(b"\n")]
         assert all("\n" not in line for line in lines)
         assert csv_lines._as_utf8(data, encoding, BrokenRows()).decode() == "\n".join(lines)
+
+
+@pytest.mark.parametrize("line", ['a","', 'a","a', '"",a","', '""""a","'])
+def test_a_quote_that_opens_behind_others_costs_its_own_row(read, line):
+    assert read(['"x",1,2', line, "4,5,6"]) == [("x", "1", "2"), ("4", "5", "6"), (None,) * WIDTH]
+
+
+def test_a_line_longer_than_a_piece_is_looked_at_by_itself(monkeypatch):
+    bad = b'a","a\n'
+    monkeypatch.setattr(csv_lines, "PIECE", 4)
+    for block, lines in ((bad, [0]), (bad[:-1], [0]), (bad + bad, [0, 1])):
+        assert Marks.of(block).suspicious(ord(",")).tolist() == lines
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "end"), [(0, 4, 4), (2, 4, 6), (2, 1, 4), (4, 1, 6), (6, 1, 13), (6, 6, 13), (6, 9, 15)]
+)
+def test_a_piece_ends_with_a_line_and_is_no_longer_than_needed(start, size, end):
+    assert piece_end(b"a\nb\nc\naaaaaa\nz\n", start, size) == end
+    assert piece_end(b"aaaaaa", 0, 3) == 6
+
+
+def test_broken_rows_are_those_that_are_not_read():
+    assert BrokenRows(1, 2, 4, 8).rows == 7

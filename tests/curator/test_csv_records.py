@@ -133,3 +133,36 @@ def test_a_file_of_open_quotes_takes_no_longer_than_its_lines(read):
     finally:
         csv_records._Rows = original
     assert Looks.looks < 6 * 2000
+
+
+def test_a_row_that_goes_on_in_the_next_block_is_waited_for_behind_a_broken_one(monkeypatch):
+    """However much of its block lies before it: only its own bytes count."""
+    monkeypatch.setattr(csv_records, "LONGEST_ROW", 60)
+    blocks = [b'1,"x"y,3\n' * 10 + b'7,"open\n', b'end",9\n']
+    broken = csv_lines.BrokenRows()
+    found = b"".join(sound_records(blocks, FileForm(), 3, broken))
+    assert found.endswith(b'7,"open\nend",9\n') and broken.rows == 0
+
+
+def test_the_longest_row_is_as_long_behind_a_broken_one(read, monkeypatch):
+    monkeypatch.setattr(csv_records, "LONGEST_ROW", 100)
+    for bytes_ in (100, 101):
+        cell = "x" + "\n" * (bytes_ - len('1,"x",3\n'))
+        found = read(f'a,b,c\n7,"9"x,1\n1,"{cell}",3\n')
+        assert (("1", cell, "3") in found) == (bytes_ == 100)
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole", "broken"),
+    [
+        # No line within the row of five cells is a row by itself, though the one before it is.
+        (("1,2,3", '4,"a', 'b",5,6,7'), [("1", "2", "3")], 1),
+        (("1,2,3", '4,"a', 'x",1,"y,2,3', 'b",5'), [("1", "2", "3")], 1),
+        # The first line within it is a row by itself, so that the open quote costs its own line.
+        (('4,"a', "1,2,3", 'b",5,6'), [("1", "2", "3"), ('b"', "5", "6")], 1),
+        (('4,"a', "1,2,3", 'b",5,6,7'), [("1", "2", "3")], 2),
+        (('4,"a', "1,2,3", "x,y", 'b",5,6'), [("1", "2", "3"), ('b"', "5", "6")], 2),
+    ],
+)
+def test_a_row_of_another_width_takes_lines_with_it_unless_one_is_a_row(read, lines, whole, broken):
+    assert read("\n".join(["a,b,c", *lines, ""])) == whole + [MISSING] * broken

@@ -353,12 +353,16 @@ def test_values_interrupted_while_drawn_are_found_on_resuming_and_ever_after_the
 # What is refused.
 
 
-def test_columns_are_asked_about_as_long_as_their_texts_are_kept():
+def test_columns_are_asked_about_only_while_their_texts_are_kept():
     door, notes = opened(batches(5))
     coded = door.coded(FOUND)
     for asked, column in ((door, WELL), (coded, CITY)):
         with pytest.raises(ValueError, match="are not kept"):
             asked.values_of(column, Fraction(1), Fraction(1, 20))
+        with pytest.raises(ValueError, match="are not kept"):
+            asked.counts_under(column, NumericCodec((0.0, 2.0, 9.0), 1, False), Fraction(1))
+        with pytest.raises(ValueError, match="are not kept"):
+            asked.medians(column, np.arange(3.0), [(0, 3)], Fraction(1))
     with pytest.raises(ValueError, match="no numbers"):
         door.medians(CITY, np.arange(3.0), [(0, 3)], Fraction(1))
     with pytest.raises(ValueError, match="still to be found"):

@@ -216,7 +216,7 @@ def test_columns_are_coded_before_they_are_grouped_and_groups_not_again():
     grouped = opened(Losing(), 1)[0].grouped(FEWER)
     with pytest.raises(ValueError, match="before they are grouped"):
         grouped.coded(())
-    with pytest.raises(ValueError, match="can't be grouped again"):
+    with pytest.raises(ValueError, match="a curator of groups can't be grouped again"):
         grouped.grouped(FEWER)
 
 
@@ -421,6 +421,15 @@ def test_choices_in_turn_are_admissible_and_different_and_each_costs_its_price(k
     assert all(Fraction(1, 8) * (1 - Fraction(1, 10**12)) <= c <= Fraction(1, 8) for c in costs)
     # Asked once before each choice, with all choices before it, and once more where none is left.
     assert turns.told == [chosen[:i] for i in range(len(chosen) + (most > len(chosen)))]
+
+
+def test_each_choice_in_turn_is_a_share_of_the_work(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "dpsynth.curator.clique_choices.telling", lambda *whole: told.append(whole) or told.append
+    )
+    opened(Losing(), 10)[0].choose_in_turn(PAIRS, Flat(), Fraction(1, 8), 3, Turns())
+    assert told == [("choosing", 3), 1, 1, 1]
 
 
 def test_choices_in_turn_have_the_scores_and_the_sensitivity_of_those_that_may_come(monkeypatch):

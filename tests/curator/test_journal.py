@@ -168,6 +168,7 @@ DAMAGES = {
     ),
     "an answer twice": changed(2, lambda line: line * 2),
     "an unknown mechanism": changed(3, lambda line: line.replace(b"Laplace", b"Lagrange")),
+    "no beginning": changed(0, lambda line: line.replace(b'"open"', b'"note"')),
     "an unknown kind": changed(2, lambda line: line.replace(b"answer", b"reply")),
     "an answer of another shape": changed(2, lambda line: line.replace(b"[2,3]", b"[2,4]")),
     "bytes that are no text": changed(4, lambda line: b"\xff\xfe" + line),
@@ -269,6 +270,24 @@ def test_a_second_process_is_refused_until_the_first_lets_go(path):
     assert opened_elsewhere(path).startswith("Another process is writing")
     journal.close()
     assert opened_elsewhere(path) == "opened"
+
+
+@pytest.mark.parametrize("damage", [b'"format":1', b'"form":5'])
+def test_a_journal_that_is_refused_is_let_go_at_once(path, damage):
+    """Also while somebody keeps the error, and what it refers to."""
+    path.write_bytes(filled(path).read_bytes().replace(b'"format":5', damage))
+    with pytest.raises(DpsynthError) as kept:
+        Journal.open(path)
+    with pytest.raises(DpsynthError) as again:
+        Journal.open(path)
+    assert str(again.value) == str(kept.value)
+
+
+def test_folders_above_a_new_journal_are_made(tmp_path):
+    path = tmp_path / "new" / "release" / "journal"
+    journal = Journal.create(path, {})
+    assert not journal.paused and not journal.sealed
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_the_file_and_its_folder_are_for_the_owner_only(path):

@@ -258,3 +258,16 @@ def test_texts_that_pandas_keeps_in_several_chunks_of_arrow_are_read() -> None:
     texts = pd.Series(pd.arrays.ArrowExtensionArray(chunks))
     (batch,) = MemoryTable(pd.DataFrame({"x": texts})).batches(["x"])
     assert batch["x"].to_pylist() == ["a", None, "b"]
+
+
+def test_a_number_that_is_none_is_missing() -> None:
+    assert texts(pd.DataFrame({"a": [1.5, float("nan")]})) == {"a": ["1.5", None]}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
+def test_the_rows_that_are_read_are_told(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(module, "telling", lambda *whole: told.append(whole) or told.append)
+    monkeypatch.setattr(module, "_BATCH_ROWS", 2)
+    texts(make({"a": [1, 2, 3, 4]}))
+    assert told == [("reading", 4), 2, 2]

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.config import Spec, compiled
 from dpsynth.curator import Coding, PartitionedRows, Room, UnitSample, load_rows, pieces_of_file, read_cells
-from dpsynth.curator.pieces import RowGroups
+from dpsynth.curator.pieces import RowGroups, WholeQuery
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.sums import Centring
 from dpsynth.files import FileForm
@@ -158,6 +158,33 @@ def test_every_row_is_in_one_piece_whatever_the_row_groups(tmp_path: Path) -> No
                 start += len(read)
                 cells += read
             assert cells == whole["pay"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "most", "starts"),
+    [
+        ([10] * 10, 3, [0, 40, 70]),
+        ([10] * 10, 2, [0, 50]),
+        ([10, 10], 9, [0, 10]),
+        ([10, 10, 0], 2, [0, 10]),
+        ([90, 1, 1, 8], 2, [0, 90]),
+    ],
+)
+def test_pieces_have_about_as_many_rows(monkeypatch, rows: list[int], most: int, starts: list[int]) -> None:
+    groups = [("file", group, number) for group, number in enumerate(rows)]
+    monkeypatch.setattr("dpsynth.curator.pieces.row_groups", lambda path, form: groups)
+    found = pieces_of_file(Path("t"), ["pay"], FORM, most, keep_broken=True)
+    assert [piece.start for piece in found] == starts
+    assert [file for piece in found for file, _ in piece.chosen] == ["file"] * len(starts)
+    assert [group for piece in found for _, some in piece.chosen for group in some] == list(range(len(rows)))
+    assert WholeQuery(None, []).start == 0  # type: ignore[arg-type]
+
+
+def test_groups_of_workers_are_not_grouped_again(tmp_path: Path) -> None:
+    _, many = both(tmp_path, NEAR[0], rows=200)
+    groups = Compression({"sex": np.zeros(3, dtype=int)})
+    with pytest.raises(ValueError, match="can't be grouped again"):
+        many.bounded(1, KEY).recoded(groups).recoded(groups)
 
 
 def test_a_person_whose_rows_are_apart_would_have_too_many_and_is_caught(tmp_path: Path, monkeypatch) -> None:

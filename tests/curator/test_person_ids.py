@@ -83,3 +83,10 @@ def test_cells_that_hold_no_id_are_nobodys(cell):
 )
 def test_what_only_may_mean_nobody_is_somebody(cell):
     assert canonical_id(cell) != NOBODY
+
+
+def test_letters_that_can_not_be_seen_are_these_and_no_others():
+    unseen = {0x034F, 0x115F, 0x1160, *range(0xFE00, 0xFE10)}
+    near = range(0x034E, 0x0351), range(0x115E, 0x1162), range(0xFDFC, 0xFE11)
+    for code in (code for some in near for code in some):
+        assert (canonical_id(f"a{chr(code)}7") == "a7") == (code in unseen), hex(code)

@@ -276,3 +276,27 @@ def test_whatever_cells_hold_they_end_in_a_starter_that_loads_once_filled(cells,
     texts = pa.array([cell for cell in cells for _ in range(times)], pa.string())
     columns = values_of(guessed(stub, profile([{"a": texts}], ["a"])))
     assert len(filled(columns).columns) == len(columns)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 30])
+def test_a_tally_is_the_same_however_a_table_is_cut_into_batches(monkeypatch, size):
+    cells = [("b", "b", "", "a ", None, None, "c", "c", "c", "b")[i % 10] for i in range(30)]
+    tally = looking._Tally("a")
+    for start in range(0, 30, size):
+        tally.add(pa.array(cells[start : start + size], pa.string()))
+    assert tally.counts == {"b": 9, "a": 3, "c": 9} and tally.whole
+    assert (tally.rows, tally.blanks) == (21, 9)
+    # Blank cells repeat nothing; the last cell of ten is that of the first of the next.
+    assert tally.repeats == 3 * (1 + 2) + 2
+
+
+def test_only_decisive_texts_are_counted_beyond_the_first_ones(monkeypatch):
+    monkeypatch.setattr(looking, "_MOST_KNOWN", 3)
+    tally = looking._Tally("a")
+    tally.add(pa.array(["5", "6", "7"], pa.string()))
+    assert tally.whole and len(tally.counts) == 3
+    # The least and the largest number, the ends of the alphabet, the longest text and what is no number.
+    tally.add(pa.array(["10", "50", "2.75", "9", "x", "NA", "51"], pa.string()))
+    assert not tally.whole
+    assert {*tally.counts} == {"5", "6", "7", "10", "2.75", "x", "51"}
+    assert looking._decisive(pa.array([], pa.string())) == []

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dpsynth.curator import csv_lines
-from dpsynth.curator.source import read_batches
+from dpsynth.curator import csv_lines, source
+from dpsynth.curator.source import check_source, names_of, read_batches, read_row_groups, row_groups
 from dpsynth.errors import SourceError
 from dpsynth.files import FileForm
 
@@ -276,3 +276,87 @@ def test_parquet_rows_of_many_batches_come_whole_and_in_order(read, monkeypatch)
     monkeypatch.setattr("dpsynth.curator.source._BATCH_ROWS", 100)
     found = read(pa.table({"a": list(range(1000)), "b": ["x"] * 1000}), ("b", "a"), "parquet")
     assert found["a"] == [str(i) for i in range(1000)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_beginning_of_a_file_shows_what_is_wrong_with_it(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    for use in (lambda: names_of(path, FileForm(kind)), lambda: check_source(path, ["a"], FileForm(kind))):
+        with pytest.raises(SourceError, match=r"There is no file|has no .parquet file"):
+            use()
+    if kind == "csv":
+        path.write_text("a,b\n1,2\n")
+    else:
+        parquet.write_table(pa.table({"a": [1], "b": [2]}), path)
+    assert names_of(path, FileForm(kind)) == ["a", "b"]
+    check_source(path, ["a"], FileForm(kind))
+    with pytest.raises(SourceError, match="'absent'"):
+        check_source(path, ["a", "absent"], FileForm(kind))
+    other = "parquet" if kind == "csv" else "csv"
+    with pytest.raises(SourceError):
+        check_source(path, ["a"], FileForm(other))
+
+
+def test_row_groups_of_a_file_that_is_none_or_is_gone_are_an_error_of_the_source(tmp_path):
+    path, form = tmp_path / "t.parquet", FileForm("parquet")
+    parquet.write_table(pa.table({"a": list(range(6))}), path, row_group_size=2)
+    groups = row_groups(path, form)
+    assert [(group, rows) for _, group, rows in groups] == [(0, 2), (1, 2), (2, 2)]
+    chosen = [(groups[0][0], [0, 2])]
+    read = read_row_groups(path, ["a"], form, chosen)
+    assert [cell for batch in read for cell in batch["a"].to_pylist()] == [0, 1, 4, 5]
+    path.write_bytes(b"PAR1 broken")
+    with pytest.raises(SourceError):
+        list(read_row_groups(path, ["a"], form, chosen))
+    with pytest.raises(SourceError):
+        row_groups(path, form)
+
+
+def test_the_share_of_a_parquet_file_that_is_read_is_told(tmp_path, monkeypatch):
+    told = []
+
+    def telling(what, whole):
+        told.append((what, whole))
+        return told.append
+
+    monkeypatch.setattr(source, "telling", telling)
+    monkeypatch.setattr(source, "_BATCH_ROWS", 4)
+    monkeypatch.setattr(source, "_A_PART", 1000)
+    for name, rows in (("a", 1), ("b", 8), ("c", 0)):
+        parquet.write_table(pa.table({"n": list(range(rows))}), tmp_path / f"{name}.parquet")
+    list(read_batches(tmp_path, ["n"], FileForm("parquet"), keep_broken=True))
+    assert told == [("reading", 3000), 1000, 500, 500]
+
+
+def test_a_page_whose_bits_have_turned_is_not_read(tmp_path):
+    path = tmp_path / "t.parquet"
+    cells = pa.table({"a": pa.array([f"{n:06}" for n in range(1000)])})
+    parquet.write_table(cells, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"000500")] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(SourceError):
+        list(read_batches(path, ["a"], FileForm("parquet"), keep_broken=True))
+
+
+def test_rows_of_a_sheet_come_whole_whatever_their_length(tmp_path, monkeypatch):
+    path = tmp_path / "t.xlsx"
+    path.touch()
+    rows = [["a", "b"], ["1"], ["2", "3", "4"], [], ["5", "6"]]
+    monkeypatch.setattr(source, "_SHEET_ROWS", 3)
+    monkeypatch.setattr(source, "sheet_rows", lambda path, sheet: iter(rows))
+    form = FileForm("xlsx")
+    found = list(read_batches(path, ["b", "a"], form, keep_broken=True))
+    assert [batch["b"].to_pylist() for batch in found] == [[None, "3", None], ["6"]]
+    assert [batch["a"].to_pylist() for batch in found] == [["1", "2", None], ["5"]]
+    with pytest.raises(SourceError, match="'c'"):
+        list(read_batches(path, ["c"], form, keep_broken=True))
+
+
+def test_an_empty_line_is_a_missing_cell_of_a_single_column_and_no_row_of_several(read):
+    assert read(b"a\n1\n\n2\n", ["a"]) == {"a": ["1", "", "2"]}
+    assert read(b"a,b\n1,2\n\n3,4\n") == {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+def test_a_mark_at_the_beginning_of_the_first_cell_is_a_part_of_it(read):
+    assert read("a,b\n\ufeff1,2\n".encode()) == {"a": ["\ufeff1"], "b": ["2"]}

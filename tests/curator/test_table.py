@@ -7,13 +7,15 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator import counting, load_table
-from dpsynth.curator.table import PrivateTable
+from dpsynth.curator import counting, load_rows, load_table
+from dpsynth.curator.kept_texts import Texts
+from dpsynth.curator.table import PrivateTable, steps_in
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.domain.sums import Centring
 
 KEY = b"k" * 32
 COLUMNS = (
@@ -133,6 +135,40 @@ def test_recoded_rows_count_the_sums_of_the_places_that_were_merged():
                 np.add.at(spread, groups[column], np.moveaxis(merged, axis, 0))
                 merged = np.moveaxis(spread, 0, axis)
         np.testing.assert_array_equal(coarse.counts(clique), merged)
+
+
+def test_more_groups_than_a_byte_has_are_told_apart():
+    groups = np.r_[np.arange(257), np.zeros(43, dtype=int)]
+    table = PrivateTable(Domain({"wide": 300}), {"wide": np.arange(300).astype(np.uint16)}, 300)
+    assert table.recoded(Compression({"wide": groups})).counts(("wide",)).tolist() == [44] + [1] * 256
+
+
+def test_groups_are_not_grouped_again():
+    coarse = random_table(8, 5).recoded(Compression({"wide": np.zeros(300, dtype=int)}))
+    with pytest.raises(ValueError, match="can't be grouped again"):
+        coarse.recoded(Compression({"wide": np.zeros(1, dtype=int)}))
+
+
+DEPTH = Column("depth", NumericCodec((-5.0, 0.0, 5.0), 0, True))
+
+
+def test_a_text_without_a_bin_is_at_step_0_and_adds_nothing_to_a_sum():
+    texts = pa.array(["", "many", None, "-9", "-3", "3", "9"], pa.string())
+    assert steps_in(DEPTH, texts).tolist() == [0, 0, 0, 0, 2, 8, 10]
+    table = load_rows([{"depth": texts}], [DEPTH], ROWS, KEY, None, frozenset(("depth",))).bounded(1, KEY)
+    assert table.sums("depth", (), Centring((1, 7), 2)).item() == (-1 + 1) + (1 + 2)
+    with pytest.raises(ValueError, match="column sex has no numbers to be summed"):
+        steps_in(COLUMNS[1], texts)
+
+
+def test_numbers_whose_bins_were_found_are_summed_as_others():
+    distinct, index = pa.array(["3", "-3", ""], pa.large_string()), np.array([0, 1, 1, 2, 0], np.int32)
+    found = PrivateTable(
+        Domain({}), {}, 5, texts={"depth": Texts(distinct, index)}, summed=frozenset(("depth",))
+    )
+    table = found.coded([DEPTH])
+    assert table.numbers_kept == {"depth"} and table.steps["depth"].tolist() == [8, 2, 2, 0, 8]
+    assert PrivateTable(Domain({}), {}, 5, texts=found.texts).coded([DEPTH]).numbers_kept == frozenset()
 
 
 def test_a_grouping_of_another_table_is_refused():

@@ -106,6 +106,20 @@ def test_a_unit_is_known_again_from_its_words_and_says_what_it_leaves_unprotecte
     assert (near.person is None) == (near.columns == ())
 
 
+@pytest.mark.parametrize(
+    ("near", "words"),
+    [
+        (Neighbours("add_remove"), "People with several rows, as a whole"),
+        (Neighbours("add_remove", kind="event"), "Whoever has several events"),
+        (Neighbours("add_remove", "who", 7), "Somebody who stands under several who"),
+        (Neighbours("add_remove", "flat", 6, kind="household"), "What rows of several flat together say"),
+        (MONTHS, "A person over several periods: what happened in one month"),
+    ],
+)
+def test_what_a_unit_leaves_unprotected_is_said_in_its_own_words(near: Neighbours, words: str) -> None:
+    assert left_unprotected(near.unit).startswith(words)
+
+
 def test_units_are_worded_apart_so_that_a_ledger_adds_up_no_two_of_them() -> None:
     person = Neighbours("add_remove", "who", 2)
     household = Neighbours("add_remove", "who", 2, kind="household")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.ledger.balance import Reservation
+from dpsynth.ledger.balance import Reservation, first_balance
 from dpsynth.ledger.hints import hints
 from dpsynth.ledger.ledger import Ledger
 from tests.ledger.reservations import ASK, EVENTS, asking, cost
@@ -64,6 +65,8 @@ def test_a_cap_above_the_recorded_one_is_said_to_change_nothing_and_how_it_would
     assert told(ledger, replace(higher, cap_declared=False)) == []
     (hint,) = told(ledger, replace(higher, cap=Amount(Fraction(5), ASK.cap.delta)))
     assert "--epsilon 5 --config" in hint
+    (hint,) = told(ledger, replace(higher, cap=Amount(ASK.cap.epsilon, Fraction(1, 10**5))))
+    assert "dpsynth ledger cap 'people' --delta 1e-5 --config" in hint
 
 
 def test_a_new_account_beside_others_and_a_new_source_in_an_account_are_said(ledger: Ledger) -> None:
@@ -75,3 +78,10 @@ def test_a_new_account_beside_others_and_a_new_source_in_an_account_are_said(led
     # Whoever names the dataset knows.
     assert told(ledger, asking("r2", source="/srv/b.csv", occasion="2")) == []
     assert told(ledger, asking("r2", dataset="", source="/srv/a.csv", occasion="2")) == []
+
+
+@pytest.mark.parametrize(("number", "more"), [(5, ""), (6, " and others")])
+def test_five_names_are_listed_at_most(number: int, more: str) -> None:
+    some = [first_balance(replace(ASK, dataset=f"d{i}"), date(2026, 11, 22)) for i in range(number)]
+    (hint,) = hints(ASK, "people", some, Path())
+    assert f"beside 'd0', 'd1', 'd2', 'd3', 'd4'{more}. If" in hint

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from dpsynth.errors import BudgetRefused, ConfigError
+from dpsynth.ledger import tables
 from dpsynth.ledger.book import Book
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
@@ -127,6 +129,41 @@ def test_a_check_tells_the_number_of_rows_and_the_hash_of_the_last(ledger: Ledge
     assert (found.rows, found.hash, found.problems) == (len(rows), rows[-1].hash, ())
     nothing = Ledger(f"sqlite:///{tmp_path / 'none.db'}").verify()
     assert (nothing.rows, nothing.hash) == (0, FIRST)
+
+
+def test_a_ledger_that_can_not_be_read_has_no_rows_to_a_check(file: Path) -> None:
+    file.write_bytes(b"no database" * 100)
+    found = Ledger(f"sqlite:///{file}").verify()
+    assert (found.rows, found.hash, len(found.problems)) == (0, FIRST, 1)
+
+
+def test_whoever_reads_makes_no_tables(file: Path) -> None:
+    executed(file, "PRAGMA user_version = 1")
+    assert Ledger(f"sqlite:///{file}").balances() == ()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+def test_the_clock_is_held_against_the_last_row_alone(ledger: Ledger, monkeypatch) -> None:
+    today = tables.today()
+    assert ledger.clock_behind() is None
+    monkeypatch.setattr(tables, "today", lambda: today + timedelta(1))
+    ledger.reserve(asking("r4"))
+    monkeypatch.setattr(tables, "today", lambda: today)
+    assert ledger.clock_behind() == today + timedelta(1)
+
+
+def test_a_table_without_a_name_has_the_account_of_its_file(ledger: Ledger) -> None:
+    unnamed = asking("r4", dataset="", source="/srv/visits.csv", release="daily")
+    assert ledger.reserve(unnamed).dataset == "visits"
+    assert ledger.reserve(unnamed) == ledger.release("r4")
+    assert ledger.reserve(asking("r1", dataset="")).dataset == "people"
+
+
+def test_a_last_row_that_can_not_be_read_names_no_holder(file: Path, ledger: Ledger) -> None:
+    executed(file, "UPDATE dpsynth_rows SET content = '[' WHERE number = 4")
+    with pytest.raises(ConfigError, match="damaged at row 4: it can't be read"):
+        ledger.check_holder("r3", "")
 
 
 def test_a_release_that_the_ledger_does_not_know_has_no_holder(ledger: Ledger) -> None:

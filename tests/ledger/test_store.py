@@ -88,6 +88,21 @@ def test_who_glances_reads_while_another_writes_and_finds_no_new_ledger(
         pass
 
 
+def test_no_other_thread_opens_a_new_file_before_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To close it would undo the locks that SQLite has on it for that thread."""
+    close, held = os.close, []
+
+    def closing(file: int) -> None:
+        held.append(module._MAKING.locked())
+        close(file)
+
+    monkeypatch.setattr(module.os, "close", closing)
+    Store(url(tmp_path / "ledger.db")).create()
+    assert held == [True] and not module._MAKING.locked()
+
+
 def test_a_damaged_text_is_read_as_one(tmp_path: Path) -> None:
     store = Store(url(tmp_path / "ledger.db"))
     store.create()

@@ -23,7 +23,7 @@ WINDOW = "The range of clones that is added up; what it leaves out is added to d
 NEVER_MORE = "The bound's epsilon is enough for any delta that is left, and one that is left is above 0."
 BESIDE_DELTA = "A thousandth of the margin of delta beside it, which alone is enough."
 OF_THE_COMMAND = (
-    "A figure that is only shown; the tests of the command kill it (``tests/test_ledger_commands.py``)."
+    "A figure that is only shown; the tests of the command kill it (``tests/cli/test_ledger_commands.py``)."
 )
 WHO_DRAWS = "Which of two samplers of the same distribution draws, or the length of a table of thresholds."
 BY_SEARCH = "More words are looked up by search, which says the same."
@@ -38,6 +38,16 @@ RULE_OF_THUMB = (
     "A guess of a declaration, for the owner's own eyes, by a rule of thumb: the owner decides, and no "
     "release depends on it."
 )
+TYPES = "Imports for types alone."
+LIMIT = "A limit by choice; what is done at it is held by tests that set it."
+FREE = "A cost of 0 is within every price, so the loop doesn't begin either way."
+GRID = "Losses are rounded up on any grid, and any points give an upper bound."
+LINE_BY_LINE = "More rows are read line by line, which comes to the same rows."
+ONE_LENGTH = "The arrays of a batch have one length, and no batch is without any."
+NO_LONGER = "What is read at once is no longer than a line may be."
+MORE_UNITS = "Any number above that of every unit keeps pairs of text and unit apart."
+OF_REPR = "Declared on import, which is not tried; a test holds what is shown."
+SCHEMA = "Tables are made on import, which is not tried; ``tests/ledger/test_tables.py`` holds their form."
 BY_POSTGRES = "Only PostgreSQL has it, whose tests a run of mutants leaves out."
 OUR_BEGIN = "Each transaction is begun by a statement of ours, after which the driver begins none."
 NO_POWER = "What a loss of power leaves on a disk of macOS can't be tried."

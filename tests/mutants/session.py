@@ -255,7 +255,8 @@ def _rebound(module: Module, mutant: Mutant) -> bool:
     carried = 0
     for name, new in held.items():
         old = vars(owner).get(name)
-        if isinstance(new, FunctionType | type) and new.__module__ == owner.__name__:
+        function = unwrap(new) if callable(new) else new
+        if isinstance(function, FunctionType | type) and function.__module__ == owner.__name__:
             carried += _carried(old, new)
         elif (isinstance(new, _VALUES) or is_dataclass(new)) and repr(new) != repr(old):
             for other in list(sys.modules.values()):
@@ -269,8 +270,9 @@ def _carried(old: Any, new: Any) -> int:
     """How many values of a function or of a class were carried over."""
     if isinstance(new, type):
         carried = 0
-        for name, value in list(vars(new).items()):
-            was = vars(old).get(name)
+        for name, found in list(vars(new).items()):
+            of_class = isinstance(found, classmethod | staticmethod)
+            value, was = ((v.__func__ if of_class else v) for v in (found, vars(old).get(name)))
             if isinstance(value, FunctionType):
                 carried += _carried(was, value)
             elif isinstance(value, _VALUES) and not name.startswith("__") and repr(value) != repr(was):

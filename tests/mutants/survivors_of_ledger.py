@@ -6,21 +6,29 @@ from tests.mutants.reasons import (
     NO_POWER,
     OF_THE_COMMAND,
     OUR_BEGIN,
+    SCHEMA,
     SECONDS,
     SPEED,
     STEPS,
     STRICT,
     TIE,
+    TYPES,
     WORDS,
 )
 
 ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
+    "ledger/tables.py": {
+        ("", "True -> False", 0): SCHEMA,
+        ("", "True -> False", 1): SCHEMA,
+        **{("", "False -> True", i): SCHEMA for i in range(9)},
+        ("append", "True -> False", 1): STRICT,
+    },
     "ledger/chain.py": {
         ("_short", "len(repr(value)) < 80 -> len(repr(value)) <= 80", 0): WORDS,
         ("_short", "80 -> 81", 0): WORDS,
     },
     "ledger/identity.py": {
-        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+        ("", "if TYPE_CHECKING", 0): TYPES,
     },
     "ledger/ledger.py": {
         ("Ledger.change_cap", "len(reason) > 1000 -> len(reason) >= 1000", 0): WORDS,
@@ -35,7 +43,7 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("_prepare_sqlite", "cursor.execute('PRAGMA cell_size_check = ON') -> pass", 0): BESIDE_OURS,
         ("_prepare_sqlite", "cursor.execute('PRAGMA trusted_schema = OFF') -> pass", 0): BESIDE_OURS,
         ("_prepare_sqlite", "cursor.close() -> pass", 0): "A cursor that is closed once it is collected.",
-        ("", "if TYPE_CHECKING", 0): "Imports for types alone.",
+        ("", "if TYPE_CHECKING", 0): TYPES,
         ("", "30 -> 31", 0): SECONDS,
         ("", "10 -> 11", 0): SECONDS,
         ("", "120 -> 121", 0): SECONDS,

@@ -1,0 +1,61 @@
+"""The ledger's tables: their form, the formats that are read, and what a row is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, create_engine, update
+
+from dpsynth.errors import ConfigError
+from dpsynth.ledger import tables
+from dpsynth.ledger.chain import FIRST, Row
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with create_engine("sqlite://").connect() as made:
+        tables.make(made)
+        yield made
+
+
+def append(connection: Connection, **content: object) -> Row:
+    return tables.append(connection, None, "dataset", "people", None, content)
+
+
+def test_new_tables_are_of_format_5_and_without_rows(connection: Connection) -> None:
+    assert tables.stored(connection) == ([], 0, FIRST)
+    assert connection.exec_driver_sql("SELECT format FROM dpsynth_ledger").scalars().all() == [5]
+
+
+def test_only_the_id_of_a_release_may_be_missing_and_numbers_stand_once(connection: Connection) -> None:
+    form = {
+        (table, name): (bool(needed), bool(key))
+        for table in ("dpsynth_ledger", "dpsynth_rows")
+        for _, name, _, needed, _, key in connection.exec_driver_sql(f"PRAGMA table_info({table})")
+    }
+    assert {column for column, (_, key) in form.items() if key} == {
+        ("dpsynth_ledger", "format"),
+        ("dpsynth_rows", "number"),
+    }
+    assert {column for column, (needed, _) in form.items() if not needed} == {("dpsynth_rows", "release_id")}
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_formats_2_to_5_are_read_and_become_5(connection: Connection, number: int) -> None:
+    connection.execute(update(tables._ledger).values(format=number))
+    if number in (1, 6):
+        with pytest.raises(
+            ConfigError, match=f"in format {number}, and this version of dpsynth reads formats 2 to 5"
+        ):
+            tables.present(connection, "ledger.db", own_file=True)
+    else:
+        assert tables.present(connection, "ledger.db", own_file=True)
+        append(connection)
+        assert connection.exec_driver_sql("SELECT format FROM dpsynth_ledger").scalars().all() == [5]
+
+
+def test_the_facts_of_a_row_are_written_in_one_way_and_are_numbers(connection: Connection) -> None:
+    assert append(connection, b=1, a=[1, 2]).content == '{"a":[1,2],"b":1}'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        append(connection, a=float("nan"))
