@@ -310,7 +310,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
             outlined.rounds + 1,
             chooses=outlined.choices + outlined.errors > 0,
             made=None if spec.sample.rows == "same" else int(spec.sample.rows),
-            beside=outlined.errors > 0,
+            beside=outlined.errors > 0 and outlined.rounds > 1,
         ),
         tiers=tiers_of(promises, way.spending.measure, way.selection, sampling),
         before=before,

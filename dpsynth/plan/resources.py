@@ -28,9 +28,13 @@ ROWS_PAIR_SECONDS, BESIDE_COUNTS = 0.0012, 4
 """For each million rows: reading a column; counting a pair of columns to choose by, which is done so many
 times where answers beside the model are asked for too."""
 DRAWN_COLUMN_SECONDS = 0.035
-REFINED_PAIR_SECONDS, BESIDE_PAIR_SECONDS, MOST_REFINED_SECONDS = 0.014, 0.064, 10.0
+REFINED_PAIR_SECONDS, BESIDE_PAIR_SECONDS = 0.014, 0.064
 """For each million synthetic rows: drawing a column; refining a pair of columns, also to answers beside the
-model; and the bound on refining."""
+model."""
+MOST_REFINED_SECONDS = 17.0
+"""The bound on refining, which ends after so much work."""
+ASKED_PAIR_SECONDS, MOST_ASKED = 0.006, 3000
+"""Where answers beside the model are asked for: what a pair takes for that; and of so many pairs at most."""
 REFINED_MILLIONS = 1.3
 """Millions of rows that are drawn and refined: 2^20 rows, and a last piece of average length."""
 WRITTEN_COLUMN_SECONDS = 0.02
@@ -67,7 +71,8 @@ class Forecast:
         made_megabytes: the part of the last that stops growing at a million rows, since synthetic rows are
             drawn and written piece by piece.
         read_megabytes: the part of it that stops growing at ``READ_MILLIONS``.
-        refined_seconds: the part of ``seconds_per_million_rows`` that stops growing at ``REFINED_MILLIONS``.
+        drawn_seconds: the part of ``seconds_per_million_rows`` that stops growing at ``REFINED_MILLIONS``.
+        refined_seconds: refining a million rows, if it did not end at ``MOST_REFINED_SECONDS`` as it does.
     """
 
     seconds: float
@@ -76,12 +81,13 @@ class Forecast:
     megabytes_per_million_rows: float
     made_megabytes: float = 0.0
     read_megabytes: float = 0.0
+    drawn_seconds: float = 0.0
     refined_seconds: float = 0.0
 
     @property
     def facts(self) -> dict[str, float]:
         """The figures as plain JSON values, but for parts of them."""
-        parts = ("made_megabytes", "read_megabytes", "refined_seconds")
+        parts = ("made_megabytes", "read_megabytes", "drawn_seconds", "refined_seconds")
         return {key: round(value, 1) for key, value in asdict(self).items() if key not in parts}
 
     def of_rows(self, rows: int, *, held: int, coded: int) -> Forecast:
@@ -95,10 +101,11 @@ class Forecast:
         millions = rows / _MILLION
         codes = CODES_GROWTH * min(held, coded) / _MILLION
         read = self.read_megabytes * min(millions, READ_MILLIONS)
-        copied = max(millions - REFINED_MILLIONS, 0.0)
+        made = _made_seconds(self.drawn_seconds, self.refined_seconds, millions)
+        made -= _made_seconds(self.drawn_seconds, self.refined_seconds, 1.0) * millions
         return replace(
             self,
-            seconds=self.seconds + self.seconds_per_million_rows * millions - self.refined_seconds * copied,
+            seconds=self.seconds + self.seconds_per_million_rows * millions + made,
             megabytes=self.megabytes + codes + read + self.made_megabytes * min(millions, 1.0),
         )
 
@@ -142,25 +149,33 @@ def forecast_of(
         made: number of synthetic rows; None for as many as the table has.
         beside: True if answers beside the model's tree are asked for.
     """
-    drawn = 0.0 if made is None else made / _MILLION
+    rows = 0.0 if made is None else made / _MILLION
     fit = FIT_SECONDS + FIT_COLUMN_SECONDS * columns + FIT_CELL_SECONDS * cells
     possible = columns * (columns - 1) / 2
-    refined = min((BESIDE_PAIR_SECONDS if beside else REFINED_PAIR_SECONDS) * possible, MOST_REFINED_SECONDS)
-    refined += DRAWN_COLUMN_SECONDS * columns
+    drawing = DRAWN_COLUMN_SECONDS * columns
+    refining = (BESIDE_PAIR_SECONDS if beside else REFINED_PAIR_SECONDS) * possible
+    asking = ASKED_PAIR_SECONDS * min(possible, MOST_ASKED) if beside else 0.0
     pairs = possible if chooses else 0
     written, megabytes = WRITTEN_COLUMN_SECONDS * columns, MADE_COLUMN_MEGABYTES * columns
     counted = pairs * (BESIDE_COUNTS if beside else 1)
     read = ROWS_COLUMN_SECONDS * columns + ROWS_PAIR_SECONDS * counted
     as_many = 1.0 if made is None else 0.0
     return Forecast(
-        seconds=START_SECONDS + fits * fit + refined * min(drawn, REFINED_MILLIONS) + written * drawn,
-        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(drawn, 1.0),
-        seconds_per_million_rows=read + (refined + written) * as_many,
+        seconds=START_SECONDS + fits * fit + asking + _made_seconds(drawing, refining, rows) + written * rows,
+        megabytes=START_MEGABYTES + CELL_MEGABYTES * cells + megabytes * min(rows, 1.0),
+        seconds_per_million_rows=read + (_made_seconds(drawing, refining, 1.0) + written) * as_many,
         megabytes_per_million_rows=(READ_COLUMN_MEGABYTES + CODES_GROWTH) * columns + megabytes * as_many,
         made_megabytes=megabytes * as_many,
         read_megabytes=READ_COLUMN_MEGABYTES * columns,
-        refined_seconds=refined * as_many,
+        drawn_seconds=drawing * as_many,
+        refined_seconds=refining * as_many,
     )
+
+
+def _made_seconds(drawing: float, refining: float, millions: float) -> float:
+    """Seconds of drawing and refining so many millions of rows, at rates for a million."""
+    fresh = min(millions, REFINED_MILLIONS)
+    return drawing * fresh + min(refining * fresh, MOST_REFINED_SECONDS)
 
 
 def cells_within(seconds: float, columns: int, fits: int) -> int:
