@@ -85,6 +85,14 @@ def test_sets_of_three_measured_again_are_shown_once_as_a_list(written, merged):
     assert largest([("a",), ()]) == () and largest([("a", "b"), ("b", "a")]) == (("a", "b"),)
 
 
+def test_many_sets_of_three_are_a_folded_list(written, merged, monkeypatch):
+    many = [(f"a{i}", "b", "c") for i in range(13)]
+    monkeypatch.setattr("dpsynth.publish.pages.largest", lambda cliques: tuple(many))
+    text = (written(of=merged) / "report.html").read_text(encoding="utf-8")
+    assert "Sets of three columns and more:" not in text
+    assert "<summary>The 13 sets of three columns and more</summary>" in text and "<li>a12, b, c</li>" in text
+
+
 def test_a_pair_measured_in_two_rounds_is_counted_once(written, publication):
     again = (*publication.answers, publication.answers[0])
     text = (written(answers=again) / "report.html").read_text(encoding="utf-8")
