@@ -125,7 +125,7 @@ IDEAS = {
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
     "unasked pairs": Idea(
         "later rounds only where pairs are known to pay",
-        ((auto, "would_tell", lambda door, problem, pairs: False),),
+        ((auto, "would_tell", lambda *_: False),),
     ),
     "tree again": Idea("a clique of the tree counts like others", ((beside_the_tree, "TREE_COUNTS", 1.0),)),
     "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: []),)),

@@ -144,9 +144,8 @@ class Auto:
         pairs = Pairs.of(problem, bound // _WIDEST)
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
-        unknown = later > 0 < pairs.unasked(problem, door.measure) and would_tell(
-            door, problem, len(pairs.cliques)
-        )
+        unasked = pairs.unasked(problem, door.measure)
+        unknown = later > 0 and would_tell(door, problem, len(pairs.cliques), unasked)
         if not later or (grown.outside <= LEAST_OUTSIDE * grown.inside and not unknown):
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))

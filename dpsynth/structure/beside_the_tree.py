@@ -53,6 +53,8 @@ MOST_IF_UNKNOWN = Fraction(8, 10)
 """The upper one, if there are pairs whose distance wasn't asked for before the tree."""
 TELLING = 12
 """A noisy distance tells something if the rows are so many times its error, or more."""
+TELLING_FEW = 100
+"""It must tell more if few pairs are left: so many times the pairs asked about, for each that was not."""
 TREE_COUNTS = 3.0
 """Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
 each other through one gain from it."""
@@ -77,10 +79,19 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     return min(comb(len(sizes), 2), MOST_ASKED) + min(comb(len(sizes), 3), MOST_TRIPLES)
 
 
-def would_tell(door: Door, problem: Problem, pairs: int) -> bool:
-    """True if noisy distances of so many pairs from the tree's model would tell which of them pay."""
+def would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
+    """True if noisy distances from the tree's model would tell which pairs pay that nothing was asked of.
+
+    Args:
+        door: the curator's answers.
+        problem: the problem of the strategy.
+        pairs: number of pairs.
+        unasked: number of those that nothing was asked of.
+    """
+    if not unasked:
+        return False
     error = door.cell_error(problem.structure * LATER / 2 / min(pairs, MOST_ASKED))
-    return error * TELLING <= problem.start.model.total
+    return error * max(TELLING, TELLING_FEW * (pairs - unasked) / unasked) <= problem.start.model.total
 
 
 def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
