@@ -141,11 +141,10 @@ class Auto:
         first = problem.structure * (1 - LATER) if later else problem.structure
         trade = _trade(door, problem, first)
         bound = _bound(trade, problem)
-        pairs = Pairs.of(problem, bound // _WIDEST)
+        pairs = Pairs.of(problem, bound // _WIDEST, door.measure)
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
-        unasked = pairs.unasked(problem, door.measure)
-        unknown = later > 0 and would_tell(door, problem, len(pairs.cliques), unasked)
+        unknown = later > 0 and would_tell(door, problem, len(pairs.cliques), pairs.unasked)
         if not later or (grown.outside <= LEAST_OUTSIDE * grown.inside and not unknown):
             return _measured(door, problem, pairs, grown, door.remaining)[0]
         bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
@@ -198,17 +197,14 @@ def _distances(door: Door, problem: Problem, pairs: Pairs, trade: gain.Trade, ch
     model, count = problem.start.model, len(pairs.cliques)
     if count == 0:
         return np.zeros(0)
-    if not pairs.unasked(problem, door.measure):
+    if not pairs.unasked:
         distances, spread = door.errors(pairs.cliques, model, choosing)
         return np.asarray(distances - CAUTION * spread)
-    given = np.flatnonzero(pairs.wanted | pairs.small)
-    choices = picks(tuple(problem.values.sizes.values()), door.measure)
     least = np.sort(pairs.burdens)[: int(MEASURED_A_COLUMN * len(problem.domain.columns))]
     price = trade.price(np.full(least.size, np.inf), least)
     costs = (1 + 1 / trade.power) * price * trade.costs(pairs.burdens, price)
     penalties = [penalty(cost / weight, 1) for cost, weight in zip(costs, pairs.weights, strict=True)]
-    each = choosing * (1 - TOLD) / choices
-    picked = _picked(door, problem, pairs, penalties, given, choices, each)
+    picked = _picked(door, problem, pairs, penalties, choosing * (1 - TOLD) / pairs.choices)
     distances, spread = door.errors([pairs.cliques[i] for i in picked], model, choosing * TOLD)
     noisy = distances - CAUTION * spread
     found = np.full(
@@ -223,12 +219,10 @@ def _picked(
     problem: Problem,
     pairs: Pairs,
     penalties: Sequence[int],
-    given: NDArray[np.intp],
-    choices: int,
     price: Fraction,
 ) -> NDArray[np.intp]:
     """The given pairs, then the pairs that the exponential mechanism chooses."""
-    components = Components(len(problem.domain.columns))
+    components, given = Components(len(problem.domain.columns)), pairs.given.tolist()
     for i in np.flatnonzero(pairs.wanted).tolist():
         components.join(pairs.first[i], pairs.second[i])
     for first, *others in _places(problem):
@@ -240,19 +234,19 @@ def _picked(
             components.join(pairs.first[before[-1]], pairs.second[before[-1]])
         joining = components.disconnected(pairs.first, pairs.second)
         left = np.ones(len(pairs.cliques), dtype=bool)
-        left[[*before, *given.tolist()]] = False
+        left[[*before, *given]] = False
         return left & joining if (left & joining).any() else left
 
     order = door.choose_in_turn(
         pairs.cliques,
         problem.start.model,
         price,
-        choices,
+        pairs.choices,
         admissible,
         penalties,
         whole_weights(np.where(pairs.wanted, pairs.weights / WANTED_COUNT, pairs.weights)),
     )
-    return np.array([*given.tolist(), *order], dtype=np.intp)
+    return np.array([*given, *order], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

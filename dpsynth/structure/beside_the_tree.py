@@ -54,7 +54,7 @@ MOST_IF_UNKNOWN = Fraction(8, 10)
 TELLING = 12
 """A noisy distance tells something if the rows are so many times its error, or more."""
 TELLING_FEW = 100
-"""It must tell more if few pairs are left: so many times the pairs asked about, for each that was not."""
+"""The same where few pairs are left: so many times the pairs asked about, for each that was not."""
 TREE_COUNTS = 3.0
 """Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
 each other through one gain from it."""

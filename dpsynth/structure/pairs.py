@@ -55,6 +55,7 @@ class Pairs:
         weights: float64, weight of each pair.
         wanted: pairs that are measured in any case.
         small: pairs whose distance is asked for without a choice.
+        choices: largest number of private choices among the others; 0 if no pair is chosen.
     """
 
     cliques: Sequence[Clique]
@@ -64,9 +65,10 @@ class Pairs:
     weights: Floats
     wanted: NDArray[np.bool_]
     small: NDArray[np.bool_]
+    choices: int
 
     @classmethod
-    def of(cls, problem: Problem, most_cells: int) -> Pairs:
+    def of(cls, problem: Problem, most_cells: int, measure: Measure) -> Pairs:
         """Wanted pairs, and all pairs of at most ``most_cells`` cells without a column of one place."""
         domain = problem.domain
         names, sizes = domain.columns, np.array(domain.shape(domain.columns), dtype=np.float64)
@@ -84,15 +86,20 @@ class Pairs:
         kept = wanted | (telling & (cells <= most_cells) & (weights > 0))
         first, second, wanted, small = first[kept], second[kept], wanted[kept], small[kept]
         cliques = [(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-        return cls(cliques, first, second, cells[kept], np.maximum(weights[kept], 1e-9), wanted, small)
+        heavy = np.maximum(weights[kept], 1e-9)
+        return cls(cliques, first, second, cells[kept], heavy, wanted, small, picks(values, measure))
 
     @property
     def burdens(self) -> Floats:
         """Weighted cells."""
         return self.cells * self.weights
 
-    def unasked(self, problem: Problem, measure: Measure) -> int:
-        """Number of pairs whose distance is not asked for in the first round; 0 if no pair is chosen."""
-        choices = picks(tuple(problem.values.sizes.values()), measure)
-        asked = int((self.wanted | self.small).sum()) + choices
-        return max(0, len(self.cliques) - asked) if choices else 0
+    @property
+    def given(self) -> NDArray[np.intp]:
+        """Positions of the pairs whose distance is asked for without a choice."""
+        return np.flatnonzero(self.wanted | self.small)
+
+    @property
+    def unasked(self) -> int:
+        """Number of pairs whose distance is not asked for in the first round."""
+        return max(0, len(self.cliques) - self.given.size - self.choices) if self.choices else 0

@@ -1,4 +1,4 @@
-"""What the library's accountants are asked, in exact figures, and what is made of their answers.
+"""Questions to the library's accountants, in exact figures, and the use of their answers.
 
 ``test_comparison`` holds their answers themselves against other accountants.
 """

@@ -43,7 +43,7 @@ def runway(before: Balance, *, fits: int, like: ReleaseEntry = OPEN, **more: obj
 
 @pytest.fixture(autouse=True)
 def composed(monkeypatch: pytest.MonkeyPatch) -> list[list[list[Composed]]]:
-    """What is composed for each view, in place of all accountants."""
+    """The composition for each view, in place of all accountants."""
     seen: list[list[list[Composed]]] = []
 
     def stated(composed: list[list[Composed]], delta: Fraction) -> tuple[Statement, ...]:
