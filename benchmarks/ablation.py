@@ -125,10 +125,13 @@ IDEAS = {
     "later rounds": Idea("all measured at once", ((auto, "later_distances", lambda sizes, measure: 0),)),
     "unasked pairs": Idea(
         "later rounds only where pairs are known to pay",
-        ((auto, "would_tell", lambda *_: False),),
+        ((auto, "pairs_would_tell", lambda *_: False),),
     ),
     "tree again": Idea("a clique of the tree counts like others", ((beside_the_tree, "TREE_COUNTS", 1.0),)),
-    "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: []),)),
+    "triples": Idea(
+        "pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: ([], [])),)
+    ),
+    "small triples": Idea("none of small columns is asked about", ((beside_the_tree, "SMALL_OF", 0),)),
     "denoising": Idea(
         "noisy counts of the tree as they come",
         ((denoising, "LEAST_CELLS", inf), (auto, "LEAST_DENOISED", inf)),

@@ -11,8 +11,9 @@
    own: at a low budget those of many places get most of it, and are measured again.
 5. All cliques are measured at once. The model is fitted with a little shrinkage to independence.
 6. If the tree has no room for all pairs of positive gain, or if there are pairs that nothing was asked of,
-   it is made small and gets its part of the budget only. With the rest, pairs and triples beside the tree
-   are measured, and its own cliques once more (``beside_the_tree``).
+   it is made small. Then, and if the distances of small triples would tell something, the tree gets its part
+   of the budget only. With the rest, pairs and triples beside it are measured, and its own cliques once more
+   (``beside_the_tree``).
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ from dpsynth.structure import gain
 from dpsynth.structure.beside_the_tree import (
     LATER,
     LEAST_OUTSIDE,
-    TREE_CELLS,
     Measured,
     later_distances,
+    pairs_would_tell,
+    tree_cells,
     tree_share,
+    triples_would_tell,
     with_pairs_beside,
-    would_tell,
 )
 from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
@@ -144,11 +146,14 @@ class Auto:
         pairs = Pairs.of(problem, bound // _WIDEST, door.measure)
         distances = _distances(door, problem, pairs, trade, first)
         grown = _grown(problem, pairs, distances, trade, bound)
-        unknown = later > 0 and would_tell(door, problem, len(pairs.cliques), pairs.unasked)
-        if not later or (grown.outside <= LEAST_OUTSIDE * grown.inside and not unknown):
+        unknown = later > 0 and pairs_would_tell(door, problem, len(pairs.cliques), pairs.unasked)
+        beside = later > 0 and (unknown or grown.outside > LEAST_OUTSIDE * grown.inside)
+        if not beside and not (later and triples_would_tell(door, problem)):
             return _measured(door, problem, pairs, grown, door.remaining)[0]
-        bound = min(bound, max(TREE_CELLS, 2 * sum(problem.domain.sizes.values())))
-        grown = _grown(problem, pairs, distances, trade, bound)
+        if beside:
+            most = tree_cells(grown.inside, grown.outside)
+            bound = min(bound, max(most, 2 * sum(problem.domain.sizes.values())))
+            grown = _grown(problem, pairs, distances, trade, bound)
         kept = min(problem.structure * LATER, door.remaining / 4)
         allowance = (door.remaining - kept) * tree_share(grown.inside, grown.outside, unknown=unknown)
         selection, costs = _measured(door, problem, pairs, grown, allowance)

@@ -1,7 +1,8 @@
 """Pairs and triples beside the tree: later rounds of measurements, which the synthetic table is refined to.
 
 A junction tree may have no room for all pairs that are worth their noise, or it was made without asking of
-all pairs whether they are. Then a part of the budget is kept:
+all pairs whether they are; and three columns may depend on each other in a way that shows in no pair. Then a
+part of the budget is kept:
 the model of the tree is fitted, and the noisy distances of all pairs from it are asked for. Pairs are
 measured where that lowers the error most for its cost: pairs that the tree doesn't hold, and cliques of the
 tree once more. Then the noisy distances of triples are asked for, from the model raked to the measured pairs
@@ -37,8 +38,11 @@ Floats = NDArray[np.float64]
 
 MOST_ASKED = 3000
 """Largest number of distances asked for; of more pairs, those of fewest cells."""
-TREE_CELLS = 40_000
-"""Cells of the tree if pairs beside it are measured. A larger one brought no accuracy, and takes time."""
+TREE_CELLS, MOST_TREE_CELLS = 40_000, 200_000
+"""Cells of the tree if pairs beside it are measured: few where those gain much, more where they gain little.
+Larger trees brought no accuracy, and take time."""
+LITTLE_OUTSIDE = 1 / 8
+"""Gain of the pairs outside the tree, relative to that of its own, up to which they gain little."""
 LATER = Fraction(1, 5)
 """The part of the structure step's budget for distances after the tree: half for pairs, half for triples."""
 DENOISED = 0.3
@@ -64,7 +68,11 @@ TRIPLE_COUNTS = 0.5
 """Least weight of a triple, relative to its pairs. In all marginals of three columns it would be one by the
 number of columns; but where triples are near, all marginals that hold them are."""
 MOST_TRIPLES = 500
-"""Largest number of distances of triples."""
+"""Largest number of distances of triples that are not small; of more, those whose pairs depend most."""
+SMALL_OF = 25
+"""Small triples are asked about, whether their pairs depend or not, in tables of at most so many columns."""
+SMALL_CAUTION = 3.0
+"""As CAUTION, for small triples: they are many, and few of them tell more than their pairs do."""
 TRIPLE_CELLS = 20_000
 """Largest number of cells of a triple."""
 
@@ -76,10 +84,12 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     """
     if measure.error_power >= 1:
         return 0
-    return min(comb(len(sizes), 2), MOST_ASKED) + min(comb(len(sizes), 3), MOST_TRIPLES)
+    columns = len(sizes)
+    triples = comb(columns, 3) if columns <= SMALL_OF else MOST_TRIPLES
+    return min(comb(columns, 2), MOST_ASKED) + triples
 
 
-def would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
+def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
     """True if noisy distances from the tree's model would tell which pairs pay that nothing was asked of.
 
     Args:
@@ -90,8 +100,34 @@ def would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> bool:
     """
     if not unasked:
         return False
-    error = door.cell_error(problem.structure * LATER / 2 / min(pairs, MOST_ASKED))
-    return error * max(TELLING, TELLING_FEW * (pairs - unasked) / unasked) <= problem.start.model.total
+    least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
+    return _rows_by_error(door, problem, min(pairs, MOST_ASKED)) >= least
+
+
+def triples_would_tell(door: Door, problem: Problem) -> bool:
+    """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
+    small, _ = _triples_of(problem)
+    return bool(small) and _rows_by_error(door, problem, len(small)) >= TELLING
+
+
+def _rows_by_error(door: Door, problem: Problem, asked: int) -> float:
+    """The rows, in errors of a noisy distance, if so many distances are asked for at once."""
+    return problem.start.model.total / door.cell_error(_for_distances(problem) / asked)
+
+
+def _for_distances(problem: Problem) -> Fraction:
+    """The part of the budget for the distances of pairs, and for those of triples."""
+    return problem.structure * LATER / 2
+
+
+def tree_cells(inside: float, outside: float) -> int:
+    """The largest number of cells of a tree with pairs beside it.
+
+    Args:
+        inside: gain of the pairs of a tree that is as large as the noise allows.
+        outside: gain of the other pairs.
+    """
+    return MOST_TREE_CELLS if outside <= LITTLE_OUTSIDE * inside else TREE_CELLS
 
 
 def tree_share(inside: float, outside: float, *, unknown: bool) -> Fraction:
@@ -170,7 +206,7 @@ def with_pairs_beside(
     burdens = {c: TREE_COUNTS * domain.cells(c) * _mean_weight(c, weights) for c in selection.cliques}
     known = _Known(dict(zip(selection.cliques, tree.costs, strict=True)), burdens)
     pairs = _asked(domain, weights)
-    noisy, spread = door.errors(pairs, tree.fit.model, min(problem.structure * LATER / 2, door.remaining / 2))
+    noisy, spread = door.errors(pairs, tree.fit.model, min(_for_distances(problem), door.remaining / 2))
     distances = np.maximum(noisy.astype(np.float64), spread / 2)
     selection = replace(selection, fit=tree.fit, distances=dict(zip(pairs, distances.tolist(), strict=True)))
     held = _held(domain, [*selection.cliques, *problem.given])
@@ -181,16 +217,17 @@ def with_pairs_beside(
         np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
         np.array([weights[c] for c in beside], dtype=np.float64),
     )
-    possible = _triples_of(problem)
-    later = TRIPLES if possible else Fraction(0)
+    small, larger = _triples_of(problem)
+    later = TRIPLES if small or larger else Fraction(0)
     selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
-    if not possible:
+    if not later:
         return selection
     estimates = _estimates(problem, tree.fit.model, selection)
-    triples = _strongest(estimates, possible)
-    noisy, spread = door.errors(triples, estimates, min(problem.structure * LATER / 2, door.remaining / 2))
+    triples = [*small, *_strongest(estimates, larger)]
+    noisy, spread = door.errors(triples, estimates, min(_for_distances(problem), door.remaining / 2))
     of_each = np.array([_triple_weight(problem, c, weights) for c in triples])
-    found = _Candidates(triples, np.asarray(noisy - CAUTION * spread, dtype=np.float64), of_each)
+    caution = np.array([SMALL_CAUTION] * len(small) + [CAUTION] * (len(triples) - len(small)))
+    found = _Candidates(triples, np.asarray(noisy - caution * spread, dtype=np.float64), of_each)
     return _round(door, problem, selection, known, found, door.remaining)[0]
 
 
@@ -263,14 +300,19 @@ def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, fl
     return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
 
 
-def _triples_of(problem: Problem) -> list[Clique]:
-    """The triples that may be measured: those of the workload that are not too large."""
+def _triples_of(problem: Problem) -> tuple[list[Clique], list[Clique]]:
+    """The small and the larger triples that may be measured: those of the workload that are not too large.
+
+    In tables of many columns small ones are left out. Most of them are within blocks of the tree.
+    """
     domain = problem.domain
-    return [
+    triples: list[Clique] = [
         c
         for c in combinations([c for c in domain.columns if domain.sizes[c] > 1], 3)
-        if MOST_CELLS < domain.cells(c) <= TRIPLE_CELLS and problem.workload.weight(c) > 0
+        if domain.cells(c) <= TRIPLE_CELLS and problem.workload.weight(c) > 0
     ]
+    small = [c for c in triples if domain.cells(c) <= MOST_CELLS and len(domain.columns) <= SMALL_OF]
+    return small, [c for c in triples if domain.cells(c) > MOST_CELLS]
 
 
 def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:

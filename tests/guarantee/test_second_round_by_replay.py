@@ -55,6 +55,23 @@ def rows_of(rng: random.Random) -> list[list[str]]:
     return rows
 
 
+FEW_PLACES = {
+    "age": {"type": "integer", "bins": [0, 10, 20], "missing": False},
+    "pay": {"type": "number", "bins": [0, 10, 20], "decimals": 1, "missing": False},
+    "city": {"type": "category", "values": ["A"], "other": "elsewhere", "missing": False},
+    "well": {"type": "boolean", "missing": False},
+}
+
+
+def exclusive_rows(rng: random.Random) -> list[list[str]]:
+    """Rows in which age, pay and city depend on each other, and no two of them do."""
+    rows = []
+    for i in range(1500):
+        age, pay, well = rng.randrange(2), rng.randrange(2), rng.choice(["true", "false"])
+        rows.append([f"p{i // 2}", str(10 * age), f"{10 * pay}.5", "AB"[age ^ pay], well, "n"])
+    return rows
+
+
 def recorded(tmp_path: Path, terms: str) -> tuple[random.Random, list[list[str]], Spec, Transcript]:
     """A release with a model so small that pairs are left beside it, up to where all is asked."""
     rng = random.Random(terms)
@@ -80,6 +97,18 @@ def test_rounds_of_pairs_and_triples_ask_the_same_of_a_neighbour_and_spend_all_t
     privacy = TERMS[terms]
     unit = "person" if "unit" in privacy else "row"
     changed = islice(neighbours(rows, str(privacy["neighbours"]), unit, rng), cases(3, least=2))
+    assert list(found_on(tmp_path, spec, record, changed)) == []
+
+
+def test_small_triples_that_no_pair_shows_ask_the_same_of_a_neighbour(tmp_path: Path) -> None:
+    terms, rng = TERMS["rows come and go, Gaussian"], random.Random(2)
+    rows = exclusive_rows(rng)
+    spec = spec_for(write(tmp_path / "x.csv", rows), terms, "auto", columns=FEW_PLACES)
+    record = observe(spec, tmp_path / "out")
+    asked = [e.question for e in journal_of(tmp_path).entries]
+    assert [q["candidates"]["number"] for q in asked if q["ask"] == "errors"] == [6, 6, 4]
+    assert findings(spec, journal_of(tmp_path)) == []
+    changed = islice(neighbours(rows, "add_remove", "row", rng), cases(3, least=2))
     assert list(found_on(tmp_path, spec, record, changed)) == []
 
 

@@ -157,12 +157,14 @@ def survived(
 def test_a_server_that_goes_away_at_an_entry_leaves_a_release_that_can_be_finished(
     keeper: Keeper, makers: MakePlace, postgres: Postgres, away: Away, which: int
 ) -> None:
-    """Before the reservation is committed, after it, and before the settlement is."""
+    """Before the reservation is committed, after it, and before the settlement is.
+
+    A connection that is cut off after a commit is made again, so the release may even be done.
+    """
     stops = passed(keeper, makers())
     begin, end = commit_of("entry", stops)
-    assert survived(
-        keeper, makers, postgres, away, [[begin, end, commit_of("settlement", stops)[0]][which]]
-    ) <= {2, 5}
+    codes = survived(keeper, makers, postgres, away, [[begin, end, commit_of("settlement", stops)[0]][which]])
+    assert codes <= {2, 5} | ({0} if (away, which) == (cut_off, 1) else set())
 
 
 @pytest.mark.slow

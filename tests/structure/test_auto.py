@@ -18,6 +18,7 @@ from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.structure import STRATEGIES, auto, gain
+from dpsynth.structure.beside_the_tree import tree_cells
 from tests.examples import cases, examples
 from tests.fake_curator import FakeCurator, problem_of
 from tests.structure.drawn_pairs import forest
@@ -483,6 +484,60 @@ def test_a_triple_that_its_pairs_dont_tell_is_measured_beside_the_tree(measure):
     found = selected(measure=measure)
     assert ("a", "b", "c") in found.beside
     assert {len(c) for c in found.beside} == {2, 3}
+
+
+def triples_in(found):
+    """The triples that are measured beside the tree."""
+    return [c for c in found.beside if len(c) == 3]
+
+
+def exclusive(budget, columns=8, rows=20_000):
+    """The selection where columns are fair coins, but the last is the exclusive or of the first two."""
+    rng = np.random.default_rng(5)
+    codes = {f"c{i:02}": rng.integers(0, 2, rows) for i in range(columns)}
+    codes[f"c{columns - 1:02}"] = codes["c00"] ^ codes["c01"]
+    door = FakeCurator(Domain(dict.fromkeys(codes, 2)), codes, budget, rng)
+    problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
+    before = len(door.asked)
+    found = AUTO.select(door, problem)
+    keeps_its_word(door, problem, found, before)
+    assert door.exhausted
+    return found, [about for kind, about, _ in door.asked[before:] if kind == "errors"]
+
+
+def test_an_exclusive_or_of_small_columns_is_found_though_no_pair_shows_it():
+    found, (_, _, triples) = exclusive(Fraction(1, 50))
+    assert set(triples) == set(combinations((f"c{i:02}" for i in range(8)), 3))
+    assert triples_in(found) == [("c00", "c01", "c07")]
+
+
+def test_small_triples_are_asked_about_only_if_noise_lets_them_show():
+    found, asked = exclusive(Fraction(1, 2000))
+    assert found.beside == () and len(asked) == 1
+
+
+@pytest.mark.parametrize(("columns", "triples"), [(25, 2300), (26, 0)])
+def test_small_triples_are_all_asked_about_in_tables_of_up_to_25_columns(columns, triples):
+    _, asked = exclusive(Fraction(1, 2), columns, 5000)
+    assert sum(len(c) == 3 for about in asked for c in about) == triples
+    said = AUTO.outline({f"c{i:02}": 2 for i in range(columns)}, (), ZCDP, "gaussian")
+    assert sum(map(len, asked)) <= said.errors
+
+
+def test_small_triples_that_tell_nothing_are_not_measured():
+    """Of 364 noisy distances from what is known, a hundred lie above a third of their noise by chance."""
+    domain = Domain({f"c{i:02}": 2 for i in range(14)})
+    door = ready(domain, 20_000, 9, budget=Fraction(1, 10))
+    problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
+    assert len(triples_in(AUTO.select(door, problem))) <= 5
+    assert [len(about) for kind, about, _ in door.asked if kind == "errors"] == [91, 91, 364]
+
+
+@pytest.mark.parametrize(
+    ("outside", "cells"), [(0.0, 200_000), (12.5, 200_000), (12.6, 40_000), (300.0, 40_000)]
+)
+def test_a_tree_is_small_where_the_pairs_beside_it_gain_much(outside, cells):
+    assert tree_cells(100.0, outside) == cells
 
 
 def test_triples_are_measured_only_if_a_marginal_of_the_workload_holds_them():
