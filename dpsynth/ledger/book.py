@@ -46,7 +46,8 @@ class _Account:
     """An account while rows are entered.
 
     Attributes:
-        everyone: the filter's sums over the releases that are about the whole table.
+        checked: true to check that each reservation kept to the cap that was in force.
+        everyone: the filter's sums over the releases that are about the whole table, if that is checked.
         kept: true if all sums were within the cap at the last check.
     """
 
@@ -56,20 +57,22 @@ class _Account:
     filter: Filter
     caps: list[CapChange]
     opened: date
-    everyone: Figures
+    checked: bool
+    everyone: Figures = NOTHING_COUNTED
     kept: bool = False
     releases: dict[str, ReleaseEntry] = field(default_factory=dict)
     parts: dict[str, Counted] = field(default_factory=dict)
 
     def count(self, entry: ReleaseEntry) -> None:
         """Replace the cost of a release by that of its new entry."""
-        if (before := self.releases.get(entry.release_id)) is not None and before.counted.part is None:
-            self.everyone = plus(self.everyone, tuple(-f for f in self._figures(before.cost)))
+        before, found = self.releases.get(entry.release_id), self._figures(entry.cost)
         self.releases[entry.release_id] = entry
-        if entry.counted.part is None:
-            self.everyone = plus(self.everyone, self._figures(entry.cost))
-        else:
+        if entry.parallel:
             self.parts[entry.release_id] = entry.counted
+        elif self.checked:
+            self.everyone = plus(self.everyone, found)
+            if before is not None:
+                self.everyone = plus(self.everyone, tuple(-f for f in self._figures(before.cost)))
 
     def _figures(self, cost: Cost) -> Figures:
         found = figures(self.filter, cost)
@@ -106,25 +109,29 @@ class _Account:
 class Book:
     """Rows, entered one by one, and the accounts that they add up to."""
 
-    def __init__(self) -> None:
-        """An empty book."""
+    def __init__(self, *, checking_caps: bool = False) -> None:
+        """An empty book.
+
+        Args:
+            checking_caps: true to check that each reservation kept to the cap that was in force.
+        """
+        self._checking_caps = checking_caps
         self._accounts: dict[str, _Account] = {}
         self._dataset_of: dict[str, str] = {}
         self._last = date.min
 
     def copy(self) -> Book:
         """A book with the same rows, to which others may be added."""
-        other = Book()
+        other = Book(checking_caps=self._checking_caps)
         other._accounts = {name: account.copy() for name, account in self._accounts.items()}
         other._dataset_of, other._last = dict(self._dataset_of), self._last
         return other
 
-    def enter(self, row: Row, *, checking_caps: bool = False) -> None:
+    def enter(self, row: Row) -> None:
         """Enter a row.
 
         Args:
             row: the next one.
-            checking_caps: true to check that a reservation kept to the cap that was in force.
 
         Raises:
             InvalidRow: the row can't follow the rows before it.
@@ -141,7 +148,7 @@ class Book:
             raise InvalidRow(f"row {row.number}: it {words}") from error
         if early:
             raise InvalidRow(f"row {row.number}: it is dated before the row before")
-        if checking_caps and row.kind == "reserved":
+        if self._checking_caps and row.kind == "reserved":
             account = self._accounts[row.dataset]
             if not account.keeps_to_its_cap(account.releases[str(row.release_id)]):
                 what = f"for release {row.release_id} what the cap did not allow"
@@ -199,16 +206,16 @@ class Book:
             kind,
             [cap_of(content, created, "", kind)],
             created,
-            NOTHING_COUNTED,
+            self._checking_caps,
         )
 
 
 def problems_of(rows: Iterable[Row]) -> list[str]:
     """The rows that can't stand, each in words that begin with the row's number."""
-    book, found = Book(), []
+    book, found = Book(checking_caps=True), []
     for row in rows:
         try:
-            book.enter(row, checking_caps=True)
+            book.enter(row)
         except InvalidRow as error:
             found.append(str(error))
     return found

@@ -18,6 +18,9 @@ KINDS: tuple[str, ...] = get_args(Kind)
 FIRST = "0" * 64
 """The previous hash of the first row."""
 
+Fields = tuple[int, str, str, str | None, str, str, str, str]
+"""The fields of a row, in order."""
+
 
 @dataclass(frozen=True)
 class Row:

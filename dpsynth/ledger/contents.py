@@ -31,6 +31,7 @@ _BEFORE = "0"
 _UNSAID = ""
 """The holder and the digest of rows before format 4, and the declaration of rows before format 5."""
 
+_NO_FRACTION = "has a figure that is no fraction"
 _RATIONAL = re.compile(r"[0-9]+(/[0-9]+)?")
 T = TypeVar("T")
 
@@ -213,20 +214,36 @@ def _cost(record: object) -> Cost:
     if not isinstance(record, dict):
         raise MalformedContent("has no cost")
     half = record["half_mu_squared"]
+    return _cost_of(
+        *map(_figure, (record["epsilon"], record["delta"], record["rho"])),
+        None if half is None else _figure(half),
+        _figure(record.get("approximate_delta", record.get("lapse", _BEFORE))),
+    )
+
+
+# The releases of a ledger have the same few costs.
+@lru_cache(maxsize=4096)
+def _cost_of(epsilon: str, delta: str, rho: str, half: str | None, approximate_delta: str) -> Cost:
     return Cost(
-        _amount(record),
-        _rational(record["rho"]),
-        None if half is None else _rational(half),
-        _rational(record.get("approximate_delta", record.get("lapse", _BEFORE))),
+        Amount(_fraction(epsilon), _fraction(delta)),
+        _fraction(rho),
+        None if half is None else _fraction(half),
+        _fraction(approximate_delta),
     )
 
 
 def _rational(text: object) -> Fraction:
+    return _fraction(_figure(text))
+
+
+def _figure(text: object) -> str:
+    if not isinstance(text, str):
+        raise MalformedContent(_NO_FRACTION)
+    return text
+
+
+def _fraction(text: str) -> Fraction:
     # A decimal such as 1e999999999 would take all memory there is.
-    if not isinstance(text, str) or not _RATIONAL.fullmatch(text):
-        raise MalformedContent("has a figure that is no fraction")
-    return _fraction(text)
-
-
-# The releases of a ledger cost the same few figures.
-_fraction = lru_cache(maxsize=4096)(Fraction)
+    if not _RATIONAL.fullmatch(text):
+        raise MalformedContent(_NO_FRACTION)
+    return Fraction(text)

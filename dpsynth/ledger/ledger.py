@@ -395,7 +395,8 @@ class Ledger:
             problems = self._store.damage()
             with self._store.transaction() as connection:
                 if tables.present(connection, self.name, own_file=self._store.own_file):
-                    rows, counted, hashed = tables.stored(connection)
+                    found, counted, hashed = tables.stored(connection)
+                    rows = [Row(*fields) for fields in found]
                     problems += [*broken_links(rows, counted, hashed), *problems_of(rows)]
                 problems += self._sessions.against_head(rows)
         except ConfigError as error:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import tables
 from dpsynth.ledger.book import Book, InvalidRow
-from dpsynth.ledger.chain import Kind, Row, broken_links
+from dpsynth.ledger.chain import Fields, Kind, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.store import Store
 
@@ -46,8 +46,15 @@ class Page:
 
 @dataclass(frozen=True)
 class _Checked:
-    """Committed rows in which no fault was found, and their accounts; neither is changed."""
+    """Committed rows in which no fault was found, and their accounts; none of them is changed.
 
+    Attributes:
+        stored: the fields of the rows.
+        rows: the rows.
+        book: their accounts.
+    """
+
+    stored: Sequence[Fields]
     rows: Sequence[Row]
     book: Book
 
@@ -63,7 +70,7 @@ class Sessions:
         """Name a ledger and its head file, if one is kept. Neither is opened."""
         self._store = store
         self._head = head
-        self._checked = _Checked([], Book())
+        self._checked = _Checked([], [], Book())
 
     @contextmanager
     def reading(self, *, checking_head: bool = True) -> Iterator[Page]:
@@ -106,11 +113,12 @@ class Sessions:
             if create:
                 tables.make(connection)
             return Page(connection, [], Book())
-        rows, counted, hashed = tables.stored(connection)
+        stored, counted, hashed = tables.stored(connection)
         before = self._checked
         known = len(before.rows)
-        if rows[:known] != before.rows:
-            before, known = _Checked([], Book()), 0
+        if stored[:known] != before.stored:
+            before, known = _Checked([], [], Book()), 0
+        rows = [*before.rows, *(Row(*fields) for fields in stored[known:])]
         self.refuse(next(broken_links(rows, counted, hashed, known), None))
         book = before.book.copy()
         for row in rows[known:]:
@@ -118,7 +126,7 @@ class Sessions:
                 book.enter(row)
             except InvalidRow as error:
                 raise damaged(self._store.name, str(error)) from error
-        self._checked = _Checked(rows, book)
+        self._checked = _Checked(stored, rows, book)
         return Page(connection, list(rows), book.copy())
 
     def against_head(self, rows: Sequence[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, insert, inspect, select, update
 
 from dpsynth.errors import ConfigError
-from dpsynth.ledger.chain import FIRST, Kind, Row, chained
+from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, chained
 
 FORMAT = 5
 FORMATS = (2, 3, 4, FORMAT)
@@ -85,9 +85,9 @@ def make(connection: Connection) -> None:
     connection.execute(insert(_ledger).values(format=FORMAT, rows=0, hash=FIRST))
 
 
-def stored(connection: Connection) -> tuple[list[Row], object, object]:
-    """All rows in order, and the number of rows and the last hash by the ledger's record."""
-    rows = [Row(*row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
+def stored(connection: Connection) -> tuple[list[Fields], object, object]:
+    """The fields of all rows in order, and the number of rows and the last hash by the ledger's record."""
+    rows = [tuple(row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
     counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
     return rows, counted, hashed
 
