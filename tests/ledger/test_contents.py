@@ -70,6 +70,12 @@ def test_only_a_release_that_is_under_way_is_resumed_or_ended(reading: Reading, 
             reading(none)
 
 
+def test_the_events_of_an_end_are_records() -> None:
+    content = {**contents.of_end(ASK.cost, [], "", "abc"), "events": [1]}
+    with pytest.raises(MalformedContent, match="events that are none"):
+        contents.ended(replace(ROW, kind="closed"), content, DAY, UNDER_WAY)
+
+
 @pytest.mark.parametrize(
     ("delta", "share", "kind", "kept"),
     [

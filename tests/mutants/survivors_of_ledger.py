@@ -64,9 +64,6 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
     "ledger/sessions.py": {
         ("Sessions.refuse_if_lost", "False -> True", 0): "The head file is there, so it is not made.",
     },
-    "ledger/contents.py": {
-        ("", "4096 -> 4097", 0): SPEED,
-    },
     "ledger/balance.py": {
         ("", "1000000 -> 1000001", 0): WORDS,
         ("ReleaseEntry", "False -> True", 0): "Events are compared; no set or mapping has releases in it.",
