@@ -149,7 +149,7 @@ def config_of(table: Table, way: str, epsilon: str, ledger: Path) -> dict[str, o
     return {
         "release": f"{table.path.stem}-{way.rsplit(maxsplit=1)[-1]}",
         "source": {"path": str(table.path)},
-        "privacy": {"epsilon": float(epsilon), **table.privacy},
+        "privacy": {"epsilon": float(epsilon), "on_empty": "go", **table.privacy},
         "ledger": {"url": f"sqlite:///{ledger}", "cap": {"epsilon": 1e6, "delta": 0.1}},
         "columns": columns,
     }

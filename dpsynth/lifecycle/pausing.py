@@ -50,7 +50,9 @@ def _undecided(run: ReleaseRun) -> bool:
 
 
 def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
-    grave = dict.fromkeys("the table" if w.column is None else w.column for w in warnings if w.serious)
+    grave = dict.fromkeys(
+        "the table" if w.column is None else f"column {w.column}" for w in warnings if w.serious
+    )
     return Paused(
         release_id,
         [warning.paragraph for warning in warnings],
