@@ -73,7 +73,7 @@ def joining_nothing(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of ``auto`` that doesn't see which pairs join two parts."""
 
     def blind(*arguments: Any) -> Any:
-        with patch.object(auto, "Components", AllTogether), patch.object(forest, "Components", AllTogether):
+        with patch.object(forest, "Components", AllTogether):
             return function(*arguments)
 
     return blind
@@ -147,9 +147,6 @@ IDEAS = {
     "choosing": Idea("all distances asked for, no pair chosen", ((pairs, "PICKS", ALL),)),
     "small pairs": Idea("small pairs chosen like others", ((pairs, "SMALL_A_COLUMN", 0),)),
     "penalties": Idea("pairs chosen by distance alone", ((auto, "penalty", lambda error, cells: 0),)),
-    "joining choices": Idea(
-        "pairs chosen without a tree first", ((auto, "_picked", joining_nothing(auto._picked)),)
-    ),
     "guesses": Idea("pairs not chosen taken for independent", ((auto, "UNPICKED", 0.0),)),
     "caution": Idea("noisy distances as they come", ((auto, "CAUTION", 0.0),)),
     "worth": Idea(

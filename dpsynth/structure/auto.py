@@ -1,7 +1,7 @@
 """Auto: pairs are chosen privately, ranked by their gain, and measured together once.
 
 1. The exponential mechanism chooses the pairs of columns that lie farthest, in L1 distance, from
-   independence (or from the answers of earlier releases): first a tree that joins all columns, then more.
+   independence (or from the answers of earlier releases).
 2. The noisy distances of these pairs are asked for, and those of pairs so small that measuring them costs
    next to nothing. If that would be all pairs, no pair is chosen by the exponential mechanism.
 3. The gain of a pair is its distance less the noise of its cells, at the price that a unit of the budget
@@ -47,7 +47,6 @@ from dpsynth.structure.beside_the_tree import (
 )
 from dpsynth.structure.blocks import MOST_CELLS, blocks, with_blocks
 from dpsynth.structure.candidates import most_cells, penalty, whole_weights
-from dpsynth.structure.components import Components
 from dpsynth.structure.forest import Forest
 from dpsynth.structure.pairs import WANTED_COUNT, Pairs, picks, small_pairs
 from dpsynth.structure.strategy import Problem, Selection, Strategy
@@ -227,20 +226,12 @@ def _picked(
     price: Fraction,
 ) -> NDArray[np.intp]:
     """The given pairs, then the pairs that the exponential mechanism chooses."""
-    components, given = Components(len(problem.domain.columns)), pairs.given.tolist()
-    for i in np.flatnonzero(pairs.wanted).tolist():
-        components.join(pairs.first[i], pairs.second[i])
-    for first, *others in _places(problem):
-        for other in others:
-            components.join(first, other)
+    given = pairs.given.tolist()
 
     def admissible(before: Sequence[int]) -> NDArray[np.bool_]:
-        if before:
-            components.join(pairs.first[before[-1]], pairs.second[before[-1]])
-        joining = components.disconnected(pairs.first, pairs.second)
         left = np.ones(len(pairs.cliques), dtype=bool)
         left[[*before, *given]] = False
-        return left & joining if (left & joining).any() else left
+        return left
 
     order = door.choose_in_turn(
         pairs.cliques,

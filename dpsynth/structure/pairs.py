@@ -20,7 +20,7 @@ from dpsynth.structure.strategy import Problem
 Floats = NDArray[np.float64]
 
 PICKS: Mapping[float, float] = {0.5: 7.5, 1.0: 2.0}
-"""Pairs chosen besides a tree of all columns, in square roots of the number of columns, by the measure's
+"""Pairs chosen besides one for each column, in square roots of the number of columns, by the measure's
 error power. They are fewer in pure epsilon: there k choices cost k times as much as one, while in rho they
 cost sqrt(k) times the noise."""
 SMALL_A_COLUMN = 12
