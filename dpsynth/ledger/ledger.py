@@ -389,7 +389,8 @@ class Ledger:
     def verify(self) -> Verified:
         """Check everything that can be checked. Faults are reported, not raised, and end no check."""
         if not self._store.exists:
-            return Verified(0, FIRST, tuple(self._sessions.against_head([])))
+            problems = self._sessions.against_head([]) if self._sessions.lost else []
+            return Verified(0, FIRST, tuple(problems))
         rows: list[Row] = []
         try:
             problems = self._store.damage()

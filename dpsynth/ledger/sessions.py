@@ -139,9 +139,17 @@ class Sessions:
         except ConfigError as error:
             return [str(error)]
 
+    @property
+    def lost(self) -> bool:
+        """True if there is no ledger, but its head file.
+
+        The head file is looked for first. Another process may make both meanwhile, the ledger before that.
+        """
+        return self._head is not None and self._head.exists() and not self._store.exists
+
     def refuse_if_lost(self) -> None:
         """ConfigError where there is no ledger, but its head file names rows."""
-        if not self._store.exists and self._head is not None and self._head.exists():
+        if self._head is not None and self.lost:
             with HeadFile(self._head, create=False) as head:
                 self.refuse(next(head.problems([]), None))
 

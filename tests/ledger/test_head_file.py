@@ -19,6 +19,7 @@ from dpsynth.ledger import chain, head_file
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.store import Store
 from tests.databases import Postgres
 from tests.ledger.reservations import ASK, EVENTS, USES, account, asking, cost
 
@@ -58,6 +59,26 @@ def test_every_row_is_known_elsewhere_before_the_next_is_added(ledger: Ledger, h
     ledger.change_cap("people", Amount(), "a test")
     rows = ledger.rows()
     assert head.read_text().splitlines() == [f"{rows[i].number} {rows[i].hash}" for i in (1, 2, 3)]
+    assert ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize("use", ["reserves", "verifies"])
+def test_a_ledger_that_another_process_makes_meanwhile_is_not_taken_for_lost(
+    use: str, ledger: Ledger, file: Path, head: Path, monkeypatch
+) -> None:
+    """It is made, and then its head file, after this one was looked for and before that one is."""
+    looked = []
+
+    def exists(store: Store) -> bool:
+        if not looked:
+            looked.append(store)
+            Ledger(f"sqlite:///{file}", head).reserve(asking("r1"))
+            return False
+        return file.exists()
+
+    monkeypatch.setattr(Store, "exists", property(exists))
+    if use == "reserves":
+        ledger.reserve(asking("r2"))
     assert ledger.verify().problems == ()
 
 
