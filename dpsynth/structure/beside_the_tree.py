@@ -59,6 +59,9 @@ TELLING = 12
 """A noisy distance tells something if the rows are so many times its error, or more."""
 TELLING_FEW = 100
 """The same where few pairs are left: so many times the pairs asked about, for each that was not."""
+LEAST_ASKED = 1 / 20
+"""The part of all pairs whose distances must be asked for, at least, to look for pairs that pay. (At 500
+columns, where it would be a fortieth, it took three times the seconds and brought nothing.)"""
 TREE_COUNTS = 3.0
 """Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
 each other through one gain from it."""
@@ -98,7 +101,7 @@ def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> 
         pairs: number of pairs.
         unasked: number of those that nothing was asked of.
     """
-    if not unasked:
+    if not unasked or LEAST_ASKED * pairs > MOST_ASKED:
         return False
     least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
     return _rows_by_error(door, problem, min(pairs, MOST_ASKED)) >= least

@@ -18,7 +18,7 @@ from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
 from dpsynth.structure import STRATEGIES, auto, gain
-from dpsynth.structure.beside_the_tree import tree_cells
+from dpsynth.structure.beside_the_tree import pairs_would_tell, tree_cells
 from tests.examples import cases, examples
 from tests.fake_curator import FakeCurator, problem_of
 from tests.structure.drawn_pairs import forest
@@ -438,6 +438,13 @@ def test_pairs_not_asked_about_are_looked_for_beside_the_tree_if_noise_lets_them
     assert len(asked) == rounds
     assert asked[1:] == [435] * (rounds - 1)
     assert bool(found.distances) == (rounds == 2)
+
+
+@pytest.mark.parametrize(("pairs", "would"), [(60_000, True), (60_001, False)])
+def test_pairs_are_looked_for_only_if_a_twentieth_of_them_can_be_asked_about(pairs, would):
+    door = ready(Domain({"a": 2, "b": 2}), 20_000, 1, budget=Fraction(100))
+    problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
+    assert pairs_would_tell(door, problem, pairs, pairs - 100) == would
 
 
 def test_pairs_are_picked_once_each_and_wanted_ones_are_not_chosen():
