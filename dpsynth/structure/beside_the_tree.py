@@ -104,18 +104,19 @@ def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> 
     if not unasked or LEAST_ASKED * pairs > MOST_ASKED:
         return False
     least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
-    return _rows_by_error(door, problem, min(pairs, MOST_ASKED)) >= least
+    return _tell(door, problem, min(pairs, MOST_ASKED), least)
 
 
 def triples_would_tell(door: Door, problem: Problem) -> bool:
     """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
     small, _ = _triples_of(problem)
-    return bool(small) and _rows_by_error(door, problem, len(small)) >= TELLING
+    return bool(small) and _tell(door, problem, len(small), TELLING)
 
 
-def _rows_by_error(door: Door, problem: Problem, asked: int) -> float:
-    """The rows, in errors of a noisy distance, if so many distances are asked for at once."""
-    return problem.start.model.total / door.cell_error(_for_distances(problem) / asked)
+def _tell(door: Door, problem: Problem, asked: int, times: float) -> bool:
+    """True if the rows are so many times the error of each of so many noisy distances, or more."""
+    error = door.cell_error(_for_distances(problem) / asked)
+    return error * times <= problem.start.model.total
 
 
 def _for_distances(problem: Problem) -> Fraction:

@@ -445,6 +445,9 @@ def test_pairs_are_looked_for_only_if_a_twentieth_of_them_can_be_asked_about(pai
     door = ready(Domain({"a": 2, "b": 2}), 20_000, 1, budget=Fraction(100))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
     assert pairs_would_tell(door, problem, pairs, pairs - 100) == would
+    # At a huge budget a cell's error is 0 in floating point.
+    exact = SimpleNamespace(cell_error=lambda price: 0.0)
+    assert pairs_would_tell(exact, problem, pairs, pairs - 100) == would
 
 
 def test_pairs_are_picked_once_each_and_wanted_ones_are_not_chosen():
