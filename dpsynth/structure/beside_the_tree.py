@@ -59,9 +59,6 @@ TELLING = 12
 """A noisy distance tells something if the rows are so many times its error, or more."""
 TELLING_FEW = 100
 """The same where few pairs are left: so many times the pairs asked about, for each that was not."""
-LEAST_ASKED = 1 / 20
-"""The part of all pairs whose distances must be asked for, at least, to look for pairs that pay. (At 500
-columns, where it would be a fortieth, it took three times the seconds and brought nothing.)"""
 TREE_COUNTS = 3.0
 """Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
 each other through one gain from it."""
@@ -76,6 +73,8 @@ SMALL_OF = 25
 """Small triples are asked about, whether their pairs depend or not, in tables of at most so many columns."""
 SMALL_CAUTION = 3.0
 """As CAUTION, for small triples: they are many, and few of them tell more than their pairs do."""
+LARGER_OF = 180
+"""Triples are looked for in tables of at most so many columns. With more, it takes longer than all else."""
 TRIPLE_CELLS = 20_000
 """Largest number of cells of a triple."""
 
@@ -88,7 +87,7 @@ def later_distances(sizes: Mapping[str, int], measure: Measure) -> int:
     if measure.error_power >= 1:
         return 0
     columns = len(sizes)
-    triples = comb(columns, 3) if columns <= SMALL_OF else MOST_TRIPLES
+    triples = comb(columns, 3) if columns <= SMALL_OF else MOST_TRIPLES if columns <= LARGER_OF else 0
     return min(comb(columns, 2), MOST_ASKED) + triples
 
 
@@ -101,7 +100,7 @@ def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> 
         pairs: number of pairs.
         unasked: number of those that nothing was asked of.
     """
-    if not unasked or LEAST_ASKED * pairs > MOST_ASKED:
+    if not unasked:
         return False
     least = max(TELLING, TELLING_FEW * (pairs - unasked) / unasked)
     return _tell(door, problem, min(pairs, MOST_ASKED), least)
@@ -307,9 +306,12 @@ def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, fl
 def _triples_of(problem: Problem) -> tuple[list[Clique], list[Clique]]:
     """The small and the larger triples that may be measured: those of the workload that are not too large.
 
-    In tables of many columns small ones are left out. Most of them are within blocks of the tree.
+    In tables of many columns small ones are left out, most of which are within blocks of the tree; in tables
+    of very many all are.
     """
     domain = problem.domain
+    if len(domain.columns) > LARGER_OF:
+        return [], []
     triples: list[Clique] = [
         c
         for c in combinations([c for c in domain.columns if domain.sizes[c] > 1], 3)

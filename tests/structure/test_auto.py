@@ -17,8 +17,8 @@ from dpsynth.domain.measurement import Measurement
 from dpsynth.domain.workload import Workload
 from dpsynth.model import Triangulation
 from dpsynth.model.junction_tree import junction_tree
-from dpsynth.structure import STRATEGIES, auto, gain
-from dpsynth.structure.beside_the_tree import pairs_would_tell, tree_cells
+from dpsynth.structure import STRATEGIES, auto, beside_the_tree, gain
+from dpsynth.structure.beside_the_tree import later_distances, pairs_would_tell, tree_cells
 from tests.examples import cases, examples
 from tests.fake_curator import FakeCurator, problem_of
 from tests.structure.drawn_pairs import forest
@@ -440,14 +440,11 @@ def test_pairs_not_asked_about_are_looked_for_beside_the_tree_if_noise_lets_them
     assert bool(found.distances) == (rounds == 2)
 
 
-@pytest.mark.parametrize(("pairs", "would"), [(60_000, True), (60_001, False)])
-def test_pairs_are_looked_for_only_if_a_twentieth_of_them_can_be_asked_about(pairs, would):
+def test_where_a_cells_error_is_0_in_floating_point_distances_would_tell():
     door = ready(Domain({"a": 2, "b": 2}), 20_000, 1, budget=Fraction(100))
     problem = problem_of(door, one_way=door.budget / 5, structure=door.budget / 5)
-    assert pairs_would_tell(door, problem, pairs, pairs - 100) == would
-    # At a huge budget a cell's error is 0 in floating point.
     exact = SimpleNamespace(cell_error=lambda price: 0.0)
-    assert pairs_would_tell(exact, problem, pairs, pairs - 100) == would
+    assert pairs_would_tell(exact, problem, 2000, 100) and not pairs_would_tell(exact, problem, 2000, 0)
 
 
 def test_pairs_are_picked_once_each_and_wanted_ones_are_not_chosen():
@@ -528,6 +525,16 @@ def test_small_triples_are_all_asked_about_in_tables_of_up_to_25_columns(columns
     assert sum(len(c) == 3 for about in asked for c in about) == triples
     said = AUTO.outline({f"c{i:02}": 2 for i in range(columns)}, (), ZCDP, "gaussian")
     assert sum(map(len, asked)) <= said.errors
+
+
+@pytest.mark.parametrize(("columns", "triples"), [(180, 500), (181, 0)])
+def test_triples_are_looked_for_in_tables_of_up_to_180_columns(columns, triples):
+    sizes = {f"c{i:03}": 3 for i in range(columns)}
+    assert later_distances(sizes, ZCDP) == 3000 + triples
+    if not triples:
+        door = ready(Domain(sizes), 100, 1)
+        problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
+        assert beside_the_tree._triples_of(problem) == ([], [])
 
 
 def test_small_triples_that_tell_nothing_are_not_measured():
