@@ -128,9 +128,7 @@ IDEAS = {
         ((auto, "pairs_would_tell", lambda *_: False),),
     ),
     "tree again": Idea("a clique of the tree counts like others", ((beside_the_tree, "TREE_COUNTS", 1.0),)),
-    "triples": Idea(
-        "pairs alone beside the tree", ((beside_the_tree, "_triples_of", lambda problem: ([], [])),)
-    ),
+    "triples": Idea("pairs alone beside the tree", ((beside_the_tree, "_triples", lambda *_: []),)),
     "small triples": Idea("none of small columns is asked about", ((beside_the_tree, "SMALL_OF", 0),)),
     "denoising": Idea(
         "noisy counts of the tree as they come",

@@ -108,7 +108,7 @@ def pairs_would_tell(door: Door, problem: Problem, pairs: int, unasked: int) -> 
 
 def triples_would_tell(door: Door, problem: Problem) -> bool:
     """True if noisy distances would tell which small triples depend in a way that shows in no pair."""
-    small, _ = _triples_of(problem)
+    small = _small_triples(problem)
     return bool(small) and _tell(door, problem, len(small), TELLING)
 
 
@@ -220,7 +220,7 @@ def with_pairs_beside(
         np.asarray(noisy[at] - CAUTION * spread, dtype=np.float64),
         np.array([weights[c] for c in beside], dtype=np.float64),
     )
-    small, larger = _triples_of(problem)
+    small, larger = _small_triples(problem), _larger_triples(problem)
     later = TRIPLES if small or larger else Fraction(0)
     selection, known = _round(door, problem, selection, known, found, door.remaining * (1 - later))
     if not later:
@@ -303,22 +303,26 @@ def _triple_weight(problem: Problem, triple: Clique, weights: Mapping[Clique, fl
     return max(problem.workload.weight(triple), TRIPLE_COUNTS * _mean_weight(triple, weights))
 
 
-def _triples_of(problem: Problem) -> tuple[list[Clique], list[Clique]]:
-    """The small and the larger triples that may be measured: those of the workload that are not too large.
+def _small_triples(problem: Problem) -> list[Clique]:
+    """The small triples that may be measured; in tables of many columns most are within blocks."""
+    return _triples(problem, SMALL_OF, range(1, MOST_CELLS + 1))
 
-    In tables of many columns small ones are left out, most of which are within blocks of the tree; in tables
-    of very many all are.
-    """
+
+def _larger_triples(problem: Problem) -> list[Clique]:
+    """The other triples that may be measured."""
+    return _triples(problem, LARGER_OF, range(MOST_CELLS + 1, TRIPLE_CELLS + 1))
+
+
+def _triples(problem: Problem, most_columns: int, cells: range) -> list[Clique]:
+    """The workload's triples of so many cells; none in tables of more columns."""
     domain = problem.domain
-    if len(domain.columns) > LARGER_OF:
-        return [], []
-    triples: list[Clique] = [
+    if len(domain.columns) > most_columns:
+        return []
+    return [
         c
         for c in combinations([c for c in domain.columns if domain.sizes[c] > 1], 3)
-        if domain.cells(c) <= TRIPLE_CELLS and problem.workload.weight(c) > 0
+        if domain.cells(c) in cells and problem.workload.weight(c) > 0
     ]
-    small = [c for c in triples if domain.cells(c) <= MOST_CELLS and len(domain.columns) <= SMALL_OF]
-    return small, [c for c in triples if domain.cells(c) > MOST_CELLS]
 
 
 def _estimates(problem: Problem, model: MarkovRandomField, selection: Selection) -> RakedEstimates:

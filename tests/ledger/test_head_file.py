@@ -66,7 +66,7 @@ def test_every_row_is_known_elsewhere_before_the_next_is_added(ledger: Ledger, h
 def test_a_ledger_that_another_process_makes_meanwhile_is_not_taken_for_lost(
     use: str, ledger: Ledger, file: Path, head: Path, monkeypatch
 ) -> None:
-    """It is made, and then its head file, after this one was looked for and before that one is."""
+    """A ledger that is made, with its head file, between the looks for the one and for the other."""
     looked = []
 
     def exists(store: Store) -> bool:

@@ -534,7 +534,7 @@ def test_triples_are_looked_for_in_tables_of_up_to_180_columns(columns, triples)
     if not triples:
         door = ready(Domain(sizes), 100, 1)
         problem = problem_of(door, one_way=door.budget / 20, structure=door.budget / 10)
-        assert beside_the_tree._triples_of(problem) == ([], [])
+        assert beside_the_tree._small_triples(problem) == beside_the_tree._larger_triples(problem) == []
 
 
 def test_small_triples_that_tell_nothing_are_not_measured():
