@@ -165,7 +165,7 @@ def release(
         spec = load(config, source=source)
         title = spec.release
         unlock(spec.source)
-        dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
+        dataset = Ledger(spec.ledger.url, spec.ledger.head).read().dataset_of(table_of(spec))
         time.sleep(too_early(flow_run.scheduled_start_time, datetime.now(UTC)))
         done = run(spec, Request(Path(out), resume, period), tell=_tell, run_step=step)
     except Exception as error:

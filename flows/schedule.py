@@ -92,8 +92,8 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
 
 
 def _releases(spec: Spec) -> Sequence[ReleaseEntry]:
-    ledger = Ledger(spec.ledger.url, spec.ledger.head)
-    account = ledger.balance(ledger.dataset_of(table_of(spec)))
+    known = Ledger(spec.ledger.url, spec.ledger.head).read()
+    account = known.balance(known.dataset_of(table_of(spec)))
     return [] if account is None else [r for r in account.releases if r.release == spec.release]
 
 
@@ -160,7 +160,7 @@ async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
 def _deployment(one: Served, outputs: Path) -> RunnerDeployment:
     """A deployment with one run at a time: a run that falls due during another is cancelled."""
     spec = one.spec
-    dataset = Ledger(spec.ledger.url, spec.ledger.head).dataset_of(table_of(spec))
+    dataset = Ledger(spec.ledger.url, spec.ledger.head).read().dataset_of(table_of(spec))
     made = release.to_deployment(
         spec.release,
         schedule=Cron(one.schedule.cron, timezone=one.schedule.timezone),

@@ -57,7 +57,7 @@ class _Place:
             return self.named
         from dpsynth.plan.reservation import table_of
 
-        return book.dataset_of(table_of(self.spec))
+        return book.read().dataset_of(table_of(self.spec))
 
     def open(self) -> Ledger:
         from dpsynth.ledger.ledger import Ledger

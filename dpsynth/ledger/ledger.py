@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -36,15 +35,11 @@ from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, fi
 from dpsynth.ledger.book import problems_of
 from dpsynth.ledger.chain import FIRST, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
-from dpsynth.ledger.identity import Table, dataset_of
+from dpsynth.ledger.reading import Reading
 from dpsynth.ledger.refusals import (
-    check_allowed,
     check_cap,
-    check_counted,
     check_end,
     check_holder,
-    check_protection,
-    check_resumed,
     taken_over,
 )
 from dpsynth.ledger.sessions import Page, Sessions, damaged
@@ -131,8 +126,9 @@ class Ledger:
         self._sessions.refuse_if_lost()
         self._store.create()
         with self._sessions.changing(create=True) as page:
-            entry = self._named(entry, page)
-            if stands := self._standing(entry, page):
+            now = self._as_read(page)
+            entry = now.named(entry)
+            if stands := now.standing(entry):
                 return stands
             if page.book.balance(entry.dataset) is None:
                 opened = first_balance(entry, tables.today())
@@ -141,37 +137,6 @@ class Ledger:
             made = page.book.release(entry.release_id)
             assert made is not None
             return made
-
-    def foreseen(self, entry: Reservation) -> ReleaseEntry | None:
-        """The entry that a reservation would return, or None where it would make one; changes nothing.
-
-        Raises:
-            BudgetRefused, ConfigError: where ``reserve`` would.
-        """
-        with self._sessions.reading() as page:
-            return self._standing(self._named(entry, page), page)
-
-    def _named(self, entry: Reservation, page: Page) -> Reservation:
-        """The request with the name of its account; a recorded release keeps its own."""
-        recorded = page.book.release(entry.release_id)
-        if recorded is not None:
-            return replace(entry, dataset=entry.dataset or recorded.dataset)
-        return replace(entry, dataset=dataset_of(entry.table, page.book.balances(), self.name))
-
-    def _standing(self, entry: Reservation, page: Page) -> ReleaseEntry | None:
-        account = page.book.balance(entry.dataset)
-        if account is not None:
-            check_protection(entry, account)
-        if recorded := page.book.release(entry.release_id):
-            check_resumed(entry, recorded)
-            return recorded
-        if account is not None and (earlier := _of_occasion(entry, account)):
-            return earlier
-        today = tables.today()
-        opened = account or first_balance(entry, today)
-        check_counted(entry, opened)
-        check_allowed(entry, opened, self._store.name, today)
-        return None
 
     def take(self, release_id: str, holder: str) -> ReleaseEntry:
         """Make another run the holder of a release.
@@ -319,15 +284,10 @@ class Ledger:
             assert changed is not None
             return changed
 
-    def dataset_of(self, table: Table) -> str:
-        """The name of a table's account, recorded or new.
-
-        Raises:
-            ConfigError: the table has an account of another name, or it can't be told which account it has;
-                or as ``balance``.
-        """
+    def read(self) -> Reading:
+        """The ledger as it is now, for several questions; ConfigError as ``balance``."""
         with self._sessions.reading() as page:
-            return dataset_of(table, page.book.balances(), self.name)
+            return self._as_read(page)
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it.
@@ -357,16 +317,6 @@ class Ledger:
         """The rows as they are stored; ConfigError as ``balance``."""
         with self._sessions.reading() as page:
             return tuple(page.rows)
-
-    def clock_behind(self) -> date | None:
-        """The date of the last row where the clock shows an earlier one, else None.
-
-        Raises:
-            ConfigError: as ``balance``.
-        """
-        rows = self.rows()
-        last = date.fromisoformat(rows[-1].created) if rows else date.min
-        return last if last > tables.today() else None
 
     def begin_head(self) -> None:
         """Start the head file from the recorded rows, or add the last of them to a head file that matches.
@@ -414,17 +364,11 @@ class Ledger:
         except ConfigError as error:
             raise DpsynthError(f"{error} What release {release_id} reserved stays reserved.") from error
 
+    def _as_read(self, page: Page) -> Reading:
+        return Reading(self.name, page.rows, page.book)
+
     def _recorded(self, release_id: str, page: Page) -> ReleaseEntry:
         recorded = page.book.release(release_id)
         if recorded is None:
             raise DpsynthError(f"Release {release_id} was never reserved in the ledger {self.name}.")
         return recorded
-
-
-def _of_occasion(entry: Reservation, account: Balance) -> ReleaseEntry | None:
-    """The release that an occasion has had already."""
-    if entry.occasion is None:
-        return None
-    wanted = (entry.release, entry.occasion, entry.part)
-    same = (r for r in account.releases if (r.release, r.occasion, r.part) == wanted)
-    return next((r for r in same if r.state != "abandoned"), None)

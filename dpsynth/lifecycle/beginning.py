@@ -32,6 +32,7 @@ from dpsynth.plan.reservation import reservation_of, table_of
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger
+    from dpsynth.ledger.reading import Reading
 from dpsynth.lifecycle.folders import (
     alone_in,
     clear,
@@ -84,8 +85,9 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     spec, now = inputs.spec, datetime.now(UTC)
     _check_signing_key(inputs)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
-    account = ledger.balance(_dataset_of(spec, ledger, request.resume))
-    if (last := ledger.clock_behind()) is not None:
+    known = ledger.read()
+    account = known.balance(_dataset_of(spec, known, request.resume))
+    if (last := known.clock_behind) is not None:
         tell(
             f"The clock says {now.date()}, and the ledger's last entry is of {last}: what is entered now is "
             "dated by the later. Check the clock; periods and schedules go by it."
@@ -93,7 +95,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
     if account is not None:
         _tell_of_the_unfinished(account.releases, spec.release, request.resume, tell)
     if request.resume is None:
-        begun = _new(inputs, request, ledger, account, now, tell)
+        begun = _new(inputs, request, ledger, known, account, now, tell)
     else:
         begun = _resumed(inputs, request, request.resume)
     return _reserved_run(inputs, request, ledger, begun, tell)
@@ -121,21 +123,21 @@ def check_beginning(spec: Spec, request: Request) -> None:
     if request.resume is not None:
         begun = _resumed(inputs, request, request.resume)
         begun.journal.close()
-        ledger.foreseen(reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume))
+        ledger.read().foreseen(reservation_of(inputs.compiled, inputs.plan, begun.occasion, request.resume))
         return
     occasion = occasion_of(spec, now, request.period)
     # An orchestrator that has not started has no vault yet; the release itself accepts the source later.
-    _check_new(inputs, ledger, occasion, _new_id(now), opens=not is_locked(spec.source))
+    _check_new(inputs, ledger.read(), occasion, _new_id(now), opens=not is_locked(spec.source))
 
 
 def _new_id(now: datetime) -> str:
     return f"{now:%Y%m%d}-{secrets.token_hex(4)}"
 
 
-def _dataset_of(spec: Spec, ledger: Ledger, resume: str | None) -> str:
+def _dataset_of(spec: Spec, known: Reading, resume: str | None) -> str:
     """The dataset of a release that is resumed, else that of the table."""
-    recorded = None if resume is None else ledger.release(resume)
-    return ledger.dataset_of(table_of(spec)) if recorded is None else recorded.dataset
+    recorded = None if resume is None else known.release(resume)
+    return known.dataset_of(table_of(spec)) if recorded is None else recorded.dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +170,22 @@ def _resumed(inputs: Inputs, request: Request, release_id: str) -> _Begun:
 
 
 def _new(
-    inputs: Inputs, request: Request, ledger: Ledger, account: Balance | None, now: datetime, tell: Tell
+    inputs: Inputs,
+    request: Request,
+    ledger: Ledger,
+    known: Reading,
+    account: Balance | None,
+    now: datetime,
+    tell: Tell,
 ) -> _Begun:
     """A new release with a new journal; its source is accepted if the ledger would take the release."""
     occasion, folder = occasion_of(inputs.spec, now, request.period), request.outputs / inputs.spec.release
     release_id, holder = _new_id(now), secrets.token_hex(16)
     if request.rehearsal:
         release_id = f"rehearsal-{release_id}"
-    wanted = _check_new(inputs, ledger, occasion, release_id)
+    wanted = _check_new(inputs, known, occasion, release_id)
     if wanted is not None:
-        for hint in hints(wanted, ledger.dataset_of(wanted.table), ledger.balances(), folder):
+        for hint in hints(wanted, known.dataset_of(wanted.table), known.balances(), folder):
             tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
@@ -190,11 +198,11 @@ def _new(
 
 
 def _check_new(
-    inputs: Inputs, ledger: Ledger, occasion: Occasion, release_id: str, *, opens: bool = True
+    inputs: Inputs, known: Reading, occasion: Occasion, release_id: str, *, opens: bool = True
 ) -> Reservation | None:
     """Accept the source of a release that the ledger would take; its reservation, unless there is one."""
     wanted = reservation_of(inputs.compiled, inputs.plan, occasion, release_id)
-    if ledger.foreseen(wanted) is not None:
+    if known.foreseen(wanted) is not None:
         return None
     try:
         if opens:

@@ -5,12 +5,12 @@ Invariant: a forecast reads the config and the ledger, never the table, and chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.group import of_groups, other_relation
@@ -37,9 +37,6 @@ from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
-if TYPE_CHECKING:
-    from dpsynth.ledger.ledger import Ledger
-
 SHARE = 0.01
 """Default share of the rows that noise may move in a column."""
 
@@ -60,8 +57,8 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
     compiled_spec = compiled(spec)
     plans = _plans_of(compiled_spec)
     plan = plans[-1]
-    ledger = Ledger(spec.ledger.url, spec.ledger.head)
-    account = ledger.dataset_of(table_of(spec))
+    known = Ledger(spec.ledger.url, spec.ledger.head).read()
+    account = known.dataset_of(table_of(spec))
     return {
         "release": spec.release,
         "dataset": account,
@@ -77,9 +74,9 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
             if tier.audience
         ],
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
-        "ledger": _ledger(compiled_spec, plan, ledger.balance(account), account),
+        "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
         "engine": _engine(compiled_spec, plan, rows),
-        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, ledger, account)],
+        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, known.balances(), account)],
     }
 
 
@@ -168,13 +165,15 @@ def accountants(spec: Spec) -> list[dict[str, object]]:
     return [row.to_json() for row in side_by_side(plan, planned_by)]
 
 
-def _hints(compiled_spec: CompiledSpec, plan: Plan, ledger: Ledger, account: str) -> Iterator[str]:
+def _hints(
+    compiled_spec: CompiledSpec, plan: Plan, accounts: Sequence[Balance], account: str
+) -> Iterator[str]:
     """The hints that the next release would give about its account."""
     spec, label = compiled_spec.spec, "the next"
     part = None if spec.period is None else Slice(spec.period.column, label)
     once = spec.period is None and spec.schedule is None
     wanted = reservation_of(compiled_spec, plan, Occasion(None if once else label, part), "")
-    return hints(wanted, account, ledger.balances(), Path())
+    return hints(wanted, account, accounts, Path())
 
 
 def _plans_of(compiled_spec: CompiledSpec) -> list[Plan]:

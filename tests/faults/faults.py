@@ -556,7 +556,7 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "an occasion released twice",
         "A schedule that runs twice pays twice.",
-        "ledger/ledger.py",
+        "ledger/reading.py",
         'return next((r for r in same if r.state != "abandoned"), None)',
         "return None",
         "ledger/test_ledger.py::test_an_occasion_is_released_once",

@@ -15,7 +15,7 @@ import pytest
 from dpsynth.config import yaml_reader
 from dpsynth.curator import cell_texts, source
 from dpsynth.errors import SourceError
-from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.reading import Reading
 from tests.fuzz import attempts
 from tests.fuzz.attempts import FUZZ
 
@@ -90,7 +90,7 @@ def test_a_message_that_quotes_a_cell_is_caught(tmp_path: Path, monkeypatch: pyt
 def test_a_charge_before_the_source_is_accepted_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Ledger, "foreseen", lambda ledger, entry: entry)
+    monkeypatch.setattr(Reading, "foreseen", lambda known, entry: entry)
     with pytest.raises(AssertionError, match="reserved"):
         attempt("release parquet", "truncated", 3, tmp_path)
 

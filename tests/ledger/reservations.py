@@ -95,7 +95,7 @@ USES: list[Callable[[Ledger], object]] = [
     lambda ledger: ledger.release("r1"),
     lambda ledger: ledger.state("r1"),
     lambda ledger: ledger.rows(),
-    lambda ledger: ledger.clock_behind(),
-    lambda ledger: ledger.foreseen(asking("new")),
+    lambda ledger: ledger.read().clock_behind,
+    lambda ledger: ledger.read().foreseen(asking("new")),
 ]
 """All that can be done with a ledger in which r1 is reserved; the first four change it."""

@@ -48,7 +48,7 @@ def test_a_copy_of_a_config_counts_in_the_account_of_its_table(ledger: Ledger) -
 
 def test_a_fresh_cap_for_a_copy_would_be_seen(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: the dataset is named after the release, as it once was."""
-    monkeypatch.setattr("dpsynth.ledger.ledger.dataset_of", lambda table, *_: table.dataset or table.release)
+    monkeypatch.setattr("dpsynth.ledger.reading.dataset_of", lambda table, *_: table.dataset or table.release)
     with pytest.raises(AssertionError):
         test_a_copy_of_a_config_counts_in_the_account_of_its_table(ledger)
 
@@ -56,7 +56,7 @@ def test_a_fresh_cap_for_a_copy_would_be_seen(ledger: Ledger, monkeypatch: pytes
 def test_a_second_account_for_a_source_is_refused_and_changes_nothing(ledger: Ledger) -> None:
     ledger.reserve(undeclared("r1"))
     rows = ledger.rows()
-    for use in (ledger.reserve, ledger.foreseen):
+    for use in (ledger.reserve, ledger.read().foreseen):
         with pytest.raises(ConfigError) as refused:
             use(undeclared("r2", dataset="visits again"))
         said = str(refused.value)
@@ -225,9 +225,9 @@ def test_the_cap_of_a_config_that_states_none_is_the_recorded_one(ledger: Ledger
     ledger.reserve(asking("r1"))
     ledger.change_cap("people", Amount(Fraction(2), ASK.cap.delta), "agreed")
     wide = replace(asking("r2", "1.5"), cap_declared=False)
-    assert ledger.foreseen(wide) is None
+    assert ledger.read().foreseen(wide) is None
     with pytest.raises(Exception, match=r"the cap in this configuration, ledger.cap, of ε = 1"):
-        ledger.foreseen(replace(wide, cap_declared=True))
+        ledger.read().foreseen(replace(wide, cap_declared=True))
     ledger.reserve(wide)
     assert ledger.verify().problems == ()
 

@@ -26,8 +26,7 @@ import pytest
 from sqlalchemy import event
 
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
-from dpsynth.ledger import ledger as ledger_module
-from dpsynth.ledger import refusals
+from dpsynth.ledger import reading, refusals
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
@@ -208,7 +207,7 @@ def test_nothing_comes_between_the_check_and_the_entry(
         return "won"
 
     monkeypatch.setitem(ledger_store._ALONE, "sqlite", begin)
-    monkeypatch.setattr(ledger_module, "check_allowed", check_and_wait)
+    monkeypatch.setattr(reading, "check_allowed", check_and_wait)
     with ThreadPoolExecutor(2) as pool:
         told = list(pool.map(compete, ["r1", "r2"]))
     # Without the lock both pass the check; then the row's number keeps one of them out.

@@ -116,7 +116,7 @@ def test_a_ledger_that_is_not_there_has_no_rows_and_no_problems(database: str) -
     ledger = Ledger(database)
     found = ledger.verify()
     assert (found.rows, found.hash, found.problems) == (0, FIRST, ())
-    assert ledger.rows() == () and ledger.balances() == () and ledger.clock_behind() is None
+    assert ledger.rows() == () and ledger.balances() == () and ledger.read().clock_behind is None
 
 
 def test_looking_makes_no_tables(postgres: Postgres) -> None:

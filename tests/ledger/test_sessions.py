@@ -146,11 +146,11 @@ def test_whoever_reads_makes_no_tables(file: Path) -> None:
 
 def test_the_clock_is_held_against_the_last_row_alone(ledger: Ledger, monkeypatch) -> None:
     today = tables.today()
-    assert ledger.clock_behind() is None
+    assert ledger.read().clock_behind is None
     monkeypatch.setattr(tables, "today", lambda: today + timedelta(1))
     ledger.reserve(asking("r4"))
     monkeypatch.setattr(tables, "today", lambda: today)
-    assert ledger.clock_behind() == today + timedelta(1)
+    assert ledger.read().clock_behind == today + timedelta(1)
 
 
 def test_a_table_without_a_name_has_the_account_of_its_file(ledger: Ledger) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+import pytest
+
+from dpsynth.ledger import tables
 from dpsynth.lifecycle.result import Release
 from tests.release import evidence
 from tests.release.place import Place, release
@@ -36,3 +39,15 @@ def test_each_release_has_a_secret_bounding_key_of_its_own(place: Place) -> None
     """Or one who knows an earlier key could choose rows so that they are those that enter."""
     keys = {bytes.fromhex(str(journal(release(place))[0]["key"])) for _ in range(2)}
     assert len(keys) == 2 and {len(key) for key in keys} == {32}
+
+
+def test_a_release_reads_its_whole_ledger_three_times(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it begins, as it reserves and as it settles: each time takes as long as the ledger is long."""
+    whole, readings = tables.stored, []
+    monkeypatch.setattr(
+        tables, "stored", lambda connection: readings.append(whole(connection)) or readings[-1]
+    )
+    release(place)
+    assert [len(rows) for rows, *_ in readings] == [2], "there were no tables before"
+    release(place)
+    assert [len(rows) for rows, *_ in readings[1:]] == [3, 3, 4]
