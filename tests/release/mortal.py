@@ -35,7 +35,7 @@ import dpsynth.lifecycle.steps
 import dpsynth.pipeline
 from dpsynth.curator import noise
 from dpsynth.curator.journal import Journal, unfenced
-from dpsynth.errors import TakenOver
+from dpsynth.errors import ConfigError, TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
@@ -295,6 +295,9 @@ def _warm_up() -> None:
         with suppress(SystemExit):
             dpsynth.cli.app.main()
         os.chdir(home)
+    # Nothing is connected to; without a driver there is no such ledger.
+    with suppress(ConfigError):
+        Ledger("postgresql://nobody@localhost/none")
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
