@@ -144,12 +144,12 @@ def number_guess(
     whole = all(map(is_whole, numbers))
     if whole and (ends := calendar_ends(name, int(least), int(most))):
         return {"type": "integer", "min": ends[0], "max": ends[1], **notation}
-    low, high = rounded(least, most)
-    if whole and high - low < _ONE_A_VALUE:
-        return {"type": "integer", "min": int(low), "max": int(high), **notation}
     points = [] if notation else _points(counts, numbers)
     if points:
         return {"type": "ordered", "values": points}
+    low, high = rounded(least, most)
+    if whole and high - low < _ONE_A_VALUE:
+        return {"type": "integer", "min": int(low), "max": int(high), **notation}
     tree: Guess = {"edges": "tree"} if rows >= FEWEST_FOR_TREE else {}
     if whole:
         return {"type": "integer", "min": int(low), "max": int(high), **tree, **notation}

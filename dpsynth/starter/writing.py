@@ -56,6 +56,7 @@ EXAMPLES = {
 _KINDS = (
     ("edges", "tree", "bins are found with a part of the budget: narrow where many rows are"),
     ("type", "identifier", "left out of the synthetic table: numbers of rows or persons, names, free text"),
+    ("type", "integer", "a number; if it is a code, as of a region, write type: category and its values"),
     ("format", "hhmm", "the number 517 is the time 05:17"),
     ("type", "ordered", "numbers of which there are few: each is listed"),
     ("other", None, "takes all values that aren't listed; those of fewer than 10 rows weren't"),

@@ -91,7 +91,7 @@ EXAMPLES = {name: column for block in BLOCKS for name, column in block.items()}
 @pytest.mark.parametrize(
     ("name", "cell", "written"),
     [
-        ("region", "42", r"042"),
+        ("week", "7", r"07"),
         ("price", "1000", r"1 000,00 €|\d{3},\d\d €"),
         ("price", "1\u00a0000,00\u00a0€", r"1 000,00 €|\d{3},\d\d €"),
         ("billed", "2020-01-31", r"01/2020"),

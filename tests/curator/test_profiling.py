@@ -152,6 +152,9 @@ def test_numbers_of_which_there_are_few_are_listed():
     points = [0, "3.258096", "3.931826", "4.564348"]
     assert guess(*points, times=30) == {"type": "ordered", "values": [str(point) for point in points]}
     assert guess(0, 100, 250, 1000, times=30) == {"type": "ordered", "values": [0, 100, 250, 1000]}
+    # Each number between two of them would be a value that no row has, too.
+    assert guess(36, 60, times=30) == {"type": "ordered", "values": [36, 60]}
+    assert guess(0, 25, 50, 95, 100, times=30) == {"type": "ordered", "values": [0, 25, 50, 95, 100]}
     # Of those between which there are no gaps, each has a bin, or the tree finds the ones that matter.
     assert guess(*range(0, 180, 3), times=30)["type"] == "integer"
     # A rare value would be missing, or would give somebody away.
