@@ -62,10 +62,19 @@ class HeadFile:
         """Close the file."""
         os.close(self._file)
 
-    def problems(self, rows: Sequence[Row]) -> Iterator[str]:
-        """The lines that contradict the rows, in words; ConfigError if the file can't be read."""
+    def lines(self) -> list[bytes]:
+        """The lines without their ends; ConfigError if the file can't be read."""
+        return [line for line in self._whole().split(b"\n") if line]
+
+    def problems(self, rows: Sequence[Row], lines: Sequence[bytes]) -> Iterator[str]:
+        """The lines that contradict the rows, in words.
+
+        Args:
+            rows: the ledger's.
+            lines: the file's, read while these were all rows.
+        """
         hashes = {row.number: str(row.hash) for row in rows}
-        for at, line in enumerate(self._lines(), start=1):
+        for at, line in enumerate(lines, start=1):
             found = _LINE.fullmatch(line)
             if found is None:
                 yield f"line {at} of the head file {self._path}: it was changed"
@@ -91,7 +100,7 @@ class HeadFile:
         if not rows:
             return
         line = f"{rows[-1].number} {rows[-1].hash}".encode()
-        if line in self._lines():
+        if line in self.lines():
             return
         whole = self._whole()
         text = line + b"\n" if not whole or whole.endswith(b"\n") else b"\n" + line + b"\n"
@@ -114,9 +123,6 @@ class HeadFile:
             raise ConfigError(
                 f"The ledger's head file {self._path} can't be read: {error.strerror}."
             ) from None
-
-    def _lines(self) -> list[bytes]:
-        return [line for line in self._whole().split(b"\n") if line]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -333,7 +333,7 @@ class Ledger:
                     f"There is nothing in the ledger {self.name} yet; its first release makes the file."
                 )
             with HeadFile(self._head, create=True) as head:
-                self._sessions.refuse(next(head.problems(page.rows), None))
+                self._sessions.refuse(next(head.problems(page.rows, head.lines()), None))
                 head.add(page.rows)
 
     def verify(self) -> Verified:
@@ -346,9 +346,9 @@ class Ledger:
             problems = self._store.damage()
             with self._store.transaction() as connection:
                 if tables.present(connection, self.name, own_file=self._store.own_file):
-                    found, counted, hashed = tables.stored(connection)
-                    rows = [Row(*fields) for fields in found]
-                    problems += [*broken_links(rows, counted, hashed), *problems_of(rows)]
+                    found = tables.stored(connection)
+                    rows = [Row(*fields) for fields in found.rows]
+                    problems += [*broken_links(rows, found.counted, found.hashed), *problems_of(rows)]
                 problems += self._sessions.against_head(rows)
         except ConfigError as error:
             return Verified(0, FIRST, (str(error),))

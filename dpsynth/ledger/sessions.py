@@ -1,4 +1,4 @@
-"""The ledger within one transaction: every row checked, and committed rows noted in the head file.
+"""Readings and changes of the ledger: every row checked, and committed rows noted in the head file.
 
 Invariant: no caller reads or changes a ledger whose chain is broken, whose rows contradict each other, or
 which its head file contradicts; and committed rows are in the head file before further rows are added.
@@ -16,13 +16,14 @@ from sqlalchemy import Connection
 from dpsynth.errors import ConfigError
 from dpsynth.ledger import tables
 from dpsynth.ledger.book import Book, InvalidRow
-from dpsynth.ledger.chain import Fields, Kind, Row, broken_links
+from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, broken_links
 from dpsynth.ledger.head_file import HeadFile
 from dpsynth.ledger.store import Store
+from dpsynth.ledger.tables import Stored
 
 
 class Page:
-    """The ledger within one transaction.
+    """The ledger as it is read or changed.
 
     Attributes:
         rows: as stored, and those that are added.
@@ -74,16 +75,25 @@ class Sessions:
 
     @contextmanager
     def reading(self, *, checking_head: bool = True) -> Iterator[Page]:
-        """The ledger to be read, checked against its head file if ``checking_head``."""
+        """The ledger to be read, checked against its head file if ``checking_head``.
+
+        Others wait only while the rows are fetched, not while they are checked and added up.
+        """
         if not self._store.exists:
             self.refuse_if_lost()
             yield Page(None, [], Book())
             return
-        with self._store.transaction() as connection:
-            page = self._page(connection)
-            if self._head is not None and checking_head and (page.rows or self._head.exists()):
-                with HeadFile(self._head, create=False) as head:
-                    self.refuse(next(head.problems(page.rows), None))
+        with ExitStack() as stack:
+            head, lines = None, list[bytes]()
+            with self._store.transaction() as connection:
+                stored = self._stored(connection)
+                if self._head is not None and checking_head and (stored.rows or self._head.exists()):
+                    head = stack.enter_context(HeadFile(self._head, create=False))
+                    # Later lines may name later rows.
+                    lines = head.lines()
+            page = self._page(None, stored)
+            if head is not None:
+                self.refuse(next(head.problems(page.rows, lines), None))
             yield page
 
     @contextmanager
@@ -96,10 +106,10 @@ class Sessions:
         with ExitStack() as stack:
             head = None
             with self._store.transaction() as connection:
-                page = self._page(connection, create=create)
+                page = self._page(connection, self._stored(connection, create=create))
                 if self._head is not None:
                     head = stack.enter_context(HeadFile(self._head, create=not page.rows))
-                    self.refuse(next(head.problems(page.rows), None))
+                    self.refuse(next(head.problems(page.rows, head.lines()), None))
                     # What was committed before must be known elsewhere before anything comes on top of it.
                     head.add(page.rows)
                 yield page
@@ -108,25 +118,27 @@ class Sessions:
                 with suppress(ConfigError):
                     head.add(page.rows)
 
-    def _page(self, connection: Connection, *, create: bool = False) -> Page:
-        if not tables.present(connection, self._store.name, own_file=self._store.own_file):
-            if create:
-                tables.make(connection)
-            return Page(connection, [], Book())
-        stored, counted, hashed = tables.stored(connection)
+    def _stored(self, connection: Connection, *, create: bool = False) -> Stored:
+        if tables.present(connection, self._store.name, own_file=self._store.own_file):
+            return tables.stored(connection)
+        if create:
+            tables.make(connection)
+        return Stored([], 0, FIRST)
+
+    def _page(self, connection: Connection | None, stored: Stored) -> Page:
         before = self._checked
         known = len(before.rows)
-        if stored[:known] != before.stored:
+        if stored.rows[:known] != before.stored:
             before, known = _Checked([], [], Book()), 0
-        rows = [*before.rows, *(Row(*fields) for fields in stored[known:])]
-        self.refuse(next(broken_links(rows, counted, hashed, known), None))
+        rows = [*before.rows, *(Row(*fields) for fields in stored.rows[known:])]
+        self.refuse(next(broken_links(rows, stored.counted, stored.hashed, known), None))
         book = before.book.copy()
         for row in rows[known:]:
             try:
                 book.enter(row)
             except InvalidRow as error:
                 raise damaged(self._store.name, str(error)) from error
-        self._checked = _Checked(stored, rows, book)
+        self._checked = _Checked(stored.rows, rows, book)
         return Page(connection, list(rows), book.copy())
 
     def against_head(self, rows: Sequence[Row]) -> list[str]:
@@ -135,7 +147,7 @@ class Sessions:
             return []
         try:
             with HeadFile(self._head, create=False) as head:
-                return list(head.problems(rows))
+                return list(head.problems(rows, head.lines()))
         except ConfigError as error:
             return [str(error)]
 
@@ -151,7 +163,7 @@ class Sessions:
         """ConfigError where there is no ledger, but its head file names rows."""
         if self._head is not None and self.lost:
             with HeadFile(self._head, create=False) as head:
-                self.refuse(next(head.problems([]), None))
+                self.refuse(next(head.problems([], head.lines()), None))
 
     def refuse(self, problem: str | None) -> None:
         """ConfigError of a problem, if there is one."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, insert, inspect, select, update
 
@@ -85,11 +86,25 @@ def make(connection: Connection) -> None:
     connection.execute(insert(_ledger).values(format=FORMAT, rows=0, hash=FIRST))
 
 
-def stored(connection: Connection) -> tuple[list[Fields], object, object]:
-    """The fields of all rows in order, and the number of rows and the last hash by the ledger's record."""
+class Stored(NamedTuple):
+    """All that the ledger's tables hold. Damaged values may be of other types.
+
+    Attributes:
+        rows: the fields of all rows, in order.
+        counted: number of rows by the ledger's record.
+        hashed: hash of the last row by the ledger's record.
+    """
+
+    rows: list[Fields]
+    counted: object
+    hashed: object
+
+
+def stored(connection: Connection) -> Stored:
+    """All that the tables hold."""
     rows = [tuple(row) for row in connection.execute(select(_rows).order_by(_rows.c.number))]
     counted, hashed = connection.execute(select(_ledger.c.rows, _ledger.c.hash)).one()
-    return rows, counted, hashed
+    return Stored(rows, counted, hashed)
 
 
 def last_of(connection: Connection, release_id: str) -> Row | None:

@@ -199,7 +199,7 @@ def test_every_bit_of_the_head_file_that_flips_is_found(ledger: Ledger, head: Pa
             flipped[place] ^= 1 << bit
             head.write_bytes(flipped)
             with head_file.HeadFile(head, create=False) as opened:
-                assert list(opened.problems(rows)), (place, bit)
+                assert list(opened.problems(rows, opened.lines())), (place, bit)
 
 
 def test_a_head_file_that_cannot_be_written_stops_a_release_before_it_is_charged(
@@ -328,7 +328,7 @@ def test_a_head_file_that_breaks_off_is_an_error_in_words(
         head.add([row()])
         monkeypatch.setattr(os, "read", broken)
         with pytest.raises(ConfigError, match="can't be read: Input/output error"):
-            list(head.problems([row()]))
+            head.lines()
 
 
 def test_a_ledger_with_rows_is_not_read_without_its_head_file(ledger: Ledger, head: Path) -> None:

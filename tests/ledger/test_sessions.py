@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpsynth.errors import BudgetRefused, ConfigError
-from dpsynth.ledger import tables
+from dpsynth.ledger import store, tables
 from dpsynth.ledger.book import Book
 from dpsynth.ledger.chain import FIRST
 from dpsynth.ledger.ledger import Ledger
@@ -65,6 +65,22 @@ def test_what_others_do_in_between_is_counted(file: Path, ledger: Ledger) -> Non
         ledger.reserve(asking("r4", "0.2"))
     ledger.settle("s0", cost("0.01"), EVENTS)
     assert ledger.balances() == other.balances() == Ledger(f"sqlite:///{file}").balances()
+
+
+def test_nobody_waits_while_a_reading_is_added_up(file: Path, ledger: Ledger, monkeypatch) -> None:
+    monkeypatch.setattr(store, "BUSY_SECONDS", 0.1)
+    sound, others = Book.enter, [Ledger(f"sqlite:///{file}")]
+
+    def meanwhile(book, row):
+        if others:
+            others.pop().settle("r3", cost("0.05"), EVENTS)
+        sound(book, row)
+
+    known = Ledger(f"sqlite:///{file}")
+    monkeypatch.setattr(Book, "enter", meanwhile)
+    read = known.read()
+    assert read.release("r3").state == "reserved" and len(read.rows) == 6
+    assert known.state("r3") == "closed" and others == []
 
 
 def test_a_session_that_changes_nothing_after_all_leaves_no_trace(ledger: Ledger) -> None:

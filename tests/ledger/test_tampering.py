@@ -147,9 +147,9 @@ def test_every_row_that_is_removed_is_found(kept: Kept) -> None:
     for length in range(ROWS):
         assert found(kept.rows[:length], kept)
         with HeadFile(kept.head, create=False) as head:
-            assert list(head.problems(kept.rows[:length])), length
+            assert list(head.problems(kept.rows[:length], head.lines())), length
     with HeadFile(kept.head, create=False) as head:
-        assert not list(head.problems(kept.rows))
+        assert not list(head.problems(kept.rows, head.lines()))
 
 
 def test_every_two_rows_that_are_exchanged_are_found(kept: Kept) -> None:
@@ -222,7 +222,7 @@ def test_what_was_chained_anew_is_found_by_the_head_file(kept: Kept) -> None:
             tried += 1
             senseless += tried % 5 == 0 and bool(problems_of(rows))
             with HeadFile(kept.head, create=False) as head:
-                assert next(head.problems(rows), None), (i, changed)
+                assert next(head.problems(rows, head.lines()), None), (i, changed)
     print(
         f"\n{tried} edits with all later hashes anew: all found by the head file; {senseless} of "
         f"{tried // 5} make no sense besides"
