@@ -46,6 +46,8 @@ class Keeper:
             env=environment(home, **more),
         )
         self._busy = False
+        self.known: str | None = None
+        """URL of a ledger of which runs need not check again what was checked before the last of them."""
         self.disk = None if disk is None else Path(f"/proc/{self._process.pid}/root{disk}")
         """The small file system, as anybody can reach it."""
         self.seconds = 0.0
@@ -82,6 +84,7 @@ class Keeper:
         job = {
             "arguments": arguments,
             "cwd": str(place.folder),
+            "known": self.known,
             **what,
             **{name: str(place.home / name) for name in ("out", "err", "trace", "draws", "pid", "stopped")},
         }

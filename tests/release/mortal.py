@@ -39,6 +39,7 @@ from dpsynth.errors import ConfigError, TakenOver
 from dpsynth.ledger import store as ledger_store
 from dpsynth.ledger import tables as ledger_tables
 from dpsynth.ledger.ledger import Ledger
+from dpsynth.ledger.sessions import Sessions
 from dpsynth.lifecycle.progress import StepWatcher, watched
 from dpsynth.lifecycle.steps import Step
 from dpsynth.publish.row_files import TableWriter
@@ -245,7 +246,19 @@ def _writing(_dialect: object, _cursor: object, statement: str, *_: object) -> s
     return "ledger row" if statement.lstrip().upper().startswith(("INSERT", "UPDATE")) else ""
 
 
-def _child(job: Job, begun: int) -> int:
+def _knowing(known: Ledger) -> None:
+    """Let every reading of a ledger begin with the rows that another one has checked."""
+    made = Sessions.__init__
+
+    def knowing(sessions: Sessions, store: ledger_store.Store, head: Path | None) -> None:
+        made(sessions, store, head)
+        if store.name == known.name:
+            sessions._checked = known._sessions._checked
+
+    Sessions.__init__ = knowing  # type: ignore[method-assign]
+
+
+def _child(job: Job, begun: int, known: Ledger | None) -> int:
     for stream, name in ((1, "out"), (2, "err")):
         file = os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, stream)
@@ -254,6 +267,8 @@ def _child(job: Job, begun: int) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     places = Places(job, begun)
     _prepare(job, places)
+    if known is not None:
+        _knowing(known)
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
@@ -309,8 +324,16 @@ def serve() -> None:
     gc.collect()
     gc.freeze()
     print("ready", file=replies, flush=True)
+    ledgers: dict[str, Ledger] = {}
     for line in sys.stdin:
         job: Job = json.loads(line)
+        known = None
+        if url := job["known"]:
+            known = ledgers.setdefault(url, Ledger(url))
+            # The server may be starting.
+            with suppress(ConfigError):
+                known.read()
+            gc.freeze()
         begun, tell = os.pipe()
         started = time.monotonic()
         child = os.fork()
@@ -318,7 +341,7 @@ def serve() -> None:
             os.close(begun)
             code = 1
             try:
-                code = _child(job, tell)
+                code = _child(job, tell, known)
             finally:
                 os._exit(code)
         os.close(tell)
