@@ -43,6 +43,7 @@ from dpsynth.ledger.sessions import Sessions
 from dpsynth.lifecycle.progress import StepWatcher, watched
 from dpsynth.lifecycle.steps import Step
 from dpsynth.publish.row_files import TableWriter
+from tests.release import grown
 from tests.release.canaries import CANARIES
 from tests.release.place import furnished
 
@@ -267,7 +268,9 @@ def _child(job: Job, begun: int, known: Ledger | None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     places = Places(job, begun)
     _prepare(job, places)
-    if known is not None:
+    if known is None:
+        ledger_tables.stored = grown.WHOLE
+    else:
         _knowing(known)
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
@@ -329,6 +332,8 @@ def serve() -> None:
         job: Job = json.loads(line)
         known = None
         if url := job["known"]:
+            if url not in ledgers:
+                ledger_tables.stored = grown.Grown()
             known = ledgers.setdefault(url, Ledger(url))
             # The server may be starting.
             with suppress(ConfigError):
