@@ -267,11 +267,11 @@ def _child(job: Job, begun: int, known: Ledger | None) -> int:
     Path(job["pid"]).write_text(str(os.getpid()))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     places = Places(job, begun)
-    _prepare(job, places)
     if known is None:
         ledger_tables.stored = grown.WHOLE
     else:
         _knowing(known)
+    _prepare(job, places)
     sys.argv = ["dpsynth", *job["arguments"]]
     code: object = 0
     try:
