@@ -79,6 +79,7 @@ _LEDGER = (
     "head_file",
     "identity",
     "ledger",
+    "reading",
     "book",
     "store",
     "sessions",
