@@ -21,6 +21,7 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute as pc
 from pyarrow import csv, parquet
 
 from dpsynth.curator.cell_texts import Batch, as_texts, is_text, readable
@@ -190,11 +191,21 @@ def _part_batches(
         parquet.ParquetFile(stream, read_dictionary=texts, page_checksum_verification=True) as file,
     ):
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=inside):
+            if any(_points_nowhere(batch.column(c)) for c in texts):
+                raise pa.ArrowInvalid("a cell of a broken page")
             same = {c: pa.array([cell], pa.string()) for c, cell in part.same.items() if c in columns}
             first = pa.array(np.zeros(batch.num_rows, np.int8))
             alike = {c: pa.DictionaryArray.from_arrays(first, cell) for c, cell in same.items()}
             found = {c: alike[c] if c in alike else batch.column(c) for c in columns}
             yield found, batch.num_rows / max(file.metadata.num_rows, 1)
+
+
+def _points_nowhere(column: pa.Array) -> bool:
+    """True if a cell stands for a text that its dictionary hasn't, which Arrow's reader lets through."""
+    if not pa.types.is_dictionary(column.type):
+        return False
+    reach = pc.min_max(column.indices).as_py()
+    return reach["max"] is not None and not 0 <= reach["min"] <= reach["max"] < len(column.dictionary)
 
 
 def _sheet_batches(

@@ -205,7 +205,10 @@ def test_a_worker_that_spills_or_has_another_version_holds_nothing(tmp_path: Pat
 
     dask_workers.quiet()
     near = NEAR[0]
-    with dask.config.set({"distributed.worker.memory.target": 0.6, "distributed.scheduler.http.routes": []}):
+    # A worker of this process counts all of its memory, and would wait for ever where that is much.
+    settings = {"memory.target": 0.6, "memory.pause": False, "memory.terminate": False}
+    of_workers = {f"distributed.worker.{key}": value for key, value in settings.items()}
+    with dask.config.set({**of_workers, "distributed.scheduler.http.routes": []}):
         cluster = LocalCluster(
             n_workers=1, processes=False, memory_limit="1 GB", protocol="inproc://",
             dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},

@@ -360,3 +360,21 @@ def test_an_empty_line_is_a_missing_cell_of_a_single_column_and_no_row_of_severa
 
 def test_a_mark_at_the_beginning_of_the_first_cell_is_a_part_of_it(read):
     assert read("a,b\n\ufeff1,2\n".encode()) == {"a": ["\ufeff1"], "b": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("cells", "whole"), [([0, 1], True), ([0, 2], False), ([-1, 0], False), ([None], True)]
+)
+def test_a_cell_that_its_dictionary_has_no_text_for_is_a_broken_file(read, monkeypatch, cells, whole):
+    """As in a page whose bytes were changed: Arrow's reader lets it through."""
+    texts = pa.array(["K4N4RY", "x"])
+    found = pa.DictionaryArray.from_arrays(pa.array(cells, pa.int32()), texts, safe=False)
+    batch = pa.RecordBatch.from_arrays([found], ["a"])
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: iter([batch]))
+    table = pa.table({"a": texts})
+    if whole:
+        assert len(read(table, ("a",), "parquet")["a"]) == len(cells)
+        return
+    with pytest.raises(SourceError, match=r"can.t be read as .*, or broken") as refused:
+        read(table, ("a",), "parquet")
+    assert CANARY not in str(refused.value)
