@@ -268,7 +268,7 @@ FAULTS: tuple[Fault, ...] = (
         "left = self.of_rows(rows_kept(self.persons, max_rows, key))",
         "left = self",
         "guarantee/test_replay_on_neighbours.py::test_a_neighbour_changes_nothing_but_answers_and_those_within_the_declared_sensitivity"
-        "[add_remove-person-laplace]",
+        "[replace_one-person-laplace]",
     ),
     _fault(
         "one row too many of each person",

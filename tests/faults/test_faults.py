@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +37,16 @@ def test_the_tests_of_a_fault_are_there(fault: Fault) -> None:
         file, _, function = test.partition("::")
         assert functions_of(file)
         assert not function or function.partition("[")[0] in functions_of(file)
+
+
+def test_the_cases_that_faults_name_are_quick_ones() -> None:
+    """A product that is thinned may have made one slow since."""
+    named = {test for fault in FAULTS for test in fault.tests if "[" in test}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not slow"]
+    done = subprocess.run(
+        [*command, *sorted(named)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert named <= set(done.stdout.splitlines()), done.stdout[-2000:]
 
 
 def test_names_are_unique() -> None:
