@@ -286,8 +286,7 @@ class Ledger:
 
     def read(self) -> Reading:
         """The ledger as it is now, for several questions; ConfigError as ``balance``."""
-        with self._sessions.reading() as page:
-            return self._as_read(page)
+        return self._as_read(self._sessions.reading())
 
     def balance(self, dataset: str) -> Balance | None:
         """A dataset's account, or None where the ledger has none of it.
@@ -295,18 +294,15 @@ class Ledger:
         Raises:
             ConfigError: the ledger can't be used, is damaged, or is older than its head file.
         """
-        with self._sessions.reading() as page:
-            return page.book.balance(dataset)
+        return self.read().balance(dataset)
 
     def balances(self) -> tuple[Balance, ...]:
         """Every dataset's account, in the order of their opening; ConfigError as ``balance``."""
-        with self._sessions.reading() as page:
-            return page.book.balances()
+        return self.read().balances()
 
     def release(self, release_id: str) -> ReleaseEntry | None:
         """The entry of a release, or None; ConfigError as ``balance``."""
-        with self._sessions.reading() as page:
-            return page.book.release(release_id)
+        return self.read().release(release_id)
 
     def state(self, release_id: str) -> State | None:
         """The state of a release, or None where it was never reserved; ConfigError as ``balance``."""
@@ -315,8 +311,7 @@ class Ledger:
 
     def rows(self) -> tuple[Row, ...]:
         """The rows as they are stored; ConfigError as ``balance``."""
-        with self._sessions.reading() as page:
-            return tuple(page.rows)
+        return tuple(self.read().rows)
 
     def begin_head(self) -> None:
         """Start the head file from the recorded rows, or add the last of them to a head file that matches.
@@ -327,14 +322,14 @@ class Ledger:
         """
         if self._head is None:
             raise ConfigError("Name the head file: with --head, or with ledger.head in the config.")
-        with self._sessions.reading(checking_head=False) as page:
-            if not page.rows:
-                raise ConfigError(
-                    f"There is nothing in the ledger {self.name} yet; its first release makes the file."
-                )
-            with HeadFile(self._head, create=True) as head:
-                self._sessions.refuse(next(head.problems(page.rows, head.lines()), None))
-                head.add(page.rows)
+        page = self._sessions.reading(checking_head=False)
+        if not page.rows:
+            raise ConfigError(
+                f"There is nothing in the ledger {self.name} yet; its first release makes the file."
+            )
+        with HeadFile(self._head, create=True) as head:
+            self._sessions.refuse(next(head.problems(page.rows, head.lines()), None))
+            head.add(page.rows)
 
     def verify(self) -> Verified:
         """Check everything that can be checked. Faults are reported, not raised, and end no check."""

@@ -73,16 +73,14 @@ class Sessions:
         self._head = head
         self._checked = _Checked([], [], Book())
 
-    @contextmanager
-    def reading(self, *, checking_head: bool = True) -> Iterator[Page]:
+    def reading(self, *, checking_head: bool = True) -> Page:
         """The ledger to be read, checked against its head file if ``checking_head``.
 
         Others wait only while the rows are fetched, not while they are checked and added up.
         """
         if not self._store.exists:
             self.refuse_if_lost()
-            yield Page(None, [], Book())
-            return
+            return Page(None, [], Book())
         with ExitStack() as stack:
             head, lines = None, list[bytes]()
             with self._store.transaction() as connection:
@@ -94,7 +92,7 @@ class Sessions:
             page = self._page(None, stored)
             if head is not None:
                 self.refuse(next(head.problems(page.rows, lines), None))
-            yield page
+            return page
 
     @contextmanager
     def changing(self, *, create: bool = False) -> Iterator[Page]:

@@ -33,13 +33,6 @@ def new_or_changed(before: dict[Path, bytes], folder: Path, bundle: Path) -> set
     return {str(path.relative_to(bundle)) if path.is_relative_to(bundle) else str(path) for path in found}
 
 
-def leaves(value: object) -> list[object]:
-    """Names, words and numbers of a JSON value, in order."""
-    if isinstance(value, dict):
-        return [leaf for key, part in value.items() for leaf in (key, *leaves(part))]
-    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, list) else [value]
-
-
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Evaluated:
     """A release of a table with canaries: place, bundle, all files before, and how the command ended."""
@@ -101,23 +94,14 @@ def test_page_and_json_begin_with_their_warning_and_run_nothing(evaluated: Evalu
     assert facts["violations"][0]["synthetic"] == 0
 
 
-def test_a_second_evaluation_replaces_the_first_and_says_the_same(
-    evaluated: Evaluated, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_evaluation_replaces_the_first_and_says_the_same(evaluated: Evaluated) -> None:
+    """As a process like the first: with another number of threads the last digits of its sums differ."""
     place, bundle, _, _ = evaluated
     first = everything(bundle)
-    monkeypatch.chdir(place.folder)
-    said = called(
-        monkeypatch, capsys, "evaluate", str(bundle), "--config", "config.yaml", "--target", "smoker",
-        "--target", "income",
-    )  # fmt: skip
+    command = [sys.executable, "-m", "dpsynth", "evaluate", str(bundle), "--config", "config.yaml"]
+    said = place.call([*command, "--target", "smoker", "--target", "income"])
     assert said.code == 0
-    # With another number of threads sums are rounded otherwise, in the last digits of the figures.
-    assert new_or_changed(first, bundle, bundle) <= {"private/utility.json"}
-    file = bundle / "private" / "utility.json"
-    was, said_now = (leaves(json.loads(text)) for text in (first[file], file.read_bytes()))
-    for old, new in zip(was, said_now, strict=True):
-        assert new == (pytest.approx(old, rel=1e-4, abs=1e-9) if isinstance(old, float) else old)
+    assert new_or_changed(first, bundle, bundle) == set()
 
 
 @pytest.mark.slow
