@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from math import prod
-from os.path import normpath
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -40,6 +39,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.layout import Layout
 from dpsynth.domain.search import ValueSearch
 from dpsynth.errors import ConfigError
+from dpsynth.files.place import same_table
 from dpsynth.rules import RuleRefused, condition_of
 
 MAX_COLUMNS = 2_000
@@ -366,9 +366,8 @@ class Spec(Section):
             )
 
     def _public_checked(self) -> None:
-        if self.public_table is not None and normpath(self.public_table.path) == normpath(
-            self.source.path or ""
-        ):
+        private = self.source.path
+        if self.public_table is not None and private and same_table(self.public_table.path, private):
             raise refused(
                 "must be another file than source.path: what a public table says is released as it is, and "
                 "protected by nothing",

@@ -15,7 +15,7 @@ from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Tex
 from dpsynth.config.section import Section, refused
 from dpsynth.files.encodings import USUAL, encoding_named
 from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
-from dpsynth.files.place import is_url
+from dpsynth.files.place import as_path, is_url
 
 _LONGEST_QUERY = 100_000
 
@@ -149,6 +149,7 @@ class TableFile(Section):
     def _completed(cls, values: dict[str, object]) -> dict[str, object]:
         path = values.get("path")
         if isinstance(path, str):
+            values["path"] = as_path(path)
             kind, compression, separator = named_form(path)
             if values.get("format") is None:
                 values["format"] = kind

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount, digits
+from dpsynth.files.place import same_table
 from dpsynth.ledger.balance import Balance, Reservation
 
 
@@ -25,7 +26,8 @@ def hints(wanted: Reservation, dataset: str, accounts: Sequence[Balance], bundle
     if account is None:
         yield from _of_a_new_account(dataset, accounts)
         return
-    if not wanted.dataset and account.sources and wanted.source not in account.sources:
+    known = any(same_table(wanted.source, source) for source in account.sources)
+    if not wanted.dataset and account.sources and not known:
         yield (
             f"{wanted.source} is new to dataset '{account.dataset}', which has {_listed(account.sources)}, "
             "and it counts there. If it is about other people, name a dataset of its own with ledger.dataset."

@@ -12,8 +12,12 @@ the account of its table. The ledger has the source of each release, and looks f
 A second account for a source is refused, as it would give the same people a second cap. The one exception is
 declared, with its reason, and stays on record: the release is about other people (``ledger.other_people``).
 
-Invariant: the answer follows from the configuration and the ledger's rows alone, within the transaction that
-reserves, so that two first releases of one source get one account.
+A source is the same however it is spelt: links, hard links and URLs of this machine lead to one account
+(``same_table``). A copy of a file is another source. The rows of a query have no source at all. Both are
+known by nothing but the name that the owner declares.
+
+Invariant: the answer follows from the configuration, the ledger's rows and the files that these name, within
+the transaction that reserves, so that two first releases of one source get one account.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dpsynth.errors import ConfigError
+from dpsynth.files.place import same_table
 
 if TYPE_CHECKING:
     from dpsynth.ledger.balance import Balance
@@ -61,7 +66,9 @@ def dataset_of(table: Table, accounts: Sequence[Balance], ledger: str) -> str:
     Raises:
         ConfigError: the table has an account of another name, or it can't be told which account it has.
     """
-    of_source = [a.dataset for a in accounts if table.source and table.source in a.sources]
+    of_source = [
+        a.dataset for a in accounts if table.source and any(same_table(table.source, s) for s in a.sources)
+    ]
     if not table.dataset:
         return _found(table, of_source, accounts, ledger)
     if of_source and table.dataset not in of_source and not table.other_people:

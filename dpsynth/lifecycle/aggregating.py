@@ -34,7 +34,7 @@ from dpsynth.evidence.evidence import Evidence
 from dpsynth.ledger.balance import Reservation
 from dpsynth.lifecycle.answers import Answers, Measured
 from dpsynth.lifecycle.collecting import contract_for
-from dpsynth.lifecycle.folders import alone_in, partial_of
+from dpsynth.lifecycle.folders import alone_in, check_outputs, make_partial, partial_of
 from dpsynth.lifecycle.generating import row_source
 from dpsynth.lifecycle.outputs import Synthesis, software
 from dpsynth.local.collection import Collection
@@ -197,9 +197,11 @@ def begun(spec: Spec, outputs: Path) -> Place:
     """A new place, with an empty partial folder."""
     now, folder = datetime.now(UTC), outputs / spec.release
     release_id = f"{now:%Y%m%d}-{secrets.token_hex(4)}"
+    check_outputs(outputs, None)
     with alone_in(folder):
         partial = partial_of(folder, release_id)
-        (partial / "private").mkdir(parents=True)
+        make_partial(partial)
+        (partial / "private").mkdir(mode=0o700)
     return Place(release_id, now.date().isoformat(), partial, folder / release_id)
 
 

@@ -17,7 +17,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.config import CompiledSpec, Spec
 from dpsynth.curator.journal import Fence, Journal
 from dpsynth.domain.slices import Slice
-from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError
+from dpsynth.errors import BudgetRefused, ConfigError, Interrupted, SourceError, TakenOver
 from dpsynth.evidence.earlier_releases import earlier_releases
 from dpsynth.evidence.reused import Reused
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dpsynth.ledger.reading import Reading
 from dpsynth.lifecycle.folders import (
     alone_in,
+    check_outputs,
     clear,
     discard,
     found_journal,
@@ -42,6 +43,7 @@ from dpsynth.lifecycle.folders import (
     journal_of,
     partial_of,
     started_journal,
+    withdraw,
 )
 from dpsynth.lifecycle.release_run import UNCHARGED, ReleaseRun
 
@@ -84,6 +86,7 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
 
     spec, now = inputs.spec, datetime.now(UTC)
     _check_signing_key(inputs)
+    check_outputs(request.outputs, spec.source.path)
     ledger = Ledger(spec.ledger.url, spec.ledger.head)
     known = ledger.read()
     account = known.balance(_dataset_of(spec, known, request.resume))
@@ -118,6 +121,7 @@ def check_beginning(spec: Spec, request: Request) -> None:
 
     inputs, ledger, now = inputs_of(spec), Ledger(spec.ledger.url, spec.ledger.head), datetime.now(UTC)
     _check_signing_key(inputs)
+    check_outputs(request.outputs, spec.source.path)
     if spec.public_table is not None:
         check_public_table(inputs)
     if request.resume is not None:
@@ -229,6 +233,8 @@ def _reserved_run(inputs: Inputs, request: Request, ledger: Ledger, begun: _Begu
         elif entry.holder != holder:
             _take(ledger, entry.release_id, journal, holder)
     except BaseException as error:
+        if isinstance(error, TakenOver):
+            withdraw(partial_of(folder, begun.release_id))
         journal.close()
         if request.resume is None and isinstance(error, BudgetRefused | ConfigError):
             discard(partial_of(folder, begun.release_id))

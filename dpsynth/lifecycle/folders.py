@@ -1,6 +1,7 @@
 """Folders of releases: journals are begun and found, and leftovers of dead runs removed.
 
-Invariant: only one run at a time begins a release in a folder, or clears it.
+Invariant: only one run at a time begins a release in a folder, or clears it. The folder of a release that is
+not complete can be entered by its owner alone, from its first moment on.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 from dpsynth.config import CompiledSpec
 from dpsynth.curator.journal import Journal, is_paused
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.files.place import is_part_of
 from dpsynth.lifecycle.progress import Tell
 
 if TYPE_CHECKING:
@@ -28,6 +31,21 @@ JOURNAL = Path("private", "journal.jsonl")
 def partial_of(folder: Path, release_id: str) -> Path:
     """Path of a release that is not complete."""
     return folder / f".{release_id}.partial"
+
+
+def make_partial(partial: Path) -> None:
+    """Make the folder of a release that is not complete."""
+    partial.mkdir(mode=0o700)
+
+
+def withdraw(partial: Path) -> None:
+    """Remove what an unfinished release would have published; its journal stays.
+
+    For a copy of a release that was finished elsewhere: its answers are a second draw for one charge.
+    """
+    for path in partial.glob("*"):
+        if path.name != JOURNAL.parts[0]:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def journal_of(folder: Path, release_id: str) -> Path | None:
@@ -62,6 +80,28 @@ def waits_for_its_owner(folder: Path, release_id: str) -> bool:
     """True if an unfinished release is paused, by its journal."""
     path = journal_of(folder, release_id)
     return path is not None and is_paused(path)
+
+
+def check_outputs(outputs: Path, source: str | None) -> None:
+    """Check that bundles are written to a folder of this machine, outside of the private table's own folder.
+
+    Args:
+        outputs: the folder for bundles.
+        source: the path or the URL of the private table; None where it is no file.
+
+    Raises:
+        ConfigError: they wouldn't be.
+    """
+    # A path that is made of a URL has lost one of its slashes.
+    if re.match(r"[a-z][a-z0-9+.-]*:/", str(outputs)):
+        raise ConfigError(
+            f"Bundles are written to a folder of this machine, and {outputs} is a URL. Give another: --out."
+        )
+    if source is not None and is_part_of(str(outputs), source):
+        raise ConfigError(
+            f"The folder for bundles {outputs} lies in the private table's folder {source}, whose files are "
+            "read as rows of the table. Give another with --out."
+        )
 
 
 @contextmanager
@@ -123,6 +163,7 @@ def clear(folder: Path, ledger: Ledger, tell: Tell) -> None:
 def started_journal(partial: Path, header: dict[str, object], holder: str) -> Journal:
     """A new journal with its first line, held by the run that begins it."""
     try:
+        make_partial(partial)
         journal = Journal.create(partial / JOURNAL, header)
         journal.hold(holder)
     except OSError:
@@ -141,6 +182,9 @@ def found_journal(compiled: CompiledSpec, folder: Path, release_id: str) -> Jour
             f"There is no release {release_id} to resume under {folder}: no journal is there. If it "
             f"was deleted, what the release reserved stays charged; {given_up(release_id)}"
         )
+    if (partial := partial_of(folder, release_id)) in path.parents:
+        # Builds before 0.1.0 left it open to all users.
+        partial.chmod(0o700)
     journal = Journal.open(path)
     if journal.header["id"] != release_id:
         journal.close()

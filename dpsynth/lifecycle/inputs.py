@@ -25,7 +25,7 @@ from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
-from dpsynth.files.place import Place, place_of
+from dpsynth.files.place import Place, is_part_of, place_of
 from dpsynth.lifecycle.addresses import address_of
 from dpsynth.model import Triangulation
 from dpsynth.plan.occasion import Occasion
@@ -145,11 +145,10 @@ def check_public_table(inputs: Inputs) -> list[str]:
             f"public_table.path: there is no file {path}; relative paths start at the working "
             "directory. Nothing was charged."
         )
-    private = Path(spec.source.path or "")
-    if private.exists() and path.samefile(private):
+    if spec.source.path is not None and is_part_of(str(path), spec.source.path):
         raise ConfigError(
-            "public_table.path must be another file than source.path: what a public table says is released "
-            "as it is, and protected by nothing. Nothing was charged."
+            "public_table.path must be another file than source.path, and none in its folder: what a public "
+            "table says is released as it is, and protected by nothing. Nothing was charged."
         )
     header = names_of(path, form)
     names = [c.name for c in columns if c.name in header]

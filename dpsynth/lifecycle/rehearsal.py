@@ -32,7 +32,7 @@ from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.search import NumberSearch
 from dpsynth.domain.slices import Slice
 from dpsynth.lifecycle.beginning import Request
-from dpsynth.lifecycle.folders import alone_in
+from dpsynth.lifecycle.folders import alone_in, check_outputs
 from dpsynth.lifecycle.inputs import Inputs, inputs_of, names_to_read
 from dpsynth.lifecycle.result import Release
 from dpsynth.plan.occasion import Occasion, occasion_of
@@ -90,6 +90,7 @@ def rehearsal_of(
     """
     inputs = inputs_of(spec)
     occasion = occasion_of(spec, datetime.now(UTC), period)
+    check_outputs(outputs, spec.source.path)
     folder = outputs / REHEARSALS
     with alone_in(folder):
         _clear(folder)

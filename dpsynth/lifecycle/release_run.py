@@ -16,10 +16,11 @@ The folder of an unfinished release can be copied, and resumed in both folders; 
 
 The third step is decisive. The check before a charge and the draw after it are two moments, so two copies may
 both draw for one charge. But the ledger closes a release once. A run that finds it closed with another digest
-than that of its own journal publishes nothing, and what it drew stays in its private folder. That is not
-charged beside what the other drew: only the owner can read it, who has the table. A run that died
-between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts the
-same bundle in its place.
+than that of its own journal publishes nothing. The bundle that it wrote is removed, and what it drew stays in
+its journal. That is not charged in addition to the other draws: only the owner can read it, who has the
+table. Until the ledger has closed the release, the partial folder can be entered by its owner alone. A run
+that died between the third and the fourth is resumed: it gets the recorded answers, may ask nothing, and puts
+the same bundle in its place.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from dpsynth.plan.plan import Plan
 
 if TYPE_CHECKING:
     from dpsynth.ledger.ledger import Ledger
-from dpsynth.lifecycle.folders import discard
+from dpsynth.lifecycle.folders import discard, withdraw
 
 UNCHARGED = "Nothing was charged."
 
@@ -140,6 +141,8 @@ class ReleaseRun:
         self.all_asked()
         nothing_asked = not self.journal.entries and self.journal.has_all_of(self.holder)
         sealed = self.journal.sealed
+        if isinstance(error, TakenOver):
+            withdraw(self.partial)
         self.journal.close()
         if error is None or isinstance(error, TakenOver | Paused) or self.rehearsal:
             return

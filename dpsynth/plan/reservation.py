@@ -6,7 +6,6 @@ Invariant: a reservation is public, and at least the cost of the release.
 from __future__ import annotations
 
 from fractions import Fraction
-from os.path import realpath
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import planned
@@ -14,7 +13,7 @@ from dpsynth.accounting.known_measures import measure_named
 from dpsynth.accounting.measures import PURE
 from dpsynth.config import Spec
 from dpsynth.config.compiled import CompiledSpec
-from dpsynth.files.place import is_url
+from dpsynth.files.place import resolved
 from dpsynth.ledger.balance import Reservation
 from dpsynth.ledger.identity import Table
 from dpsynth.plan.occasion import Occasion
@@ -24,9 +23,7 @@ from dpsynth.plan.plan import Plan
 def table_of(spec: Spec) -> Table:
     """The private table, as the ledger knows it: links in its path are followed."""
     path, section = spec.source.path, spec.ledger
-    # Unlike Path.resolve it takes links in a circle, which are refused later, as a file that isn't there.
-    source = "" if path is None else path if is_url(path) else realpath(path)
-    return Table(section.dataset, source, spec.release, section.other_people)
+    return Table(section.dataset, "" if path is None else resolved(path), spec.release, section.other_people)
 
 
 def reservation_of(compiled: CompiledSpec, plan: Plan, occasion: Occasion, release_id: str) -> Reservation:

@@ -1,13 +1,15 @@
 """The public half of a bundle: its files, and the commit that publishes them.
 
 Invariant: a bundle is published whole or not at all. Files are written and synced in a partial folder, the
-manifest last; one rename then publishes them all.
+manifest last; one rename then publishes them all. Until ``commit`` only the owner can enter the partial
+folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,8 +161,15 @@ def commit(partial: Path, final: Path) -> None:
         raise DpsynthError(f"The bundle {final.name} is there already; a release never overwrites one.")
     for inner, _, _ in os.walk(partial):
         _sync(Path(inner))
+    _open_to_readers(partial)
     # Should another process have taken the name since, renaming onto its files fails too.
     partial.rename(final)
     _sync(final.parent)
     if partial.parent != final.parent:
         _sync(partial.parent)
+
+
+def _open_to_readers(partial: Path) -> None:
+    """Let those read a bundle who may read the folder that it is put in; nobody else may write to it."""
+    above = stat.S_IMODE(partial.parent.stat().st_mode)
+    partial.chmod(stat.S_IMODE(partial.stat().st_mode) | 0o700 | above & 0o055)

@@ -1046,4 +1046,40 @@ FAULTS: tuple[Fault, ...] = (
         'if found[1] == "tcp" and not found[2]:',
         "config/test_engine.py::test_rows_go_to_another_machine_by_tls_alone",
     ),
+    # addresses and folders
+    _fault(
+        "a hard link is another table",
+        "The same people get a second cap, and the private table passes for a public one.",
+        "files/place.py",
+        "return Path(one).samefile(other)",
+        "return False",
+        "files/test_place.py::test_a_file_is_one_table_however_it_is_spelt_and_a_copy_is_another",
+        "release/test_public.py::test_the_private_table_is_never_taken_for_a_public_one",
+    ),
+    _fault(
+        "a URL of this machine stays a URL",
+        "The same people get a second cap, and the private table passes for a public one.",
+        "files/place.py",
+        "return path if found is None else found[1]",
+        "return path",
+        "files/test_place.py::test_a_file_is_one_table_however_it_is_spelt_and_a_copy_is_another",
+        "release/test_public.py::test_the_private_table_is_never_taken_for_a_public_one",
+    ),
+    _fault(
+        "the folder of an unfinished release is open",
+        "All users of the machine read answers that the ledger has not closed, or a second draw of them.",
+        "lifecycle/folders.py",
+        "partial.mkdir(mode=0o700)",
+        "partial.mkdir()",
+        "release/test_folders_are_closed.py::"
+        "test_a_release_that_is_killed_at_some_places_leaves_nothing_that_others_can_read",
+    ),
+    _fault(
+        "a copy that was taken over keeps its bundle",
+        "A second draw of the same answers lies beside the published one, and is charged to nobody.",
+        "lifecycle/release_run.py",
+        "withdraw(self.partial)",
+        "pass",
+        "release/test_copies.py::test_two_draws_of_the_last_answer_are_told_apart_when_they_are_settled",
+    ),
 )

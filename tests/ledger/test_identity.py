@@ -53,6 +53,15 @@ def test_a_fresh_cap_for_a_copy_would_be_seen(ledger: Ledger, monkeypatch: pytes
         test_a_copy_of_a_config_counts_in_the_account_of_its_table(ledger)
 
 
+def test_a_source_that_an_earlier_version_recorded_as_a_url_is_the_same_table(ledger: Ledger) -> None:
+    ledger.reserve(undeclared("r1", source=f"file://{VISITS}"))
+    ledger.reserve(undeclared("r2", release="by its path"))
+    assert accounts(ledger) == {"visits": ["r1", "r2"]}
+    ledger.reserve(undeclared("r3", release="far", source="s3://clinic/a.csv"))
+    ledger.reserve(undeclared("r4", release="far too", source="s3a://clinic//./a.csv"))
+    assert accounts(ledger)["a"] == ["r3", "r4"]
+
+
 def test_a_second_account_for_a_source_is_refused_and_changes_nothing(ledger: Ledger) -> None:
     ledger.reserve(undeclared("r1"))
     rows = ledger.rows()

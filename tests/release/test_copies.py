@@ -108,6 +108,9 @@ def raced(
     ended = keeper.end()
     judged(name, first, second)
     assert (Watch(first).draws - drawn).total() <= 1, "the loser went on to draw"
+    if ended.code:
+        left = {path.name for path in outputs(first).glob(".*.partial/*")}
+        assert left == {"private"}, "what the loser would have published is still there"
     return ended, first
 
 

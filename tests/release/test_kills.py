@@ -92,8 +92,8 @@ def swept(keeper: Keeper, makers: MakePlace, names: Collection[str] | None, ever
 def test_a_release_killed_at_some_places_is_finished_by_one_resumption(
     keeper: Keeper, makers: MakePlace
 ) -> None:
-    """Hazards 16, 28, 30, 39: SIGKILL at every thirtieth of more than a hundred places."""
-    swept(keeper, makers, None, every=30)
+    """Hazards 16, 28, 30, 39: SIGKILL at one in 29 of more than a hundred places."""
+    swept(keeper, makers, None, every=29)
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])

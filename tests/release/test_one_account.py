@@ -23,10 +23,45 @@ def test_a_copy_of_a_config_counts_where_its_table_counts(keeper: Keeper, place:
         place.configure(**SMALL, release=name)
         assert keeper.run(place).code == 0
     (place.folder / "link.csv").symlink_to("people.csv")
-    place.configure(**SMALL, release="link", source={"path": "./link.csv"})
-    assert keeper.run(place).code == 0
-    assert accounts(place) == {"people": ["first", "copy", "link"]}
+    (place.folder / "hard.csv").hardlink_to(place.folder / "people.csv")
+    for name, path in (
+        ("link", "./link.csv"),
+        ("hard", "hard.csv"),
+        ("url", f"file://{place.folder}/./link.csv"),
+    ):
+        place.configure(**SMALL, release=name, source={"path": path})
+        assert keeper.run(place).code == 0
+    assert accounts(place) == {"people": ["first", "copy", "link", "hard", "url"]}
     assert place.ledger.verify().problems == ()
+
+
+def test_a_copy_of_a_table_has_no_account_that_could_be_found_and_a_note_says_so(
+    keeper: Keeper, place: Place
+) -> None:
+    place.configure(**SMALL)
+    assert keeper.run(place).code == 0
+    shutil.copy(place.folder / "people.csv", place.folder / "copy.csv")
+    place.configure(**SMALL, release="copy", source={"path": "copy.csv"})
+    done = keeper.run(place)
+    assert (
+        done.code == 0 and "If the same people are in one of these, name it with ledger.dataset" in done.err
+    )
+    assert accounts(place) == {"people": ["people"], "copy": ["copy"]}
+
+
+@pytest.mark.parametrize(
+    ("out", "words"), [("file:///tmp/x", "is a URL"), ("data/outputs", "lies in the private table's folder")]
+)
+def test_bundles_go_to_a_folder_of_this_machine_outside_of_the_table(
+    keeper: Keeper, place: Place, out: str, words: str
+) -> None:
+    (place.folder / "data").mkdir()
+    place.configure(source={"path": "data", "format": "parquet"})
+    before = place.files
+    for more in ((), ("--rehearse",)):
+        refused = keeper.run(place, "--out", out, *more)
+        assert refused.code == 2 and words in refused.err, refused
+    assert place.files == before
 
 
 def test_a_second_account_is_refused_and_a_declared_one_is_on_record(keeper: Keeper, place: Place) -> None:

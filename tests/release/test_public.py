@@ -120,12 +120,19 @@ def test_a_file_that_cannot_be_used_is_refused_before_anything_is_reserved(
     assert str(path) in str(refused.value) and untouched(public)
 
 
-@pytest.mark.parametrize("way", ["same", "dotted", "link"])
+@pytest.mark.parametrize("way", ["same", "dotted", "link", "hard link", "URL", "both URLs", "in its folder"])
 def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: str) -> None:
-    private, link = place.folder / "people.csv", place.folder / "public.csv"
+    private, link, hard = (place.folder / name for name in ("people.csv", "public.csv", "hard.csv"))
     link.symlink_to(private)
-    path = {"same": private, "dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link}[way]
-    place.configure(public_table=str(path))
+    hard.hardlink_to(private)
+    url = f"file://{place.folder}/./people.csv"
+    path = {"dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link, "hard link": hard}.get(
+        way, private
+    )
+    source = {"URL": {"path": url}, "both URLs": {"path": f"file://{private}"}}.get(way, {})
+    if way == "in its folder":
+        source = {"path": f"file://{place.folder}", "format": "parquet"}
+    place.configure(public_table=url if way == "both URLs" else str(path), source=source)
     with pytest.raises(ConfigError, match=r"public_table\.path must be another file than source\.path"):
         release(place)
     assert untouched(place)
