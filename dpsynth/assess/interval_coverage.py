@@ -154,7 +154,10 @@ def _asked(kind: str, clique: Clique, written: object) -> Asked | None:
             return None
     if kind in ("one_way", "crosstab"):
         return Crosstab(crosstab=clique)
-    return Mean(mean=clique[-1], by=clique[:-1]) if kind == "mean" else None
+    if kind != "mean":
+        return None
+    *groups, column = clique
+    return Mean(mean=column, by=tuple(groups)) if groups else Mean(mean=column)
 
 
 def exam_coverage(bundle: OwnedBundle, real: CodedTable, made: CodedTable) -> Coverage | None:

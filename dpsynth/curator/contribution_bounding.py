@@ -17,9 +17,7 @@ grow with the table, but for a byte a row. The parts change no choice.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
-from decimal import Context
 from hashlib import blake2b
 
 import numpy as np
@@ -30,19 +28,9 @@ from numpy.typing import NDArray
 from dpsynth.curator.cell_texts import distinct_cells
 from dpsynth.curator.counting import blocks
 from dpsynth.domain.number_texts import is_number
+from dpsynth.domain.person_ids import NOBODY, NUMBERS, canonical_id
 
 Person = NDArray[np.uint64]
-
-NOBODY = ""
-"""The spelling of a cell without an id."""
-
-_WITHOUT = frozenset({"na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", "?", "-", "."})
-"""Spellings of an empty cell by programs, in lower case and without blanks."""
-_AROUND = " '\"=`"
-"""Characters that spreadsheets put around an id to keep it a text, as in ="007" and '007."""
-
-_UNSEEN = frozenset(map(chr, (0x34F, 0x115F, 0x1160, *range(0xFE00, 0xFE10))))
-"""Invisible characters that Unicode counts among letters and marks."""
 
 ROWS_AT_ONCE = 1 << 23
 """Rows that are grouped by person at once; they take about 50 bytes each."""
@@ -50,9 +38,6 @@ _HALF = np.uint64(32)
 _DIGITS = 18
 _PLAIN_NUMBER = "^(0|[1-9][0-9]{0,17})$"
 """Whole numbers as programs write them."""
-
-# No decimal signal raises: every cell has a value.
-_NUMBERS = Context(prec=100, traps=[])
 
 
 def keyed_digest(key: bytes, person: bytes) -> int:
@@ -107,7 +92,7 @@ def _whole_number(person: str) -> int | None:
     """The value of a canonical id that is a whole number of at most 18 digits."""
     if not is_number(person):
         return None
-    number = _NUMBERS.create_decimal(person)
+    number = NUMBERS.create_decimal(person)
     return int(number) if number.adjusted() < _DIGITS and number == number.to_integral_value() else None
 
 
@@ -187,39 +172,3 @@ def _beyond(persons: Person, max_rows: int, key: bytes) -> NDArray[np.intp]:
 def _firsts(ranked: Person) -> NDArray[np.intp]:
     """The first position of each person among sorted ones."""
     return np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]]) if len(ranked) else np.zeros(0, np.intp)
-
-
-def canonical_id(cell: str | None) -> str:
-    r"""The spelling of an id: NOBODY, or a text that all its variants share.
-
-    Ignored are: case, width and composition of letters; the kind and number of blanks; characters that
-    can't be seen; the length of dashes; the script of digits; quotes around the id; and, of a number, all but
-    its value. Reading a spelling again gives the same spelling.
-
-    >>> {canonical_id(cell) for cell in ("7", "007", "7.0", "'7", "7\u200b", "\u0667", " 7 ")}
-    {'7'}
-    """
-    plain = cell or ""
-    if not plain.isalnum() or not plain.isascii():
-        plain = "".join(map(_seen, unicodedata.normalize("NFKC", plain)))
-        # Through capitals, as some letters share only their capital.
-        plain = unicodedata.normalize("NFKC", plain.upper().casefold())
-    plain = " ".join(plain.casefold().split()).strip(_AROUND)
-    if is_number(plain):
-        number = _NUMBERS.create_decimal(plain).normalize(_NUMBERS)
-        return "0" if number == 0 else str(number).casefold()
-    return NOBODY if plain in _WITHOUT else plain
-
-
-def _seen(sign: str) -> str:
-    """The visible form of a character: controls and joiners vanish, dashes and digits get one form each."""
-    if sign.isspace():
-        return " "
-    kind = unicodedata.category(sign)
-    if kind in ("Cc", "Cf") or sign in _UNSEEN:
-        return ""
-    if kind == "Pd" or sign == "\N{MINUS SIGN}":
-        return "-"
-    if kind in ("Pi", "Pf"):
-        return "'"
-    return str(unicodedata.decimal(sign)) if kind == "Nd" else sign

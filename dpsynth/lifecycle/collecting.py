@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dpsynth.config import Spec, compiled
 from dpsynth.curator import Batch, MemoryTable, as_texts, read_cells, texts_of_objects
+from dpsynth.domain.person_ids import NOBODY, canonical_id
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.files.form import FileForm, named_form
 from dpsynth.local.contract import Contract, contract_of
@@ -95,7 +96,7 @@ def collect_record(spec: Spec, answers: Mapping[str, object], respondent: str, s
     contract = contract_for(spec)
     texts = texts_of_objects(np.array([*answers.values(), None], dtype=object)).to_pylist()
     record = single_record(contract, dict(zip(answers, texts, strict=False)))
-    return _reported(contract, [respondent], record, side)
+    return _reported(contract, [respondent], record, side, "as the name of its respondent")
 
 
 def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
@@ -131,13 +132,8 @@ def _collected(contract: Contract, cells: Iterable[Batch], column: str, side: Si
         name: pa.concat_arrays([batch[name] for batch in read] or [pa.array([], pa.string())])
         for name in _read_columns(contract, column)
     }
-    people = whole[column].to_pylist()
-    if any(person is None or not person.strip() for person in people):
-        raise SourceError(
-            f"A record has nothing in column {column}, so it can't be told whose it is, and whether it was "
-            "reported before. Nothing was randomised."
-        )
-    return _reported(contract, people, whole, side)
+    people = [person or "" for person in whole[column].to_pylist()]
+    return _reported(contract, people, whole, side, f"in column {column}")
 
 
 def _form(path: Path) -> FileForm:
@@ -150,7 +146,12 @@ def _form(path: Path) -> FileForm:
     return FileForm(kind, separator, "utf-8", compression, True, None)
 
 
-def _reported(contract: Contract, people: list[str], records: Records, side: Side) -> Sent:
+def _reported(contract: Contract, people: list[str], records: Records, side: Side, where: str) -> Sent:
+    if any(canonical_id(person) == NOBODY for person in people):
+        raise SourceError(
+            f"A record has nothing {where}, or a mark such as n/a, so it can't be told whose it is, and "
+            "whether it was reported before. Nothing was randomised."
+        )
     with Memory(side.memory) as memory:
         reports = reports_of(contract, people, records, memory, side.cap)
     path = write_reports(side.out, reports, contract.digest, side.form)

@@ -27,6 +27,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 
+from dpsynth.domain.person_ids import canonical_id
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.local.reports import Report, sync
 
@@ -72,8 +73,13 @@ class Memory:
         os.close(self._file)
 
     def named(self, respondent: str) -> str:
-        """The name under which a respondent stands here: a keyed hash."""
-        return hmac.new(self._key, respondent.encode(), sha256).hexdigest()
+        """The name under which a respondent stands here, in any spelling: a keyed hash."""
+        as_spelt = self._hashed(respondent)
+        # Builds before 0.1.0 took each spelling for a respondent: who reported under one keeps that report.
+        return as_spelt if as_spelt in self._spent else self._hashed(canonical_id(respondent))
+
+    def _hashed(self, name: str) -> str:
+        return hmac.new(self._key, name.encode(errors="surrogatepass"), sha256).hexdigest()
 
     def report(self, name: str, contract: str) -> Report | None:
         """The report that a respondent has made of a contract."""
@@ -81,7 +87,7 @@ class Memory:
 
     def spent(self, name: str) -> Fraction:
         """The sum of a respondent's epsilon over all contracts."""
-        return self._spent[name]
+        return self._spent.get(name, Fraction(0))
 
     def add(self, contract: str, epsilon: Fraction, reports: Mapping[str, Report]) -> None:
         """Write down reports by the names of their respondents, and sync them to the disk.

@@ -43,7 +43,8 @@ def reports_of(
 
     Args:
         contract: what they agreed to.
-        respondents: whose each record is; of several records of one respondent the first is used.
+        respondents: whose each record is, in any spelling; of several records of one respondent the first is
+            used.
         records: the cells of every column of the contract.
         memory: the memory of this side.
         cap: the most that a respondent's reports of all contracts may cost together; None for no cap.

@@ -285,6 +285,14 @@ def test_the_rows_compared_are_those_that_the_release_used(precise: tuple[OwnedB
     assert coverages.not_compared == ()
 
 
+def test_a_mean_of_all_rows_is_compared_as_those_of_groups_are(tmp_path: Path) -> None:
+    place = furnished(tmp_path)
+    asked = [{"mean": "income"}, {"mean": "income", "by": "sex"}]
+    place.configure(structure={"method": "independent"}, publish={"statistics": asked})
+    found = evaluate(release(place).folder, place.folder / "people.csv").coverages
+    assert sum(c.intervals for c in found.found if c.kind == "mean") == 3 and not found.not_compared
+
+
 def test_rows_kept_by_another_key_are_caught(
     precise: tuple[OwnedBundle, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

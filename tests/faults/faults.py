@@ -909,10 +909,10 @@ FAULTS: tuple[Fault, ...] = (
     _fault(
         "people without an id are nobody's rows",
         "All rows without an id enter, however many a person has.",
-        "curator/contribution_bounding.py",
+        "domain/person_ids.py",
         "return NOBODY if plain in _WITHOUT else plain",
         "return plain",
-        "curator/test_person_ids.py",
+        "domain/test_person_ids.py",
         "guarantee/test_missing_ids.py",
     ),
     _fault(
@@ -1064,6 +1064,14 @@ FAULTS: tuple[Fault, ...] = (
         "return path",
         "files/test_place.py::test_a_file_is_one_table_however_it_is_spelt_and_a_copy_is_another",
         "release/test_public.py::test_the_private_table_is_never_taken_for_a_public_one",
+    ),
+    _fault(
+        "spellings are respondents",
+        "A respondent under several spellings sends a report for each, and their average tells the truth.",
+        "local/memory.py",
+        "else self._hashed(canonical_id(respondent))",
+        "else as_spelt",
+        "local/test_respondents_side.py::test_a_respondent_reports_once_however_she_is_spelt",
     ),
     _fault(
         "the folder of an unfinished release is open",

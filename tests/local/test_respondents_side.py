@@ -57,6 +57,50 @@ def test_a_respondent_reports_once_whatever_her_record_says_later(tmp_path: Path
     assert reports_twice(tmp_path) == 1
 
 
+SPELLINGS = ("007", "7", " 7 ", "7.0", "'7", "7\u200b", "\u0667")
+NAMES = ("Zo\u00eb Lind", "ZOE\u0308 LIND", " zo\u00eb\u00a0 lind", "\uff3ao\u00eb Lind")
+
+
+@pytest.mark.parametrize("spelt", [SPELLINGS, NAMES])
+def test_a_respondent_reports_once_however_she_is_spelt(tmp_path: Path, spelt: tuple[str, ...]) -> None:
+    """One by one, and in one file of records."""
+    spec, side, contract = spec_of(), side_of(tmp_path, cap=Fraction(1)), contract_for()
+    for name in spelt:
+        collect_record(spec, RECORD, name, side)
+    assert len(reports_in(contract, side.out)) == 1
+    path = tmp_path / "records.csv"
+    path.write_text("sex,plan,age,who\n" + "".join(f'F,b,3,"{name}"\n' for name in spelt), encoding="utf-8")
+    assert collect_file(spec, path, "who", side).reports == 1
+    assert len(reports_in(contract, side.out)) == 1
+
+
+def test_a_spelling_that_makes_another_respondent_would_be_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault."""
+    monkeypatch.setattr(memory_module, "canonical_id", lambda name: name)
+    with pytest.raises((AssertionError, BudgetRefused)):
+        test_a_respondent_reports_once_however_she_is_spelt(tmp_path, SPELLINGS)
+
+
+def test_a_report_that_an_older_build_remembers_by_its_spelling_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, side = spec_of(), side_of(tmp_path)
+    with monkeypatch.context() as older:
+        older.setattr(memory_module, "canonical_id", lambda name: name)
+        collect_record(spec, RECORD, "Me", side)
+    collect_record(spec, RECORD, "Me", side)
+    assert len(reports_in(contract_for(), side.out)) == 1
+
+
+@pytest.mark.parametrize("name", ["", " ", "n/a", "NULL", "\u200b"])
+def test_a_record_of_nobody_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SourceError, match="it can't be told whose it is"):
+        collect_record(spec_of(), RECORD, name, side_of(tmp_path))
+    assert not (tmp_path / "reports").exists()
+
+
 def test_a_budget_spent_twice_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forgetful = Memory.report
 

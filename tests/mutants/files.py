@@ -93,14 +93,22 @@ _LEDGER = (
     "views",
 )
 
+_DOMAIN = ("person_ids",)
+
 FILES = {
     room: tuple(f"dpsynth/{room}/{name}.py" for name in names)
-    for room, names in (("accounting", _ACCOUNTING), ("curator", _CURATOR), ("ledger", _LEDGER))
+    for room, names in (
+        ("accounting", _ACCOUNTING),
+        ("curator", _CURATOR),
+        ("domain", _DOMAIN),
+        ("ledger", _LEDGER),
+    )
 }
 
 TESTS = {
     "accounting": ("tests/accounting", "tests/curator/test_unit_codes.py"),
     "curator": ("tests/curator", "tests/guarantee"),
+    "domain": ("tests/domain/test_person_ids.py",),
     "ledger": ("tests/ledger",),
 }
 """What is measured of each room's tests. Others are named on the command line."""

@@ -261,18 +261,16 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
     },
     "curator/contribution_bounding.py": {
         ("", "32 -> 33", 0): SPEED,
-        ("", "65040 -> 65041", 0): "Normalised, that sign is a comma before it is looked at.",
         ("", "1 -> 2", 0): SPEED,
         ("", "23 -> 24", 0): SPEED,
         ("person_codes.read", "False -> True", 1): SPEED,
         ("person_codes.read", "True -> False", 0): STRICT,
         ("_beyond", "length > max_rows ->", 0): "Of a person with so many rows none is left out.",
         ("_firsts", "0 -> 1", 0): "Of no rows none is left out.",
-        (
-            "",
-            "100 -> 101",
-            0,
-        ): "Ids that are numbers of more than a hundred digits are told apart a digit further.",
+    },
+    "domain/person_ids.py": {
+        ("", "65040 -> 65041", 0): "Normalised, that sign is a comma before it is looked at.",
+        ("", "100 -> 101", 0): "Numbers of more than a hundred digits are told apart a digit further.",
     },
     "curator/domain_questions.py": {
         ("", "10 -> 11", 0): WORTHLESS,
