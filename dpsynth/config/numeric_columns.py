@@ -111,6 +111,8 @@ def _unasked(column: IntegerColumn | NumberColumn) -> bool:
 def _starts(column: IntegerColumn | NumberColumn, low: int, high: int) -> list[int]:
     """Starts of bins that nobody declared one by one, in units of the last decimal."""
     assert column.min is not None and column.max is not None
+    if column.bins is None and column.edges is None and high - low < ONE_A_VALUE:
+        return list(range(low, high + 1))
     bins = column.bins if isinstance(column.bins, int) else DEFAULT_BINS
     growing = column.edges == "log" or grows(float(column.min), float(column.max))
     return (growing_starts if growing else equal_starts)(low, high, bins)
@@ -218,7 +220,8 @@ class NumberColumn(Section):
     max: _Bound | None = Field(default=None, description="Largest value; larger ones count as this one.")
     bins: Annotated[int | tuple[Decimal, ...], Bins(Number())] | None = Field(
         default=None,
-        description=f"A number of equal bins, or their rising edges. Left out: {DEFAULT_BINS} bins.",
+        description="A number of equal bins, or their rising edges. Left out: one a value up to "
+        f"{ONE_A_VALUE} values of the declared decimals, otherwise {DEFAULT_BINS}.",
     )
     decimals: Annotated[int, Whole(at_least="0", at_most=str(_MAX_DECIMALS))] | None = Field(
         default=None,

@@ -12,26 +12,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsynth.domain.domain import Domain
 
-ORDERED = 8.0
-"""Largest factor of the rows below which a value is rare, in columns of numbers and dates. There neighbours
-are alike; and a pair of ten groups each shows a relation that the noise of a thousand cells would hide."""
-COARSE = 64.0
-"""Rows below which a value is rare, from which on this factor counts; it falls in proportion below that.
-Where noise is of a few rows, single cells of a few rows show, and groups would hide them."""
-LEAST_GROUPS = 10
-"""Groups of equal size that this factor leaves of a column, at least."""
+FEWEST_GROUPS = 10.0
+"""Groups of a column of numbers or dates, at least, if all of its rows are in rare values. A pair of ten
+groups each shows a relation that the noise of a thousand cells would hide."""
+GROUPS = 0.75
+"""Square of the number of groups, over the ratio of all rows to those of a rare value. Noise of K x K cells
+grows as their number; what K groups hide falls with it; so K grows as the root of rows over noise."""
 
 
-def rare_when_ordered(least: float, rows: float) -> float:
-    """Rows below which a value is rare in a column of numbers or dates, from those for other columns."""
-    factor = ORDERED * min(least / COARSE, 1.0)
-    return max(least, min(factor * least, rows / LEAST_GROUPS))
+def rare_when_ordered(rest: float, least: float, rows: float) -> float:
+    """Rows below which a value of a column of numbers or dates is rare.
+
+    Neighbours are alike there, so more values are rare than elsewhere. Only rows in rare values are cut into
+    groups: a value that many rows share, such as an income of 0, stays alone and makes no group larger.
+
+    Args:
+        rest: rows in rare values; all rows if that isn't known.
+        least: rows below which a value of another column is rare; 0: nothing is rare.
+        rows: all rows.
+    """
+    if least <= 0 or rest <= 0 or rows <= 0:
+        return least
+    groups = max(FEWEST_GROUPS * sqrt(rest / rows), sqrt(GROUPS * rest / least), 2.0)
+    return max(least, rest / groups)
 
 
 @dataclass(frozen=True, eq=False)

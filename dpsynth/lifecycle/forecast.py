@@ -22,6 +22,7 @@ from dpsynth.ledger.hints import hints
 from dpsynth.ledger.refusals import check_cap, check_counted, check_protection
 from dpsynth.plan.expected_errors import (
     CountErrors,
+    bins_that_hide,
     column_errors,
     enough_columns,
     enough_epsilon,
@@ -34,6 +35,7 @@ from dpsynth.plan.plan import Found, Plan, make_plan
 from dpsynth.plan.promised import promised
 from dpsynth.plan.reservation import reservation_of, table_of
 from dpsynth.plan.resources import bytes_of_row, bytes_of_source_row
+from dpsynth.plan.sums import ASSUMED_ROWS
 from dpsynth.rules import enforcement_of
 from dpsynth.structure import strategy_of
 
@@ -76,8 +78,24 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "constraints": [asdict(way) for way in enforcement_of(compiled_spec.rules, compiled_spec.layout)],
         "ledger": _ledger(compiled_spec, plan, known.balance(account), account),
         "engine": _engine(compiled_spec, plan, rows),
-        "notes": [*spec.warnings(), *_hints(compiled_spec, plan, known.balances(), account)],
+        "notes": [
+            *spec.warnings(),
+            *_wide_bins(compiled_spec, plan, rows),
+            *_hints(compiled_spec, plan, known.balances(), account),
+        ],
     }
+
+
+def _wide_bins(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> Iterator[str]:
+    """A warning of bins that hide more than noise would."""
+    number = rows or compiled_spec.public_marginals.rows or ASSUMED_ROWS
+    found = bins_that_hide(compiled_spec, plan, int(number))
+    if found:
+        named = ", ".join(f"{name} ({bins})" for name, bins in found.items())
+        yield (
+            f"Wide bins hide more than noise would in {number:,} rows, and no budget brings that back. Leave "
+            f"bins out of these columns, or write the number in brackets: {named}."
+        )
 
 
 def _sampling(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> dict[str, object] | None:

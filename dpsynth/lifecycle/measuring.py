@@ -21,7 +21,6 @@ from dpsynth.curator import Curator, Terms, UnboundedCurator
 from dpsynth.discovery import discover
 from dpsynth.discovery.contribution_bound import contribution_bound, noise_per_row
 from dpsynth.domain.column import Column, domain_of
-from dpsynth.domain.compression import rare_when_ordered
 from dpsynth.domain.domain import Clique, Domain
 from dpsynth.domain.finer_counts import FinerCounts
 from dpsynth.domain.layout import Layout
@@ -257,10 +256,11 @@ def compress(inputs: Inputs, stage: Stage, answers: Answers) -> Expansion:
     earlier = discounted(answers.evidence.columns, answers.one_way)
     values = {c.name: len(c.codec.labels) for c in columns}
     numbers = {c.name: len(c.codec.labels) for c in columns if c.codec.continuous}
-    rare = rare_when_ordered(plan.merged_below, answers.rows)
     ruled = inputs.compiled.rules.named
     ordered = {
-        c.name: Ordered(rare, c.drawn_inside and c.name not in ruled) for c in columns if c.name in numbers
+        c.name: Ordered(max(answers.rows, 1.0), c.drawn_inside and c.name not in ruled)
+        for c in columns
+        if c.name in numbers
     }
     beside = (*answers.tiers.singles, *earlier)
     found = rare_groups(

@@ -16,6 +16,7 @@ from decimal import Decimal
 from itertools import combinations
 from math import hypot, pi, sqrt
 
+from dpsynth.config.bins import DEFAULT_BINS, ONE_A_VALUE
 from dpsynth.config.compiled import CompiledSpec
 from dpsynth.config.grammar import Spec
 from dpsynth.domain.compression import rare_when_ordered
@@ -29,6 +30,9 @@ SEEN = 2.0
 
 WEAK, STRONG = 0.05, 0.2
 """Shares of the rows that a weak relation and a strong one move at least."""
+
+ROWS_A_BIN = 8.0
+"""Standard deviations of a single column's noise that a bin should hold, were its rows spread evenly."""
 
 _POWERS = range(-4, 4)
 """Powers of ten between which an epsilon is sought."""
@@ -111,7 +115,7 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
         return ()
     whole = {column for pair in plan.wanted for column in pair}
     numbers = {column.name for column in compiled.columns if column.codec.continuous}
-    ordered = rare_when_ordered(plan.merged_below, rows)
+    ordered = rare_when_ordered(rows, plan.merged_below, rows)
     sizes = {
         name: size
         if name in whole
@@ -123,6 +127,32 @@ def pair_errors(compiled: CompiledSpec, plan: Plan, rows: int) -> tuple[CountErr
         for a, b in combinations(sizes, 2)
         if compiled.public_marginals.shares((a, b)) is None
     )
+
+
+def bins_that_hide(compiled: CompiledSpec, plan: Plan, rows: int) -> dict[str, int]:
+    """Columns whose declared number of bins hides more than noise would, each with a better number.
+
+    Rows inside a bin are told apart by nothing, so what wide bins hide no later answer gives back, and counts
+    of narrow bins are cheap. The better number is one bin for ``ROWS_A_BIN`` standard deviations of the noise
+    of a single column's count, from 32 to 128, and never above the number of values. Edges that are listed,
+    growing or searched for are taken for meant. The factor is fitted to releases of raw tables.
+    """
+    noise = {e.columns[0]: e.smallest / SEEN for e in column_errors(plan, dict(compiled.domain.sizes))}
+    found = {}
+    for column in compiled.columns:
+        declared, steps = compiled.spec.columns.get(column.name), column.codec.steps
+        bins = getattr(declared, "bins", None)
+        if (
+            not isinstance(bins, int)
+            or getattr(declared, "edges", None)
+            or not noise.get(column.name)
+            or not steps
+        ):
+            continue
+        finest = min(ONE_A_VALUE, max(DEFAULT_BINS, int(rows / (ROWS_A_BIN * noise[column.name]))))
+        if bins < min(finest, steps.last + 1):
+            found[column.name] = min(finest, steps.last + 1)
+    return found
 
 
 def exam_within(plan: Plan, rows: int) -> float | None:

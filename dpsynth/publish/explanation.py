@@ -268,7 +268,7 @@ def merged_in_words(publication: Publication) -> str:
     return (
         f"Rare values were merged before columns were measured together, in {listed(names)}: those that "
         f"fewer than {publication.merged_below:,.0f} rows{precise} seemed to have (in columns of numbers and "
-        "dates up to eight times as many, but not more than a tenth of all rows), by the column's own noisy "
+        "dates more, so that about ten groups or more are left), by the column's own noisy "
         "counts, evened out over neighbouring values that noise alone could set apart. Counted one by one "
         "with other columns they would have drowned in the noise. How many rows have each of them is known "
         "from the column's own counts. But which rows of a group have which of its values is taken to have "

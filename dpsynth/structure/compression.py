@@ -18,7 +18,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsynth.domain.compression import Compression
+from dpsynth.domain.compression import Compression, rare_when_ordered
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.measurement import Observation
 from dpsynth.evidence.drift import pooled_counts
@@ -29,6 +29,8 @@ _NOTHING = 1.0
 of fewer rows than noise is then lost in half of the cases; a lower bound would make a group of every end."""
 _PLAIN = 2
 """Number of places up to which a column is not compressed."""
+_ROUNDS = 3
+"""Times that the rows of rare values are counted, each time without the values that stand alone."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class Ordered:
     """The grouping of a column of numbers or dates.
 
     Attributes:
-        rare: rows below which a value is rare.
+        rows: all rows, by the noisy count.
         wide: True if a place holds several values: then rows of its ends may lie far from all others.
     """
 
-    rare: float
+    rows: float
     wide: bool = False
 
 
@@ -72,8 +74,8 @@ def rare_groups(
             and ``least`` falls in proportion, as the noise of columns measured together will.
         values: for some columns, the number of places that are values; the places after them are of missing
             cells. Left out: all are values.
-        ordered: the grouping of columns of numbers and dates. A place of missing cells is rare by ``least``
-            everywhere.
+        ordered: the grouping of columns of numbers and dates, where more values are rare
+            (``rare_when_ordered``). A place of missing cells is rare by ``least`` everywhere.
     """
     found: dict[str, NDArray[np.intp]] = {}
     known = pooled_counts([*singles, *evidence])
@@ -86,14 +88,23 @@ def rare_groups(
             number = (values or {}).get(column, counts.size)
             precise = sqrt(variance / m.variance)
             smooth = smoothed(counts[:number], variance)
-            how = (ordered or {}).get(column, Ordered(least))
-            of_values = _groups(smooth, how.rare * precise)
-            if how.wide:
+            how, rare = (ordered or {}).get(column), least * precise
+            of_values = _groups(smooth, rare if how is None else _rare(smooth, rare, how.rows))
+            if how is not None and how.wide:
                 of_values = _without_ends(of_values, outside(smooth, variance, _NOTHING))
             groups = _with_missing(of_values, counts, least * precise)
             if groups.max() + 1 < groups.size:
                 found[column] = groups
     return Compression(found)
+
+
+def _rare(smooth: NDArray[np.float64], least: float, rows: float) -> float:
+    """Rows below which a value of an ordered column is rare, after values that stand alone were taken out."""
+    bound = np.inf
+    for _ in range(_ROUNDS):
+        rest = float(smooth[(smooth > 0) & (smooth < bound)].sum())
+        bound = rare_when_ordered(rest, least, rows)
+    return bound
 
 
 def _with_missing(of_values: NDArray[np.intp], counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:

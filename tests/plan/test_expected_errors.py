@@ -26,6 +26,7 @@ from dpsynth.plan.expected_errors import (
     SEEN,
     WEAK,
     CountErrors,
+    bins_that_hide,
     column_errors,
     enough_columns,
     enough_epsilon,
@@ -87,10 +88,43 @@ def test_values_that_would_be_merged_count_for_no_cell_of_a_pair():
     sizes = worked_out.domain.sizes
     assert len(many) == len(sizes) * (len(sizes) - 1) // 2
     assert all(error.cells == sizes[a] * sizes[b] for (a, b), error in many.items())
-    most, numbers = (int(1_000 / r) for r in (plan.merged_below, rare_when_ordered(plan.merged_below, 1_000)))
+    most, numbers = (
+        int(1_000 / r) for r in (plan.merged_below, rare_when_ordered(1_000, plan.merged_below, 1_000))
+    )
     assert few["workclass", "fnlwgt"].cells == most * numbers < many["workclass", "fnlwgt"].cells
     # Pairs of requested statistics keep all values.
     assert few["education", "income"].cells == many["education", "income"].cells
+
+
+def wide(**keys):
+    """A config of one column of numbers."""
+    column = {"type": "number", "min": 0, "max": 100, "decimals": 1, **keys}
+    return from_mapping(
+        {
+            "source": {"path": "t.csv"},
+            "privacy": {"epsilon": Decimal(1), "delta": Decimal("1e-9")},
+            "columns": {"pay": column, "sex": {"type": "category", "values": ["F", "M"]}},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "better"),
+    [
+        ({"bins": 8}, 500, 32),
+        ({"bins": 8}, 100_000, 128),
+        ({"bins": 64}, 100_000, 128),
+        ({"bins": 64}, 500, None),
+        ({"bins": 8, "max": 9, "decimals": 0}, 100_000, 10),
+        ({}, 100_000, None),
+        ({"bins": [0, 50, 100]}, 100_000, None),
+        ({"bins": 8, "edges": "log"}, 100_000, None),
+    ],
+)
+def test_a_declared_number_of_bins_that_hides_more_than_noise_has_a_better_one(keys, rows, better):
+    """Listed edges, growing bins and bins that nobody declared are left as they are."""
+    found = bins_that_hide(*planned(wide(**keys)), rows)
+    assert found == ({} if better is None else {"pay": better})
 
 
 def test_the_epsilon_that_would_do_does_and_the_next_lower_one_does_not():

@@ -133,24 +133,37 @@ def test_missing_cells_are_no_neighbours_of_the_last_values():
 
 
 def test_in_a_column_of_numbers_more_values_are_rare_as_long_as_ten_groups_are_left():
-    assert rare_when_ordered(100.0, 100_000.0) == 800.0
-    assert rare_when_ordered(100.0, 5_000.0) == 500.0
-    assert rare_when_ordered(100.0, 900.0) == 100.0
-    assert rare_when_ordered(0.0, 1e6) == 0.0
+    assert rare_when_ordered(5_000.0, 100.0, 5_000.0) == 500.0
+    assert rare_when_ordered(900.0, 100.0, 900.0) == 100.0
+    assert rare_when_ordered(1e6, 0.0, 1e6) == 0.0
+    assert rare_when_ordered(0.0, 100.0, 1e6) == 100.0
 
 
-def test_numbers_are_grouped_no_more_than_others_where_noise_is_of_a_few_rows():
-    """Planted: with one factor, a small table loses at a large budget what single cells show."""
-    assert rare_when_ordered(6.0, 1_000.0) == 6.0
-    assert rare_when_ordered(32.0, 100_000.0) == 128.0
+def test_groups_of_numbers_grow_in_number_as_the_root_of_rows_over_noise():
+    """Planted: with a factor of the noise, a large budget would keep nearly all values in every pair."""
+    groups = [1e6 / rare_when_ordered(1e6, noise, 1e6) for noise in (4.0, 16.0, 64.0)]
+    assert groups[0] == pytest.approx(2 * groups[1]) == pytest.approx(4 * groups[2])
+
+
+def test_a_value_that_many_rows_share_makes_no_group_larger():
+    """Planted: a bound on all rows merges the values of the few that are not zero into two groups."""
+    counts = np.array([9_000.0, *[50.0] * 20])
+    single = Measurement(("a",), counts, "gaussian", 2.0)
+    alone = rare_groups(Domain({"a": 21}), [single], 6.0, ordered={"a": Ordered(10_000.0)}).groups["a"]
+    assert alone[0] == 0 and (alone == 0).sum() == 1
+    assert alone.max() >= 8
+    assert 1_000 / rare_when_ordered(10_000.0, 6.0, 10_000.0) < 4
 
 
 def test_a_threshold_of_its_own_holds_for_a_columns_values_and_not_for_missing_cells():
-    domain = Domain({"a": 5, "b": 5})
-    counts = np.array([90, 80, 500, 70, 40])
+    domain = Domain({"a": 14, "b": 14})
+    # A step of 60 and 50 in turn, so that smoothing leaves them as they are.
+    counts = np.array([*[60, 50] * 3, 500, *[60, 50] * 3, 40])
     singles = [Measurement((c,), counts, "gaussian", 1.0) for c in "ab"]
-    found = rare_groups(domain, singles, 30.0, values={"a": 4, "b": 4}, ordered={"a": Ordered(100.0)}).groups
-    assert set(found) == {"a"} and found["a"].tolist() == [0, 0, 1, 2, 3]
+    values, ordered = {"a": 13, "b": 13}, {"a": Ordered(1_160.0)}
+    found = rare_groups(domain, singles, 30.0, values=values, ordered=ordered).groups
+    assert set(found) == {"a"}
+    assert found["a"].tolist() == [0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 5, 6, 6, 7]
 
 
 def test_ends_of_numbers_that_noise_alone_fills_join_the_next_group():
