@@ -26,7 +26,8 @@ from dpsynth.accounting.guesses import right_at_most
 from dpsynth.accounting.loss_pairs import NormalPair
 from dpsynth.audit.losses import DrawnNoise, drawn_noise, exact_cost, transcript_loss
 from dpsynth.audit.lower_bounds import LowerBound, lower_bound
-from dpsynth.audit.made_up import MadeUpTable, Neighbour, extreme_pair, made_up, neighbours
+from dpsynth.audit.made_up import MadeUpTable, extreme_pair, made_up, neighbours
+from dpsynth.audit.many_distances import many_distances
 from dpsynth.audit.membership import Sight, promising, scored, sight
 from dpsynth.audit.observed_door import Transcript
 from dpsynth.audit.replay import declared, faults, observe, replay, sensitivity
@@ -52,7 +53,8 @@ _FEW = 10
 
 
 _Count = Callable[[int], None]
-_Replay = tuple[Neighbour, Transcript, Transcript | str]
+_Replay = tuple[str, Transcript, Transcript | str]
+"""A change in words, the transcript of a table, and that of its neighbour or the words of a refusal."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Audit:
         claim: the guarantee.
         rows: number of rows of the made-up tables.
         replayed: the outcome of the replays.
+        many: the outcome of the replays for many distances, on tables of other columns.
         attacked: the outcome of the attacks; None if no releases were made for them.
         seconds: how long the audit took.
     """
@@ -154,15 +157,17 @@ class Audit:
     claim: Claim
     rows: int
     replayed: Replayed
+    many: Replayed
     attacked: Attacked | None
     seconds: float
 
     @property
     def faults(self) -> tuple[str, ...]:
         """Everything that contradicts the claim; none if nothing was found."""
-        found = list(self.replayed.faults)
-        if self.replayed.dearest > 1 + _ROUNDING:
-            found.append(f"a transcript cost {self.replayed.dearest:.4f} of the budget")
+        found = [*self.replayed.faults, *self.many.faults]
+        dearest = max(self.replayed.dearest, self.many.dearest)
+        if dearest > 1 + _ROUNDING:
+            found.append(f"a transcript cost {dearest:.4f} of the budget")
         if self.attacked is not None:
             attacked = self.attacked
             bounds = {"the answers": attacked.transcript, "the synthetic table": attacked.chosen_bound}
@@ -221,6 +226,7 @@ def audit(
         occasion = occasion_of(shop.spec, datetime.now(UTC), period)
         base = made_up(inputs, occasion, extent.rows, extent.seed)
         replayed = _compared(_replays(shop, base, extent), inputs.plan, lambda done: advance(done, whole))
+        many = _compared(many_distances(inputs.plan, shop.folder / "many"), inputs.plan, lambda _: None)
         attacked = None
         if extent.releases:
             attacked = _attacked(
@@ -231,9 +237,9 @@ def audit(
                 lambda done: advance(extent.neighbours + done, whole),
             )
     claim = _claim(inputs.plan)
-    return Audit(
-        spec.release, spec.structure.method, claim, len(base.rows), replayed, attacked, monotonic() - began
-    )
+    seconds = monotonic() - began
+    method, rows = spec.structure.method, len(base.rows)
+    return Audit(spec.release, method, claim, rows, replayed, many, attacked, seconds)
 
 
 def _claim(plan: Plan) -> Claim:
@@ -320,10 +326,10 @@ def _replays(shop: _Workshop, base: MadeUpTable, extent: Extent) -> Iterator[_Re
         with shop.release(table) as recorded:
             for neighbour in islice(neighbours(table, rng), number):
                 try:
-                    yield neighbour, recorded.record, recorded.on(neighbour.table)
+                    yield neighbour.change, recorded.record, recorded.on(neighbour.table)
                 except DpsynthError as error:
                     # Its words name files of the audit.
-                    yield neighbour, recorded.record, f"the replay ended in {type(error).__name__}"
+                    yield neighbour.change, recorded.record, f"the replay ended in {type(error).__name__}"
 
 
 def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replayed:
@@ -332,14 +338,14 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
     changes: Counter[str] = Counter()
     questions: Counter[str] = Counter()
     largest: dict[str, float] = {}
-    for done, (neighbour, before, after) in enumerate(replays, 1):
+    for done, (change, before, after) in enumerate(replays, 1):
         advance(done)
-        changes[neighbour.change] += 1
+        changes[change] += 1
         if isinstance(after, str):
-            found.append(f"{neighbour.change}: {after}")
+            found.append(f"{change}: {after}")
             continue
         contradictions = list(faults(before, after))
-        found.extend(f"{neighbour.change}: {fault}" for fault in contradictions)
+        found.extend(f"{change}: {fault}" for fault in contradictions)
         if not contradictions:
             dearest = max(dearest, exact_cost(before, after).share_of(plan.measure, plan.whole.budget))
         for one, two in zip(before.asked, after.asked, strict=False):

@@ -20,5 +20,9 @@ def page(audit: Audit, command: str) -> str:
     pages = environment()
     pages.filters["bound"] = words.bound_in_words
     return pages.get_template("audit.html.j2").render(
-        audit=audit, claim=words.claim_in_words(audit), asked=words.ASKED, command=command
+        audit=audit,
+        claim=words.claim_in_words(audit),
+        many=words.many_in_words(audit),
+        asked=words.ASKED,
+        command=command,
     )

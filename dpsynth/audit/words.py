@@ -42,6 +42,7 @@ def in_words(audit: Audit) -> Iterator[str]:
             f"{reached.largest:.3g} of the declared sensitivity."
         )
     yield f"  The dearest transcript cost {replayed.dearest:.4f} of the budget, exactly."
+    yield many_in_words(audit)
     if audit.attacked is not None:
         yield ""
         yield from _attacks(audit, audit.attacked)
@@ -51,6 +52,17 @@ def in_words(audit: Audit) -> Iterator[str]:
         yield from (f"  {fault}" for fault in audit.faults)
     else:
         yield f"Nothing contradicts the claim. {audit.seconds:.0f} s."
+
+
+def many_in_words(audit: Audit) -> str:
+    """The replays for many distances, in a sentence."""
+    many = audit.many
+    changes = "; ".join(change for change, _ in many.changes)
+    largest = max((reached.largest for reached in many.reached), default=0.0)
+    return (
+        f"Asked for more distances at once, on the same terms ({changes}): moved by at most {largest:.3g} of "
+        f"the declared sensitivity, and cost at most {many.dearest:.4f} of the budget."
+    )
 
 
 def claim_in_words(audit: Audit) -> str:

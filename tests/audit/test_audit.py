@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -12,13 +13,16 @@ import yaml
 from typer.testing import CliRunner
 
 from dpsynth import pipeline
+from dpsynth.accounting.calibration import CalibratedNoise, Calibration
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.audit import Audit, Extent, audit, auditing, page
+from dpsynth.audit.many_distances import many_distances
 from dpsynth.audit.membership import ATTACKS
 from dpsynth.cli.app import app
 from dpsynth.config import Spec, from_mapping
 from dpsynth.curator import noise
 from dpsynth.errors import ConfigError
+from dpsynth.lifecycle.inputs import inputs_of
 from tests.chromium import faults, needs_chromium
 from tests.thinned import some
 
@@ -127,6 +131,72 @@ def test_noise_that_is_too_small_is_caught(monkeypatch) -> None:
 
 
 WIDE = {f"c{i}": {"type": "integer", "min": 0, "max": 19, "bins": 20} for i in range(5)}
+
+
+def wide(columns: int, method: str, neighbours: int) -> Audit:
+    """The audit of a config of so many columns, each of two values."""
+    declared = {f"c{i}": {"type": "boolean", "missing": False} for i in range(columns)}
+    spec = spec_of(GAUSSIAN, method, columns=declared)
+    return audit(spec, Extent(rows=40, neighbours=neighbours, releases=0))
+
+
+@pytest.mark.parametrize(
+    ("columns", "method", "neighbours"),
+    [
+        (22, "auto", 2),
+        (60, "independent", 1),
+        *(pytest.param(60, method, 10, marks=pytest.mark.slow) for method in ("auto", "mst", "aim")),
+    ],
+)
+def test_wide_releases_are_replayed_with_hundreds_of_distances(columns, method, neighbours) -> None:
+    found = wide(columns, method, neighbours)
+    assert found.faults == ()
+    assert {r.ask: r.largest for r in found.replayed.reached}["exam"] > 0.3
+
+
+def at_most(most: int) -> Callable[..., CalibratedNoise]:
+    """A calibration of distances that makes noise for so many of them at most."""
+    sound = Calibration.distances
+    return lambda self, price, number=1: sound(self, price, min(number, most))
+
+
+@pytest.mark.parametrize("terms", range(len(TERMS)))
+def test_a_config_of_few_columns_is_audited_for_many_distances(terms: int, tmp_path: Path) -> None:
+    plan = inputs_of(spec_of(TERMS[terms])).plan
+    replays = list(many_distances(plan, tmp_path / "many"))
+    asked = [(a.question["ask"], np.size(a.exact)) for _, record, _ in replays for a in record.asked]
+    assert asked == [("exam", 289), ("errors", 289), ("exam", 1870), ("errors", 1870)]
+    found = auditing._compared(replays, plan, lambda _: None)
+    assert found.faults == ()
+    assert {reached.largest for reached in found.reached} == {1.0}
+    assert 0.99 < found.dearest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("most", [64, 500])
+def test_noise_for_fewer_distances_than_are_asked_for_is_caught(monkeypatch, most: int) -> None:
+    monkeypatch.setattr(Calibration, "distances", at_most(most))
+    found = audit(spec_of(GAUSSIAN), Extent(rows=30, neighbours=1, releases=0))
+    assert found.replayed.faults == ()
+    asked = {fault.partition(":")[0] for fault in found.faults}
+    assert asked == {"a unit comes, 1,870 distances"} | (
+        {"a unit comes, 289 distances"} if most < 289 else set()
+    )
+
+
+def test_noise_for_64_distances_of_a_wide_release_is_caught(monkeypatch) -> None:
+    monkeypatch.setattr(Calibration, "distances", at_most(64))
+    assert any("exam: sensitivity" in fault for fault in wide(22, "independent", 1).replayed.faults)
+
+
+def test_many_distances_with_0_7_of_their_noise_are_caught(monkeypatch, tmp_path: Path) -> None:
+    sound = noise.add_gaussian
+    monkeypatch.setattr(
+        noise, "add_gaussian", lambda values, sigma: sound(values, 0.7 * sigma if len(values) > 64 else sigma)
+    )
+    plan = inputs_of(spec_of(GAUSSIAN)).plan
+    found = auditing._compared(many_distances(plan, tmp_path / "many"), plan, lambda _: None)
+    assert all("times as large as stated" in fault for fault in found.faults)
+    assert len(found.faults) == 2
 
 
 def test_a_question_that_depends_on_the_table_is_caught(monkeypatch) -> None:
