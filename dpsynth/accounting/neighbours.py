@@ -156,7 +156,7 @@ def left_unprotected(unit: str) -> str:
     """A sentence on what a unit in words doesn't protect.
 
     >>> left_unprotected(ROW)
-    'People with several rows, as a whole: one row is protected, all rows of one person less.'
+    'A person with several rows, as a whole: one row is protected, all rows of one person less.'
     """
     near = neighbours_in_words("add_remove", unit)
     if near.person is None:
@@ -165,7 +165,7 @@ def left_unprotected(unit: str) -> str:
                 "Whoever has several events, as a whole: whether a single event took place is protected, and "
                 "that somebody is in the table at all is protected less."
             )
-        return "People with several rows, as a whole: one row is protected, all rows of one person less."
+        return "A person with several rows, as a whole: one row is protected, all rows of one person less."
     if near.per is not None:
         return (
             f"A {near.kind or 'person'} over several periods: what happened in one {near.per.every} is "
@@ -178,4 +178,4 @@ def left_unprotected(unit: str) -> str:
             f"What rows of several {near.person} together say of one person: relatives elsewhere, or earlier "
             "households of the same person. A single member is protected as the whole household is."
         )
-    return f"Somebody who stands under several {near.person}, as a whole, and what others' rows say of her."
+    return f"A person with several {near.person}, as a whole; and what other people's rows say of somebody."

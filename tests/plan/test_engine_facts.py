@@ -68,7 +68,7 @@ def test_a_plan_says_where_coded_rows_lie_without_looking_at_any(tmp_path, capsy
     few, many = (facts(tmp_path, rows)["engine"] for rows in (10**6, 10**9))
     assert few["coded_bytes"] == 3 * 10**6 and few["cache_bytes"] == 0
     assert many["cache_bytes"] == many["coded_bytes"] == 3 * 10**9 and many["seconds"] > few["seconds"]
-    describe(facts(tmp_path, 10**9), detail=False)
+    describe(facts(tmp_path, 10**9), detail=True)
     said = " ".join(capsys.readouterr().out.split())
     assert "1,000,000,000 rows are coded to 3 GB, held in a private file" in said
 
@@ -83,11 +83,11 @@ def test_a_plan_says_where_coded_rows_lie_without_looking_at_any(tmp_path, capsy
     ],
 )  # fmt: skip
 def test_a_plan_says_what_is_read_by_declared_columns_and_rows(tmp_path, capsys, source, said):
-    describe(facts(tmp_path, 10**6, source=source), detail=False)
+    describe(facts(tmp_path, 10**6, source=source), detail=True)
     assert said in " ".join(capsys.readouterr().out.split())
     described = facts(tmp_path, source=source)
     assert described["engine"]["read_bytes_of_a_row"] == 6.6 and "read_bytes" not in described["engine"]
-    describe(described, detail=False)
+    describe(described, detail=True)
     assert "7 bytes a row" in " ".join(capsys.readouterr().out.split())
 
 
@@ -128,7 +128,7 @@ def test_a_plan_says_that_workers_of_dask_count(tmp_path, capsys):
     for rows in (None, 10**8):
         found = facts(tmp_path, rows, engine={"dask": "local"})
         assert found["engine"]["name"].startswith("Dask") and not found["engine"].get("cache_bytes")
-        describe(found, detail=False)
+        describe(found, detail=True)
         said = " ".join(capsys.readouterr().out.split())
         assert "Rows are read and counted by Dask, with a worker for each processor of this machine;" in said
         assert "2.0 GB" in said or "2 GB" in said

@@ -181,12 +181,13 @@ FIELD = ("mu^2/2", "Gaussian DP", "discrete Gaussian", "noise scale", "share", "
 def test_plain_sentences_come_first_and_the_fields_measures_only_with_detail(said):
     code, plain = said()
     assert code == 0 and not [words for words in FIELD if words in plain]
-    for words in ("Protected: one row", "at most 73.2 %", "Asked: the counts of 15 single columns",
+    for words in ("Protected: one row", "at most 73.2 %", "Asked: 15 single columns",
                   "Ledger: ", "Time and memory: ", "No data was read", "--rows N", "--detail"):  # fmt: skip
         assert words in plain
     _, detail = said("--detail", "--rows", "48842")
     assert all(words in detail for words in FIELD)
     assert plain.splitlines()[:4] == detail.splitlines()[:4]
+    assert len(plain.splitlines()) <= 15 and len(said("--rows", "48842")[1].splitlines()) <= 15
     assert "--rows N" not in detail and "More with" not in detail
 
 
@@ -194,16 +195,18 @@ def test_errors_are_in_per_cent_of_the_rows_that_are_stated(said):
     _, text = said("--rows", "48842")
     facts = json.loads(said("--rows", "48842", "--json")[1])["expected_errors"]
     worst = max(facts["columns"], key=lambda column: column["share_moved"])
-    assert worst["columns"] == ["hours-per-week"] and "most in hours-per-week" in text
+    assert worst["columns"] == ["hours-per-week"] and "in hours-per-week, the worst" in text
     assert f"{100 * worst['share_moved']:.2g} %" in text
     weak = sum(pair["share_moved"] <= 0.05 for pair in facts["pairs"])
-    assert f"in {weak} pairs 5 % of the rows will do" in text
+    assert f"Weak relations show in {weak}," in text
     hidden = sum(pair["share_moved"] > 0.2 for pair in facts["pairs"])
-    assert f"in {hidden} noise moves more than 20 %" in text and "age with hours-per-week (100 %)" in text
+    assert f"hardly any in {hidden}." in text
+    _, detail = said("--rows", "48842", "--detail")
+    assert f"at most 20 %, in {hidden} more" in detail and "age with hours-per-week (100 %)" in detail
     seen = {tuple(pair["columns"]): pair["correlation"] for pair in facts["pairs"]}
     assert seen["age", "sex"] is None and 0 < seen["age", "hours-per-week"] < 0.2
     shown = [correlation for correlation in seen.values() if correlation is not None]
-    assert f"above four times {min(shown):.2g} to {max(shown):.2g} (by pair)" in text
+    assert f"above {4 * min(shown):.2g} to {min(1.0, 4 * max(shown)):.2g} show, by pair" in detail
     epsilon = facts["epsilon_that_would_do"]["epsilon"]
     assert f"ε = {epsilon:g} would do for at most 1 % in every column" in text
 
@@ -247,7 +250,7 @@ def test_a_method_without_pairs_says_nothing_of_pairs(tmp_path, monkeypatch, cap
     assert facts["expected_errors"]["pairs"] == []
     describe(facts)
     text = capsys.readouterr().out
-    assert "pairs of columns" not in text and "together" not in text
+    assert "Pairs" not in text and "together" not in text
 
 
 def blocks(page, command):
@@ -269,7 +272,7 @@ def test_the_pages_show_what_the_command_prints(said, tmp_path):
     shown = {
         "README.md": "dpsynth plan configs/randhie.yaml --rows 20000",
         "docs/starting.md": "dpsynth plan configs/mine.yaml --rows 20000",
-        "docs/statistics.md": "dpsynth plan configs/randhie.yaml --rows 20000",
+        "docs/statistics.md": "dpsynth plan configs/randhie.yaml --rows 20000 --detail",
         "docs/finding.md": "dpsynth plan configs/randhie-found.yaml --detail",
     }
     for page, command in shown.items():
