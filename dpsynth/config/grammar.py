@@ -423,6 +423,12 @@ class Spec(Section):
                 f"'{self.period.column}' is the column of period.every: value and is also among columns. All "
                 "rows of a release have the same value of it, so there it takes budget for nothing."
             )
+        if self.source.row_by_row:
+            found.append(
+                "source.row_by_row: true states that one unit moves no more rows of source.query than "
+                "privacy.unit allows for, and that no cell makes it fail. Nothing checks that, and all that "
+                "the release promises rests on it. Its bundle says so."
+            )
         return tuple(found)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from dpsynth.config.query import dialect_of, doubt_of
 from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text
 from dpsynth.config.section import Section, refused
 from dpsynth.files.encodings import USUAL, encoding_named
@@ -212,13 +213,36 @@ class Source(TableFile):
         "variable, or secret/NAME for a Secret block of Prefect.",
     )
     query: Annotated[str, Query()] | None = Field(
-        default=None, description="One SELECT, whose rows are the table. With url or url_from."
+        default=None,
+        description="One SELECT, whose rows are the table. With url or url_from. Each of its rows must "
+        "follow from one row of one table, and no cell may make it fail.",
+    )
+    row_by_row: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="true states, of a query that can't be seen to be so, that one unit moves no more of its "
+        "rows than privacy.unit allows for, and that no cell makes it fail. Nothing checks it.",
     )
 
     @property
     def in_database(self) -> bool:
         """True if the table is the rows of a query."""
         return self.query is not None
+
+    def doubt(self, address: str) -> str | None:
+        """The reason why the query needs a statement of ``row_by_row``; None if it has or needs none.
+
+        Args:
+            address: the URL of its database; "" where it isn't known yet.
+        """
+        found = None if self.query is None or self.row_by_row else doubt_of(self.query, dialect_of(address))
+        if found is None:
+            return None
+        return (
+            f"{found}. Each row of the query must follow from one row of one table, and no cell may make it "
+            "fail: otherwise one person may move many rows, or decide how a run ends. Leave that out. Or, if "
+            "you know that one unit of privacy.unit moves no more rows of the query than the unit allows, "
+            "and that no cell makes it fail, state so with source.row_by_row: true"
+        )
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -231,6 +255,8 @@ class Source(TableFile):
             raise refused("is missing: give the path of a .csv, .parquet or .xlsx file", "path")
         if len(given) > 1:
             raise refused(f"is given beside {given[0]}: a table has one source. Keep one of them", given[1])
+        if self.row_by_row and self.query is None:
+            raise refused("is about source.query: remove it", "row_by_row")
         if given == ["path"]:
             if self.path is not None and is_url(self.path):
                 _check_file_url(self.path)
@@ -243,6 +269,8 @@ class Source(TableFile):
         for key in TableFile.model_fields:
             if key in self.model_fields_set and getattr(self, key) is not None:
                 raise refused("is for files: remove it", key)
+        if (doubt := self.doubt(self.url or "")) is not None:
+            raise refused(doubt, "query")
         return self
 
 

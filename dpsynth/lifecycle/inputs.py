@@ -205,12 +205,14 @@ def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
     """The private table in memory or in a database; None if it is a file.
 
     Raises:
-        ConfigError: the address of the database isn't found.
+        ConfigError: the address of the database isn't found, or its query may not be row by row.
     """
     source = inputs.spec.source
     if inputs.table is not None or source.query is None:
         return inputs.table
     address, named = address_of(source)
+    if (doubt := source.doubt(address)) is not None:
+        raise ConfigError(f"source.query {doubt}.")
     return DatabaseTable(address, source.query, named)
 
 

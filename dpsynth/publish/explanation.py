@@ -148,6 +148,12 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         "Other releases about the same people. Their losses add up with this one's; the data owner's ledger "
         "keeps count of them.",
     ]
+    if publication.rows_on_trust:
+        sentences.append(
+            "Whoever moves more rows than the owner says. The private table is the rows of a query that "
+            "may put several rows together, or fail on a cell. Its owner has stated that one unit moves no "
+            "more of its rows than the unit allows for, and that no cell makes it fail. Nothing checked that."
+        )
     if publication.part is not None:
         sentences.append(
             f"Rows of other periods than {publication.part.label}. Each period that is released has a "

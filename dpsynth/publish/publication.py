@@ -73,6 +73,7 @@ class Publication:
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
         rehearsal: True if the table was made up from the config.
+        rows_on_trust: True if the table is the rows of a query that its owner alone knows to be row by row.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports of respondents that it was made from; None if a curator answered.
         minimum_set_size: the number of rows below which ``dpsynth query`` withholds an estimate; None without
@@ -113,6 +114,7 @@ class Publication:
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
     rehearsal: bool = False
+    rows_on_trust: bool = False
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
     sums: tuple[MeasuredSums, ...] = ()

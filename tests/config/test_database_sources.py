@@ -27,7 +27,7 @@ def told(load_with, source, added=NAMED):
     ],
 )
 def test_a_url_and_a_query_are_a_source(load_with, url: str) -> None:
-    spec = told(load_with, {"url": url, "query": "WITH a AS (SELECT 1) SELECT age::int FROM a;"})
+    spec = told(load_with, {"url": url, "query": "WITH a AS (SELECT age FROM v) SELECT age FROM a;"})
     assert spec.source.in_database and address_of(spec.source)[0] == url
     assert table_of(spec).dataset == "visits" and table_of(spec).source == ""
 

@@ -1046,7 +1046,23 @@ FAULTS: tuple[Fault, ...] = (
         'if found[1] == "tcp" and not found[2]:',
         "config/test_engine.py::test_rows_go_to_another_machine_by_tls_alone",
     ),
-    # addresses and folders
+    # addresses, queries and folders
+    _fault(
+        "a query may limit its rows",
+        "One row moves two rows of the table, and its person is protected half as much as is stated.",
+        "config/query.py",
+        '"Select Star From',
+        '"Limit Select Star From',
+        "config/test_queries.py::test_of_a_query_that_is_let_through_one_row_of_the_table_moves_one_row",
+    ),
+    _fault(
+        "a subquery stands anywhere",
+        "A row decides which other rows are in the table.",
+        "config/query.py",
+        'or (kind == "Subquery" and above != "From")',
+        "",
+        "config/test_queries.py::test_a_query_by_which_a_row_decides_about_others_is_refused",
+    ),
     _fault(
         "a hard link is another table",
         "The same people get a second cap, and the private table passes for a public one.",
