@@ -10,7 +10,7 @@ nothing about cells.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 
 from dpsynth.assess.column_findings import column_findings
 from dpsynth.assess.findings import Finding
-from dpsynth.assess.relations import RelationTally
+from dpsynth.assess.obedience import ObedienceTally
+from dpsynth.assess.proposals import Proposal, about_rules, proposals
+from dpsynth.assess.row_sample import RowSample, TypedRows
 from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
 from dpsynth.config import Spec
@@ -112,6 +114,7 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
     for batch in as_texts(cells_of(inputs, occasion, broken)):
         tallying.add(batch)
+    tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
     source = inputs.spec.source
     if source.in_database:
         return tallying.check(source.url or f"the database of {source.url_from}", ())
@@ -129,9 +132,9 @@ class _Tallying:
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
         self._columns = [ColumnTally(column) for column in inputs.compiled.columns]
-        rules = inputs.compiled.rules
-        self._ruled = [frozenset(rules.columns(i)) for i in range(len(rules.written))]
-        self._relations = RelationTally(inputs.compiled.columns)
+        self._layout = inputs.compiled.layout
+        self._obeyed, self._sample = ObedienceTally(inputs.compiled.rules), RowSample(self._layout)
+        self._proposed: tuple[Proposal, ...] = ()
         key = secrets.token_bytes(32)
         self._persons = None if near.person is None else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
@@ -144,9 +147,27 @@ class _Tallying:
         self._rows += len(next(iter(batch.values())))
         for tally in self._columns:
             tally.add(batch[tally.column.name])
-        self._relations.add(batch)
+        self._obeyed.add(TypedRows(self._layout, batch))
+        self._sample.add(batch)
         if self._persons is not None:
             self._persons.add(batch)
+
+    def propose(self, again: Callable[[], Iterable[Mapping[str, pa.StringArray]]]) -> None:
+        """Look for rules in the rows that were tallied.
+
+        Args:
+            again: reads all rows once more.
+        """
+        self._proposed = proposals(
+            self._sample, self._obeyed.rules, self._layout, lambda: map(self._typed, again())
+        )
+
+    def _typed(self, batch: Mapping[str, pa.StringArray]) -> TypedRows:
+        """The rows of a batch that belong to a release."""
+        if self._part is not None:
+            inside = in_slice(batch[self._part.column], self._part)
+            batch = {name: cells.filter(inside) for name, cells in batch.items()}
+        return TypedRows(self._layout, batch)
 
     def _without_headers(self, batch: dict[str, pa.StringArray]) -> dict[str, pa.StringArray]:
         """The rows that are not the header once more."""
@@ -174,7 +195,7 @@ class _Tallying:
         findings = [*about_file, *self._about_period(), *_about_persons(persons)]
         for tally in self._columns:
             findings += column_findings(tally)
-        findings += self._relations.findings(self._ruled)
+        findings += about_rules(self._obeyed.found(), self._proposed)
         label = None if self._part is None else self._part.label
         return Check(source, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
 

@@ -1,198 +1,484 @@
-"""Relations between numbers that hold row by row, such as year = birth year + age, for the owner's eyes.
+"""Relations between numbers, dates and times that hold row by row: sums, parts, spans, ratios and orders.
 
-A column that is the sum of two others, up to a constant and to a whole number of one more (ages change
-within a year), or another column and a constant. The first rows give the candidates; all rows are counted.
+A sum has one part or two (year = birth year + age, up to a whole number of one: ages change within a year),
+and is found by trying; or any number of parts, and is found by the null space of the columns' covariances,
+with whole coefficients. Parts that are mostly zero, such as late fees, are added one by one while they
+explain more rows. A part may be a part of a date, or the time between two dates.
 
-Invariant: a relation that was found is private, and is proposed only. What is written into a config must be
-known without the table.
+Invariant: see ``candidates``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsynth.assess.findings import Finding, keys
-from dpsynth.assess.tallies import codec_of
-from dpsynth.domain.column import Column
-from dpsynth.domain.numeric_codec import NumericCodec
+from dpsynth.assess.candidates import FEWEST, SHARE, Candidate, Term, apart, terms, written
+from dpsynth.assess.row_sample import Numbers, TypedRows
+from dpsynth.domain.formulas import microseconds
 
-Numbers = NDArray[np.float64]
-
-_FIRST = 512
-"""Rows in which candidates are looked for."""
-_FEWEST = 100
-"""Rows in which a relation must show."""
 _MOST_COLUMNS = 80
 """Columns of numbers that are looked at."""
-_FIRST_SHARE, _SHARE = 0.97, 0.99
-"""Shares of the first rows, and of all rows, in which a relation holds."""
+_FIRST = 96
+"""Rows by which most combinations of columns are ruled out."""
+_NEARLY = 0.85
+"""Share of rows in which a sum holds that may lack a part."""
 _VALUES = 6
 """Fewest values of a column that is looked at: flags agree by chance."""
 _LEAST_DEVIATION = 2.0
 """Least standard deviation of columns that agree up to a whole number of one."""
-_EXACT = 1e-6
+_MOST_PARTS = 12
+_MOST_COEFFICIENT = 1000
+_NULL = 1e-9
+"""Largest share of the variance of a direction that has none."""
+_SUBSETS = 6
+_LEAST_CHANCE = 0.005
+"""Least share of rows that would break an order by chance."""
+_LEAST_NUMBERS = 0.02
+"""That of numbers, of which many are ordered for no reason."""
+_ORDERED = 0.998
+"""Least share of rows that keep an order: what rises together is ordered in most rows without a rule."""
 
 
-@dataclass
-class _Relation:
-    """A relation: total = parts + constant, or up to ``slack`` more.
+def relations(rows: TypedRows) -> Iterator[Candidate]:
+    """The relations that hold in nearly all rows of a sample."""
+    found = [t for t in terms(rows) if t.values > 1 and t.present.sum() >= FEWEST]
+    columns = [t for t in found if t.column and t.values >= _VALUES][:_MOST_COLUMNS]
+    others = [t for t in found if not t.column]
+    sums = list(_computed_once(_independent([*_short_sums(columns, others), *_long_sums(columns)], columns)))
+    yield from (s.candidate() for s in sums)
+    yield from _ratios(columns, {s.total.written for s in sums if not s.slack})
+    yield from _orders(rows, columns)
 
-    Attributes:
-        total: place of a column.
-        parts: places of one or two columns.
-        constant: the number that is added.
-        slack: 0, or 1 for whole numbers.
-        rows: rows in which all columns have a number.
-        held: those in which it holds.
-    """
 
-    total: int
-    parts: tuple[int, ...]
-    constant: float
-    slack: int
-    rows: int = 0
-    held: int = 0
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """total = coefficients x parts + constant, or up to ``slack`` more."""
+
+    total: Term
+    parts: tuple[Term, ...]
+    coefficients: tuple[int, ...]
+    constant: float = 0.0
+    slack: int = 0
 
     @property
-    def columns(self) -> frozenset[int]:
-        """Places of all columns."""
-        return frozenset((self.total, *self.parts))
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(self.total.columns, *(p.columns for p in self.parts))
+
+    def off(self) -> Numbers:
+        """The difference of both sides, float64[rows], beyond the slack."""
+        apart_by = self.total.numbers - self._parts() - self.constant
+        return np.abs(apart_by - self.slack / 2) - self.slack / 2
+
+    def _parts(self) -> Numbers:
+        return np.asarray(sum(c * p.numbers for c, p in zip(self.coefficients, self.parts, strict=True)))
 
     @property
-    def holds(self) -> bool:
-        """True if it holds in nearly all rows, and in rows enough."""
-        return self.rows >= _FEWEST and self.held >= _SHARE * self.rows
+    def share(self) -> float:
+        """Share of the rows in which it holds; rows of zeros alone, or with missing cells, don't count."""
+        off = self.off()
+        telling = ~np.isnan(off) & np.any([t.numbers != 0 for t in (self.total, *self.parts)], axis=0)
+        if telling.sum() < FEWEST:
+            return 0.0
+        return float((off[telling] <= self.total.tolerance).mean())
 
-    def add(self, numbers: Numbers) -> None:
-        """Count some rows, float64[rows, columns]."""
-        apart = numbers[:, self.total] - numbers[:, list(self.parts)].sum(axis=1) - self.constant
-        self.rows += int((~np.isnan(apart)).sum())
-        self.held += int((np.abs(apart - self.slack / 2) <= self.slack / 2 + _EXACT).sum())
+    def solved(self, place: int) -> _Sum:
+        """The same sum, written for one of its parts, whose coefficient is 1 or -1."""
+        sign = self.coefficients[place]
+        left = [i for i in range(len(self.parts)) if i != place]
+        factors = (sign, *(-sign * self.coefficients[i] for i in left))
+        parts = (self.total, *(self.parts[i] for i in left))
+        return _Sum(self.parts[place], parts, factors, -sign * self.constant)
 
+    def extended(self, columns: Sequence[Term]) -> _Sum:
+        """The sum with further parts, each of which explains most of the rows that are left."""
+        best, share = self, self.share
+        while share < 1.0 and len(best.parts) < _MOST_PARTS and not self.slack:
+            used = {best.total.written, *(p.written for p in best.parts)}
+            tried = [
+                _Sum(best.total, (*best.parts, c), (*best.coefficients, sign), best.constant)
+                for c in columns
+                if c.written not in used
+                for sign in (1, -1)
+            ]
+            more = max(tried, key=lambda s: s.share, default=best)
+            if more.share < share + (1.0 - share) / 2:
+                break
+            best, share = more, more.share
+        return best
 
-class RelationTally:
-    """The relations of a table's columns of numbers, in one pass and bounded memory."""
+    def candidate(self) -> Candidate:
+        """The rule, or the two rules of a sum with slack."""
+        total, low = self.total.written, _formula(self.parts, self.coefficients, self.constant)
+        shuffled = self._parts()[apart(len(self.total.numbers))]
+        off = np.abs(self.total.numbers - shuffled - self.constant - self.slack / 2) - self.slack / 2
+        known = ~np.isnan(off)
+        chance = float((off[known] > self.total.tolerance).mean()) if known.any() else 0.0
+        if self.slack:
+            high = _formula(self.parts, self.coefficients, self.constant + self.slack)
+            rules: tuple[str, ...] = (f"{total} >= {low}", f"{total} <= {high}")
+        elif max(p.declared for p in self.parts) > self.total.declared:
+            rules = (f"{total} == round({low}, {self.total.declared})",)
+        else:
+            rules = (f"{total} == {low}",)
+        return Candidate(rules, self.columns, chance, implies=frozenset(self._orders()))
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        """No row of some columns."""
-        codecs = {c: codec_of(c) for c in columns}
-        self._codecs = {c: codec for c, codec in codecs.items() if isinstance(codec, NumericCodec)}
-        self._columns = list(self._codecs)[:_MOST_COLUMNS]
-        self._waiting: list[Numbers] = []
-        self._found: list[_Relation] | None = None
-
-    def add(self, batch: Mapping[str, pa.StringArray]) -> None:
-        """Count the rows of a batch."""
-        if len(self._columns) < 2:
+    def _orders(self) -> Iterator[tuple[str, str]]:
+        """Orders that follow: of parts and their total, if none is negative; of dates with days between."""
+        if len(self.parts) == 1 and self.parts[0].order and self.coefficients == (1,) and self.constant >= 0:
+            yield self.parts[0].order
+        members = [(self.total, 1), *((p, -c) for p, c in zip(self.parts, self.coefficients, strict=True))]
+        if not all(t.column for t, _ in members):
             return
-        read = [self._codecs[c].form.read(c.values_of(batch[c.name])) for c in self._columns]
-        numbers = np.column_stack(read)
-        if self._found is None:
-            self._waiting.append(numbers)
-            if sum(map(len, self._waiting)) >= _FIRST:
-                self._look()
-        else:
-            self._count(numbers)
-
-    def findings(self, ruled: Collection[frozenset[str]] = ()) -> Iterator[Finding]:
-        """The relations that hold, but for those about columns that one rule of the config names already."""
-        if self._found is None:
-            self._look()
-        held: list[_Relation] = []
-        for relation in sorted(self._found or (), key=lambda r: (r.slack, len(r.parts))):
-            # A sum with a part that hardly counts follows from a relation of two columns.
-            if relation.holds and not any(other.columns <= relation.columns for other in held):
-                held.append(relation)
-        for relation in held:
-            names = frozenset(self._columns[place].name for place in relation.columns)
-            if not any(names <= columns for columns in ruled):
-                yield self._finding(relation)
-
-    def _look(self) -> None:
-        """Find the candidates in the rows so far, and count these rows."""
-        numbers = np.concatenate(self._waiting) if self._waiting else np.zeros((0, len(self._columns)))
-        self._waiting = []
-        self._found = list(_candidates(numbers[:_FIRST])) if len(numbers) >= _FEWEST else []
-        self._count(numbers)
-
-    def _count(self, numbers: Numbers) -> None:
-        for relation in self._found or ():
-            relation.add(numbers)
-
-    def _finding(self, relation: _Relation) -> Finding:
-        names = [_written(self._columns[place].name) for place in (relation.total, *relation.parts)]
-        total, parts = names[0], " + ".join(names[1:])
-        low, high = (f"{parts}{_plus(relation.constant + more)}" for more in (0, relation.slack))
-        broken = relation.rows - relation.held
-        where = "in every row" if not broken else f"in all but {broken:,} of {relation.rows:,} rows"
-        if relation.slack:
-            what, rules = (
-                f"{where} {total} lies between {low} and {high}",
-                [
-                    f"{total} >= {low}",
-                    f"{total} <= {high}",
-                ],
-            )
-        else:
-            what, rules = f"{where} {total} is {low}", [f"{total} == {low}"]
-        remedy = (
-            "if that follows from what the columns mean, so that anyone could say it without the table, "
-            "state it, and no synthetic row contradicts it"
-        )
-        return Finding("constraints", broken, what, remedy, keys({"constraints": rules}))
+        for sign in (1, -1):
+            large = [t for t, c in members if c * sign > 0]
+            small = [t for t, c in members if c * sign < 0]
+            more = self.constant * sign if sign > 0 else -self.constant - self.slack
+            if (
+                len(large) == 1
+                and more >= 0
+                and (len(small) == 1 or all(float(np.nanmin(t.numbers)) >= 0 for t in small))
+            ):
+                yield from ((_name(t), _name(large[0])) for t in small)
 
 
-def _candidates(numbers: Numbers) -> Iterator[_Relation]:
-    """The relations that hold in nearly all of some rows, float64[rows, columns]."""
-    present = ~np.isnan(numbers)
-    whole = ((numbers % 1 == 0) | ~present).all(axis=0)
-    spread = np.array([n[p].std() if p.any() else 0.0 for n, p in zip(numbers.T, present.T, strict=True)])
-    telling = [i for i, column in enumerate(numbers.T) if np.unique(column[present[:, i]]).size >= _VALUES]
-    looked = numbers[:, telling]
-    pairs = [(i,) for i in range(len(telling))] + list(combinations(range(len(telling)), 2))
-    for parts in pairs:
-        apart = looked - looked[:, list(parts)].sum(axis=1, keepdims=True)
-        for place in range(len(telling)):
-            if place in parts or (len(parts) == 1 and place < parts[0]):
-                continue
-            column = apart[:, place][~np.isnan(apart[:, place])]
-            if column.size < _FEWEST:
-                continue
-            middle = float(np.median(column))
-            inner = [telling[p] for p in (place, *parts)]
-            for constant, slack in _near(middle, whole=bool(whole[inner].all())):
-                if slack and spread[inner].min() < _LEAST_DEVIATION:
-                    continue
-                held = np.abs(column - constant - slack / 2) <= slack / 2 + _EXACT
-                if held.mean() >= _FIRST_SHARE:
-                    yield _Relation(inner[0], tuple(inner[1:]), constant, slack)
-                    break
+def _name(term: Term) -> str:
+    return next(iter(term.columns))
 
 
-def _near(middle: float, *, whole: bool) -> list[tuple[float, int]]:
-    """The constants and slacks to try, around a median."""
-    if not whole:
-        return [(middle, 0)]
-    return [(middle, 0), (middle - 1, 1), (middle, 1)] if middle % 1 == 0 else [(middle - 0.5, 1)]
+def _formula(parts: Sequence[Term], coefficients: Sequence[int], constant: float) -> str:
+    """A sum as it is written; a positive part stands first.
 
-
-def _plus(constant: float) -> str:
-    """A constant that is added, as a formula has it.
-
-    >>> _plus(-2.0), _plus(0.0), _plus(1.5)
-    (' - 2', '', ' + 1.5')
+    >>> _formula((Term("a", frozenset(), np.zeros(1), True),) * 2, (-1, 3), -2.0)
+    '3 * a - a - 2'
     """
+    order = sorted(range(len(parts)), key=lambda i: (coefficients[i] < 0, i))
+    text = ""
+    for i in order:
+        size = abs(coefficients[i])
+        piece = parts[i].written if size == 1 else f"{size} * {parts[i].written}"
+        text += f" {'-' if coefficients[i] < 0 else '+'} {piece}"
     rounded = round(constant, 6)
-    return f" {'-' if rounded < 0 else '+'} {abs(rounded):.10g}" if rounded else ""
+    if rounded:
+        text += f" {'-' if rounded < 0 else '+'} {abs(rounded):.10g}"
+    return text.removeprefix(" + ").removeprefix(" ")
 
 
-def _written(name: str) -> str:
-    """A column's name in a rule: of several words, in backticks."""
-    return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name}`"
+def _short_sums(columns: Sequence[Term], others: Sequence[Term]) -> Iterator[_Sum]:
+    """Sums of one part or two: columns, parts of dates, or the time between two dates."""
+    years = [t for t in others if t.written.startswith("year(")]
+    pairs = [(a,) for a in (*columns, *others)] + list(combinations((*columns, *years), 2))
+    spots = _spread_out(len(columns[0].numbers), _FIRST) if columns else np.zeros(0, np.int64)
+    totals = [*columns, *years]
+    first = np.array([t.numbers[spots] for t in totals])
+    for parts in pairs:
+        summed = sum(p.numbers[spots] for p in parts)
+        with np.errstate(invalid="ignore"):
+            close = _middle_width(first - summed) <= 1.0 + 1e-6
+        for place in np.flatnonzero(close):
+            total = totals[place]
+            if total in parts or not any(p.column for p in (total, *parts)):
+                continue
+            if len(parts) == 1 and parts[0].column and (not total.column or parts[0].written < total.written):
+                continue
+            found = _best_constant(total, parts, columns)
+            if found is not None and not found.slack and not total.column:
+                column = next((i for i, p in enumerate(found.parts) if p.column), None)
+                found = None if column is None else found.solved(column)
+            if found is not None:
+                yield found
+
+
+def _best_constant(total: Term, parts: tuple[Term, ...], columns: Sequence[Term]) -> _Sum | None:
+    """The sum with the constant, and the slack, with which it holds in nearly all rows."""
+    difference = total.numbers - sum(p.numbers for p in parts)
+    known = difference[~np.isnan(difference)]
+    if known.size < FEWEST:
+        return None
+    middle, ones = round(float(np.median(known)), 9), (1,) * len(parts)
+    whole = all(t.whole for t in (total, *parts))
+    wide = all(t.spread >= _LEAST_DEVIATION for t in (total, *parts) if t.column)
+    exact = _Sum(total, parts, ones, middle if abs(middle) > total.tolerance else 0.0)
+    if exact.share >= _NEARLY and (longer := exact.extended(columns)).share >= SHARE:
+        return longer
+    wide = wide and all(p.column or p.written.startswith("year(") for p in parts)
+    lows = ((middle - 1, middle) if middle % 1 == 0 else (middle - 0.5,)) if whole and wide else ()
+    slack = [_Sum(total, parts, ones, low, 1) for low in lows]
+    return max((s for s in slack if s.share >= SHARE), key=lambda s: s.share, default=None)
+
+
+def _middle_width(differences: Numbers) -> Numbers:
+    """Widths of the middle four fifths of each row's numbers; infinite where fewer than eight are known."""
+    ordered = np.sort(differences, axis=1)
+    known = (~np.isnan(ordered)).sum(axis=1)
+    low, high = (known * 0.1).astype(np.int64), np.maximum((known * 0.9).astype(np.int64) - 1, 0)
+    rows = np.arange(len(ordered))
+    return np.where(known >= 8, ordered[rows, high] - ordered[rows, low], np.inf)
+
+
+def _spread_out(rows: int, number: int) -> NDArray[np.int64]:
+    """Rows from everywhere in the sample."""
+    return apart(rows)[:number]
+
+
+def _long_sums(columns: Sequence[Term]) -> Iterator[_Sum]:
+    """Sums of three parts and more, from the null space of the columns' covariances in some rows."""
+    usual = [t for t in columns if t.present.mean() >= 0.5]
+    if len(usual) < 4:
+        return
+    numbers = np.column_stack([t.numbers for t in usual])
+    complete = numbers[~np.isnan(numbers).any(axis=1)]
+    if len(complete) < FEWEST:
+        return
+    size, tolerances = max(3 * len(usual), 150), np.array([t.tolerance for t in usual])
+    shuffled = complete[apart(len(complete))]
+    seen: set[frozenset[str]] = set()
+    for start in range(_SUBSETS):
+        some = shuffled[start * size : (start + 1) * size]
+        if len(some) < max(len(usual) + 20, min(size, len(complete))):
+            break
+        for members, coefficients in _null_sums(some, tolerances):
+            names = frozenset(usual[i].written for i in members)
+            if names not in seen:
+                seen.add(names)
+                yield from _with_total([usual[i] for i in members], coefficients, columns)
+
+
+def _null_sums(numbers: Numbers, tolerances: Numbers) -> Iterator[tuple[list[int], list[int]]]:
+    """Columns with whole coefficients whose sum is the same in all rows of some, float64[rows, columns]."""
+    centred = numbers - numbers.mean(axis=0)
+    scale = centred.std(axis=0)
+    varied = np.flatnonzero(scale > 0)
+    standard = centred[:, varied] / scale[varied]
+    shares, directions = np.linalg.eigh(standard.T @ standard / len(standard))
+    none = directions[:, shares < _NULL * len(varied)]
+    members = varied[(none**2).sum(axis=1) > _NULL]
+    for target in members:
+        most = max(3 * tolerances[target], 1e-9 * np.abs(numbers[:, target]).max())
+        left = [int(m) for m in members if m != target]
+        fit = _fitted(centred, int(target), left, most)
+        if fit is None:
+            continue
+        left, fit = _fewest(centred, int(target), left, fit, most)
+        whole = np.round(fit)
+        exact = np.abs(fit - whole) <= 1e-2 * np.abs(whole)
+        if 2 <= len(left) <= _MOST_PARTS and exact.all() and np.abs(whole).max() <= _MOST_COEFFICIENT:
+            yield [int(target), *left], [-1, *whole.astype(int).tolist()]
+
+
+def _fewest(
+    centred: Numbers, target: int, parts: list[int], fit: Numbers, most: float
+) -> tuple[list[int], Numbers]:
+    """The fewest parts that explain a target; the part that weighs least goes first."""
+    while len(parts) > 1:
+        for place in np.argsort(np.abs(fit) * centred[:, parts].std(axis=0)):
+            fewer = [m for i, m in enumerate(parts) if i != place]
+            fitted = _fitted(centred, target, fewer, most)
+            if fitted is not None:
+                parts, fit = fewer, fitted
+                break
+        else:
+            break
+    return parts, fit
+
+
+def _fitted(centred: Numbers, target: int, parts: list[int], most: float) -> Numbers | None:
+    """The coefficients of parts that explain a target in all rows up to an error; None if they don't."""
+    found, *_ = np.linalg.lstsq(centred[:, parts], centred[:, target], rcond=None)
+    rest = centred[:, target] - centred[:, parts] @ found
+    return np.asarray(found) if parts and np.abs(rest).max() <= most else None
+
+
+def _with_total(members: list[Term], coefficients: list[int], columns: Sequence[Term]) -> Iterator[_Sum]:
+    """The sum written for the member that leaves the fewest signs of minus, with its constant."""
+    signs = np.sign(coefficients)
+    alone = [i for i in range(len(members)) if abs(coefficients[i]) == 1]
+    if not alone:
+        return
+    best = min(alone, key=lambda i: (np.sum(signs == signs[i]), -np.nanmean(members[i].numbers)))
+    parts = [i for i in range(len(members)) if i != best]
+    factors = tuple(int(-coefficients[i] * signs[best]) for i in parts)
+    plain = _Sum(members[best], tuple(members[i] for i in parts), factors)
+    constant = float(np.nanmedian(plain.total.numbers - plain._parts()))
+    if abs(constant) > plain.total.tolerance:
+        plain = _Sum(plain.total, plain.parts, factors, round(constant, plain.total.declared))
+    if plain.share < SHARE:
+        plain = plain.extended(columns)
+    if plain.share >= SHARE:
+        yield plain
+
+
+def _independent(sums: Sequence[_Sum], columns: Sequence[Term]) -> list[_Sum]:
+    """The sums, the shortest first, without those that follow from others."""
+    kept: list[_Sum] = []
+    place = {t.written: i for i, t in enumerate(columns)}
+    rows = np.zeros((0, len(columns)))
+    slack: list[frozenset[str]] = []
+    for found in sorted(sums, key=lambda s: (s.slack, len(s.parts), -s.share)):
+        pieces = (found.total, *found.parts)
+        if any(covered <= found.columns for covered in slack):
+            continue
+        if found.slack:
+            if any(k.columns <= found.columns for k in kept):
+                continue
+            # Of several dates of one year the one that fits best is enough.
+            slack.append(frozenset().union(*(p.columns for p in pieces if p.column)))
+        elif all(p.column for p in pieces):
+            row = np.zeros(len(columns))
+            row[[place[p.written] for p in pieces]] = [-1, *found.coefficients]
+            if np.linalg.matrix_rank(np.vstack([rows, row])) == len(rows):
+                continue
+            rows = np.vstack([rows, row])
+        elif any(k.total is found.total for k in kept):
+            # A column is computed once: from days rather than from hours.
+            continue
+        kept.append(found)
+    return kept
+
+
+def _computed_once(sums: Sequence[_Sum]) -> Iterator[_Sum]:
+    """The sums, each written for a column that no other one is written for; the longest has its total."""
+    taken: set[str] = set()
+    for found in sorted(sums, key=lambda s: -len(s.parts)):
+        places = [i for i, p in enumerate(found.parts) if p.column and abs(found.coefficients[i]) == 1]
+        # The smallest part is the one that rounding and noise of the others matter least to.
+        forms = [found, *(found.solved(i) for i in sorted(places, key=lambda i: found.parts[i].spread))]
+        form = found if found.slack else next((f for f in forms if f.total.written not in taken), found)
+        if not form.slack:
+            taken.add(form.total.written)
+        yield form
+
+
+def _ratios(columns: Sequence[Term], computed: set[str]) -> Iterator[Candidate]:
+    """Columns that are a product, a quotient, a percentage or a fixed multiple of others, rounded."""
+    if len(columns) < 2:
+        return
+    spots = _spread_out(len(columns[0].numbers), _FIRST)
+    targets = [t for t in columns if t.written not in computed]
+    first = np.array([t.numbers[spots] for t in targets]).reshape(len(targets), len(spots))
+    half = np.array([0.501 * 10.0**-t.decimals for t in targets])[:, None]
+    for parts, formula, work in _products(columns):
+        off = np.abs(first - work.at(spots))
+        known = ~np.isnan(off) & (first != 0)
+        hits = ((off <= half) & known).sum(axis=1)
+        for place in np.flatnonzero((hits >= 20) & (hits >= 0.95 * known.sum(axis=1))):
+            total = targets[place]
+            if total in parts or total.written in computed:
+                continue
+            if found := _ratio(total, parts, formula, work.at(slice(None))):
+                computed.add(total.written)
+                least = [float(np.nanmin(p.numbers)) for p in parts]
+                orders = (
+                    zip(parts, reversed(least), strict=True) if "*" in formula and min(least) >= 0 else ()
+                )
+                yield replace(
+                    found, implies=frozenset((_name(p), _name(total)) for p, other in orders if other >= 1)
+                )
+    for total in targets:
+        for part in columns:
+            if part is not total and total.written not in computed:
+                factor = _factor(total.numbers, part.numbers)
+                if factor not in (1.0, -1.0) and 1e-3 < abs(factor) < 1e4:
+                    formula = f"{factor:.10g} * {part.written}"
+                    if found := _ratio(total, (part,), formula, factor * part.numbers):
+                        computed.add(total.written)
+                        yield replace(found, implies=_ordered_by(factor, total, part))
+
+
+def _products(columns: Sequence[Term]) -> Iterator[tuple[tuple[Term, Term], str, _Work]]:
+    """Products, quotients and percentages of two columns, with their formulas."""
+    for a, b in combinations(columns, 2):
+        yield (a, b), f"{a.written} * {b.written}", _Work(a, b, 1.0, divide=False)
+        for x, y in ((a, b), (b, a)):
+            yield (x, y), f"{x.written} / {y.written}", _Work(x, y, 1.0, divide=True)
+            yield (x, y), f"100 * {x.written} / {y.written}", _Work(x, y, 100.0, divide=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """A product or a quotient of two columns."""
+
+    a: Term
+    b: Term
+    factor: float
+    divide: bool
+
+    def at(self, spots: NDArray[np.int64] | slice) -> Numbers:
+        """The values in some rows; NaN or infinite where there is none."""
+        x, y = self.factor * self.a.numbers[spots], self.b.numbers[spots]
+        with np.errstate(all="ignore"):
+            return np.asarray(x / y if self.divide else x * y)
+
+
+def _ordered_by(factor: float, total: Term, part: Term) -> frozenset[tuple[str, str]]:
+    """The order of a column and its multiple, where no number is negative."""
+    if factor < 0 or float(np.nanmin(part.numbers)) < 0:
+        return frozenset()
+    names = _name(total), _name(part)
+    return frozenset((names if factor < 1 else names[::-1],))
+
+
+def _factor(numbers: Numbers, parts: Numbers) -> float:
+    """The middle ratio of two columns, with four digits; 0 where there is none."""
+    known = ~np.isnan(numbers) & ~np.isnan(parts) & (parts != 0)
+    return float(f"{np.median(numbers[known] / parts[known]):.4g}") if known.any() else 0.0
+
+
+def _ratio(total: Term, parts: tuple[Term, ...], formula: str, wanted: Numbers) -> Candidate | None:
+    """A column that is a formula, rounded to its decimals."""
+    wanted = np.where(np.isfinite(wanted), wanted, np.nan)
+    known = ~np.isnan(total.numbers) & ~np.isnan(wanted) & (total.numbers != 0)
+    if known.sum() < FEWEST or np.unique(total.numbers[known]).size < _VALUES:
+        return None
+    most = 0.501 * 10.0**-total.decimals
+    if (np.abs(total.numbers - wanted)[known] <= most).mean() < SHARE:
+        return None
+    shuffled = wanted[apart(len(wanted))]
+    both = ~np.isnan(total.numbers) & ~np.isnan(shuffled)
+    chance = float((np.abs(total.numbers - shuffled)[both] > most).mean()) if both.any() else 0.0
+    columns = total.columns.union(*(p.columns for p in parts))
+    return Candidate((f"{total.written} == round({formula}, {total.decimals})",), columns, chance)
+
+
+def _orders(rows: TypedRows, columns: Sequence[Term]) -> Iterator[Candidate]:
+    """Orders of numbers, and of dates or times, without those that follow from two others."""
+    groups: dict[str, dict[str, Numbers]] = {"number": {_name(t): t.numbers for t in columns}}
+    for column in rows.layout.columns:
+        kind = rows.layout.kinds[column.name].word
+        if kind in ("date", "datetime", "time") and "`" not in column.name:
+            groups.setdefault(kind, {})[column.name] = _moments(rows, column.name)
+    shuffled = apart(rows.rows)
+    for word, group in groups.items():
+        below: dict[tuple[str, str], float] = {}
+        for (a, x), (b, y) in combinations(group.items(), 2):
+            for low, high, lows, highs in ((a, b, x, y), (b, a, y, x)):
+                known = ~np.isnan(lows) & ~np.isnan(highs)
+                if known.sum() < FEWEST or (lows > highs)[known].mean() > 1 - _ORDERED:
+                    continue
+                mixed = highs[shuffled]
+                both = ~np.isnan(lows) & ~np.isnan(mixed)
+                chance = float((lows > mixed)[both].mean()) if both.any() else 0.0
+                alike = (lows == highs)[known].mean() > SHARE
+                # Numbers of one unit, rather than days and amounts.
+                near = word != "number" or (chance >= _LEAST_NUMBERS and _near(lows[known], highs[known]))
+                if chance >= _LEAST_CHANCE and near and not alike:
+                    below[low, high] = chance
+        for (low, high), chance in below.items():
+            if not any((low, m) in below and (m, high) in below for m in group):
+                rule = f"{written(low)} <= {written(high)}"
+                yield Candidate((rule,), frozenset((low, high)), chance, (low, high))
+
+
+def _near(lows: Numbers, highs: Numbers) -> bool:
+    """True if both come near each other in some rows."""
+    some = lows != 0
+    return bool(some.any()) and float((np.abs(lows) >= 0.8 * np.abs(highs))[some].mean()) >= _LEAST_CHANCE
+
+
+def _moments(rows: TypedRows, name: str) -> Numbers:
+    values = microseconds(rows.operand(name).values)
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -175,7 +175,7 @@ def _print_findings(findings: Iterable[Finding]) -> None:
         if finding.remedy:
             print(_paragraph(f"{finding.remedy}{':' if finding.write else '.'}", 4))
         if finding.write:
-            print(f"      {finding.write}")
+            print(indent(finding.write, " " * 6))
     if any(finding.tuned for finding in found):
         print(f"\n{_paragraph(TUNED, 0)}")
 

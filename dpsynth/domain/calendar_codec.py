@@ -176,6 +176,11 @@ class CalendarCodec:
         """Unit of each moment; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
 
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Moments of the column's type."""
+        moments = self.form.read(texts)
+        return self._typed(moments, np.isnat(moments))
+
     def readings(self, texts: pa.StringArray) -> Readings:
         """Readings of moments by the first and the last."""
         moments = self.form.read(texts)
@@ -192,9 +197,13 @@ class CalendarCodec:
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the moments of each unit."""
         grains = drawn_between(*self._grid, codes, rng)
+        return self._typed(self._moments(grains))
+
+    def _typed(self, moments: Moments, none: NDArray[np.bool_] | None = None) -> pa.Array:
+        """Moments as values of the Arrow type, null where there is none."""
         unit, whole = self._stored
-        counted = self._moments(grains).astype(f"M8[{unit}]").astype(np.int64)
-        return pc.cast(pa.array(counted, whole), self.arrow_type)
+        counted = moments.astype(f"M8[{unit}]").astype(np.int64)
+        return pc.cast(pa.array(counted, whole, mask=none), self.arrow_type)
 
     def text(self, values: pa.Array) -> pa.StringArray:
         """Moments in the format."""

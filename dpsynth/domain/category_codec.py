@@ -114,6 +114,12 @@ class CategoryCodec:
             codes = np.where((codes == INVALID) & present, self.labels.index(self.other), codes)
         return np.asarray(codes, dtype=np.int64)
 
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Categories; a text outside the list stands for all others where these have a cell."""
+        codes = self.encode(texts)
+        values = pa.array(self.values if self.arrow_type == pa.int64() else self.labels)
+        return values.take(pa.array(codes, mask=codes == INVALID))
+
     def readings(self, texts: pa.StringArray) -> Readings:
         """OTHER for texts outside the list; a text that is the label of all others is a value."""
         return readings_of(self.encode(texts), texts, self.labels, self.other)
@@ -215,6 +221,11 @@ class BooleanCodec:
         truth = np.array([*spellings.values(), INVALID], dtype=np.int64)
         spelt = found.fill_null(len(spellings)).to_numpy(zero_copy_only=False)
         return np.asarray(truth[spelt], dtype=np.int64)
+
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Truths."""
+        codes = self.encode(texts)
+        return pa.array(codes == 1, pa.bool_(), mask=codes == INVALID)
 
     def readings(self, texts: pa.StringArray) -> Readings:
         """VALUE or NONE."""

@@ -141,6 +141,10 @@ class Codec(Protocol):
         """Code of each stripped text's cell, INVALID where it has none."""
         ...
 
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Typed values of texts as they stand, without clipping; null where a text is no value."""
+        ...
+
     def readings(self, texts: pa.StringArray) -> Readings:
         """The ``Reading`` of each stripped text; of null NONE. Codes agree: NONE where INVALID."""
         ...

@@ -34,6 +34,8 @@ _ISO = (
     r"^(?P<sign>[+-]?)P(?:(?P<w>[0-9]{1,6})W)?(?:(?P<d>[0-9]{1,7})D)?"
     r"(?:T(?:(?P<h>[0-9]{1,8})H)?(?:(?P<m>[0-9]{1,9})M)?(?:(?P<s>[0-9]{1,19})(?:[.,][0-9]*)?S)?)?$"
 )
+_MOST_GRAINS = 1e12
+"""Durations beyond it are no values of formulas."""
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 FORMATS = ("iso", *_CLOCKS, *_NUMBERS)
@@ -157,6 +159,13 @@ class DurationCodec:
     def encode(self, texts: pa.StringArray) -> Codes:
         """Cell of each duration; clipped to the first and last."""
         return self.codes_of(read_durations(self.form, texts))
+
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Durations in whole seconds."""
+        grains = read_durations(self.form, texts)
+        known = np.abs(grains) < _MOST_GRAINS
+        whole = np.where(known, grains, 0.0).astype(np.int64) * self.grain
+        return pc.cast(pa.array(whole, pa.int64(), mask=~known), self.arrow_type)
 
     def readings(self, texts: pa.StringArray) -> Readings:
         """Readings of durations by the shortest and the longest."""

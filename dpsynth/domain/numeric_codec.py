@@ -170,6 +170,11 @@ class NumericCodec:
         """Bin of each number; clipped to the first and last."""
         return self.codes_of(self.form.read(texts))
 
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Numbers as doubles."""
+        numbers = self.form.read(texts)
+        return pa.array(numbers, pa.float64(), mask=np.isnan(numbers))
+
     def readings(self, texts: pa.StringArray) -> Readings:
         """Readings of numbers by the first and the last edge."""
         return clipped(self.form.read(texts), self.edges[0], self.edges[-1])

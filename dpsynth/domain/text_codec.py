@@ -133,6 +133,10 @@ class TextCodec:
         other = np.asarray(pc.fill_null(pc.equal(texts, self.other), False)) | (matches & (codes == INVALID))
         return np.where(other, len(self.prefixes), np.where(matches, codes, INVALID))
 
+    def parsed(self, texts: pa.StringArray) -> pa.Array:
+        """Texts with a cell."""
+        return pa.array(texts.to_pylist(), pa.string(), mask=self.encode(texts) == INVALID)
+
     def readings(self, texts: pa.StringArray) -> Readings:
         """OTHER for texts of the pattern without one of the prefixes."""
         return readings_of(self.encode(texts), texts, self.labels, self.other)

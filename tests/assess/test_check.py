@@ -237,57 +237,6 @@ def test_a_table_that_is_read_whole_has_no_findings(checks):
     assert not found.findings and (found.columns[0].values, found.columns[0].missing) == (18, 9)
 
 
-# Relations between columns
-
-AGES = {
-    "year": {"type": "integer", "min": 1960, "max": 2030},
-    "born": {"type": "integer", "min": 1900, "max": 2030},
-    "age at visit": {"type": "integer", "min": 0, "max": 120},
-    "fee": {"type": "number", "min": 0, "max": 1000, "decimals": 2},
-    "drugs": {"type": "number", "min": 0, "max": 1000, "decimals": 2},
-    "bill": {"type": "number", "min": 0, "max": 2000, "decimals": 2},
-}
-
-
-def visits(rows=900, wrong=0):
-    """Ages that are a year less before the birthday, and bills that are sums; some of them wrong."""
-    rng = np.random.default_rng(8)
-    year, born = rng.integers(1990, 2020, rows), rng.integers(1930, 1985, rows)
-    age = year - born - rng.integers(0, 2, rows)
-    fee, drugs = rng.integers(100, 90_000, (2, rows)) / 100
-    bill = fee + drugs
-    bill[:wrong] += 5
-    table = zip(year, born, age, fee, drugs, bill, strict=True)
-    return csv_bytes(tuple(AGES), [(*row[:3], *(f"{x:.2f}" for x in row[3:])) for row in table])
-
-
-def test_sums_and_ages_are_proposed_as_rules_that_a_config_takes(checks):
-    found = about(checks.of(visits(), AGES), "constraints")
-    assert [finding.write for finding in found] == [
-        "constraints: [bill == fee + drugs]",
-        "constraints: [year >= born + `age at visit`, year <= born + `age at visit` + 1]",
-    ]
-    assert all("in every row" in finding.what and "without the table" in finding.remedy for finding in found)
-    rules = [rule for finding in found for rule in yaml.safe_load(finding.write)["constraints"]]
-    # A rule that stands in the config is not proposed again.
-    assert not about(checks.of(visits(), AGES, constraints=rules), "constraints")
-
-
-def test_a_relation_that_few_rows_contradict_is_told_with_their_number_and_one_that_many_do_is_not(checks):
-    few, many = (about(checks.of(visits(wrong=wrong), AGES), "constraints") for wrong in (4, 40))
-    assert few[0].cells == 4 and "in all but 4 of 900 rows bill is fee + drugs" in few[0].what
-    assert all("bill" not in finding.what for finding in many)
-
-
-def test_columns_that_agree_by_chance_are_no_relation(checks):
-    """Planted: flags, and counts that are mostly 0, are sums of each other in most rows."""
-    rng = np.random.default_rng(9)
-    columns = {c: {"type": "integer", "min": 0, "max": 50} for c in "abcd"}
-    mostly = rng.integers(0, 50, 600) * (rng.random(600) < 0.05)
-    table = zip(rng.integers(0, 2, 600), mostly, rng.poisson(0.2, 600), rng.integers(0, 50, 600), strict=True)
-    assert not about(checks.of(csv_bytes(tuple("abcd"), list(table)), columns), "constraints")
-
-
 # Persons
 
 

@@ -24,6 +24,15 @@ def agree(codec, texts):
     assert (codes[readings == Reading.ABOVE] == len(codec.labels) - 1).all()
     others = codes[readings == Reading.OTHER]
     assert (others == others[:1]).all(), "all other values have more than one cell"
+    values = codec.parsed(array)
+    assert values.type == (
+        pa.float64() if codec.kind.word == "number" and codec.continuous else codec.arrow_type
+    )
+    assert (
+        not values.drop_null()
+        .filter(pa.array(readings == Reading.NONE).filter(values.is_valid()))
+        .to_pylist()
+    )
 
 
 @settings(deadline=None)
@@ -38,8 +47,10 @@ def test_a_value_that_a_codec_writes_is_read_as_it_stands(column, seed):
     rng = np.random.default_rng(seed)
     codec = column.codec
     codes = rng.integers(0, len(codec.labels), 40)
-    texts = codec.text(codec.decode(codes, rng))
+    values = codec.decode(codes, rng)
+    texts = codec.text(values)
     assert (codec.readings(texts) == Reading.VALUE).all()
+    assert codec.text(codec.parsed(texts).cast(codec.arrow_type)).equals(texts)
 
 
 def test_ends_are_values_and_what_lies_beyond_is_clipped():
