@@ -36,15 +36,20 @@ def check(
 ) -> None:
     """Read the private table as a release would, and say what is not read: for its owner's eyes only."""
     from dpsynth.assess.checking import check as checked
-    from dpsynth.config import load
+    from dpsynth.config import load_unreviewed
 
-    spec = load(config, source=source)
+    spec, review = load_unreviewed(config, source=source)
     result = checked(spec, period)
     if as_json:
-        print(_json(_facts(result, spec), result.source))
+        print(_json({**_facts(result, spec), "under_review": list(review)}, result.source))
     else:
         print(f"{_warning(result.source)}\n")
         _print(result, spec)
+        if review:
+            print(
+                f"\nStill under review: {len(review):,} keys of {config}. Columns with a gap to be filled in "
+                "were left out here."
+            )
 
 
 def _warning(path: str) -> str:

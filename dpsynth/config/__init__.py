@@ -5,7 +5,7 @@ The configuration is the only input; no private data can reach this package.
 
 from dpsynth.config.compiled import CompiledSpec, compiled
 from dpsynth.config.grammar import Spec
-from dpsynth.config.loading import from_mapping, load
+from dpsynth.config.loading import from_mapping, load, load_unreviewed
 from dpsynth.config.period import Period, Reuse
 from dpsynth.config.privacy import Cap, Ledger, Person, Privacy, Row, Split
 from dpsynth.config.publication import Publish, Sample
@@ -36,4 +36,5 @@ __all__ = [
     "compiled",
     "from_mapping",
     "load",
+    "load_unreviewed",
 ]

@@ -36,6 +36,32 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
     return _checked(values, document)
 
 
+def load_unreviewed(path: str | Path, *, source: str | None = None) -> tuple[Spec, tuple[str, ...]]:
+    """Read a configuration for its owner's check, which may come before the guesses are reviewed.
+
+    Columns with a gap that is still to be filled in are left out. Nothing is planned or run by it.
+
+    Returns:
+        The configuration, and what is still under review.
+
+    Raises:
+        ConfigError: as ``load``, but for a list under review.
+    """
+    document = read_yaml(path)
+    values = dict(document.values)
+    values.setdefault("release", Path(path).stem)
+    if source is not None:
+        values["source"] = _overridden(values.get("source"), str(source))
+    listed, columns = values.get("review"), values.get("columns")
+    if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
+        return _checked(values, document), ()
+    del values["review"]
+    if isinstance(columns, dict):
+        gaps = {c for c, d in columns.items() if d is None or (isinstance(d, dict) and None in d.values())}
+        values["columns"] = {name: d for name, d in columns.items() if name not in gaps}
+    return _checked(values, document), tuple(map(str, listed))
+
+
 def from_mapping(values: Mapping[str, Value], *, name: str = "configuration") -> Spec:
     """Check a configuration given as plain values, with the rules of ``load``.
 

@@ -2,7 +2,7 @@
 
 They are the keys that ``dpsynth init`` guessed from the private table, or left open.
 
-Invariant: while the list is not empty there is no Spec, so nothing is planned or run.
+Invariant: while the list is not empty nothing is planned or run; only the owner's check reads a table by it.
 """
 
 from __future__ import annotations

@@ -91,7 +91,11 @@ def config_text(draft: Draft, release: str, schema: str | None, command: str) ->
         lines += [*_comment(paragraph), "#"]
     lines[-1] = ""
     lines += [f"release: {_scalar(release)}", *_source(draft), "", *_privacy(draft), ""]
-    lines += [f"ledger: {{dataset: {_scalar(release_name(draft.table or release))}}}", "", "columns:"]
+    lines += ["ledger:", f"  dataset: {_scalar(release_name(draft.table or release))}"]
+    lines += [
+        _aside("  cap: {epsilon: 10, delta: 1.0e-5}", "the most that all releases of it may cost together")
+    ]
+    lines += ["", "columns:"]
     lines += _examples() if any("type" in sketch.gaps for sketch in draft.columns) else []
     lines += _legend(draft)
     # Where all columns were guessed, the page's head says so once.

@@ -57,6 +57,24 @@ def test_canaries_are_shown_to_the_owner_and_would_be_found_in_a_file(checked, t
     assert {"unknown category", "malformed number", "text in an integer column"} <= found_in([kept]).keys()
 
 
+def test_guesses_can_be_checked_before_they_are_reviewed(tmp_path: Path) -> None:
+    """Columns with a gap are left out, and a release is refused as before."""
+    place = furnished(tmp_path)
+    place.table(people(20))
+    place.configure()
+    config = place.folder / "config.yaml"
+    values = json.loads(config.read_text())
+    values["columns"]["gap"] = {"type": "integer", "min": 0, "max": None}
+    config.write_text(json.dumps({**values, "review": ["columns.age", "columns.gap"]}))
+    ended = check(place)
+    assert ended.code == 0 and "Still under review: 2 keys of config.yaml" in ended.out
+    assert "\nage" in ended.out and "\ngap" not in ended.out
+    facts = json.loads(check(place, "--json").out)
+    assert facts["under_review"] == ["columns.age", "columns.gap"]
+    refused = place.run()
+    assert refused.code == 2 and "review still lists columns.age, columns.gap" in refused.err
+
+
 def test_the_first_line_says_that_it_is_private_and_all_lines_fit(checked) -> None:
     _, _, ended = checked
     first, *lines = ended.out.splitlines()

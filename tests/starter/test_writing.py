@@ -137,7 +137,8 @@ def test_the_examples_in_a_starter_are_declarations():
 def test_the_release_is_named_after_the_file_and_the_dataset_after_the_table():
     text = starter_text(draft(Sketch("a", {"type": "boolean"})), "Visits of 2024!", "schemas", "dpsynth init")
     values = parse_yaml(text, "t").values
-    assert (values["release"], values["ledger"]) == ("Visits-of-2024", {"dataset": "t"})
+    assert values["release"] == "Visits-of-2024"
+    assert values["ledger"] == {"dataset": "t", "cap": {"epsilon": 10, "delta": Decimal("1.0e-5")}}
     assert [writing.release_name(name) for name in ("...", "a/.b", "é", "x" * 200)] == [
         "release", "b", "release", "x" * 100
     ]  # fmt: skip
