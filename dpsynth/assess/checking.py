@@ -10,6 +10,7 @@ nothing about cells.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -26,13 +27,15 @@ from dpsynth.assess.proposals import Proposal, about_rules, proposals
 from dpsynth.assess.row_sample import RowSample, TypedRows
 from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
+from dpsynth.assess.unit_findings import UnitTally
 from dpsynth.config import Spec
 from dpsynth.curator import as_texts
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.loading import in_slice
+from dpsynth.curator.source import names_of
 from dpsynth.domain.slices import Slice
-from dpsynth.errors import DpsynthError, StepFailed
-from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of
+from dpsynth.errors import DpsynthError, SourceError, StepFailed
+from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.plan.occasion import Occasion, occasion_of
 
 _ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
@@ -111,8 +114,9 @@ def check(spec: Spec, period: str | None = None) -> Check:
 
 
 def _checked(inputs: Inputs, occasion: Occasion) -> Check:
-    broken, tallying = BrokenRows(), _Tallying(inputs, occasion)
-    for batch in as_texts(cells_of(inputs, occasion, broken)):
+    names = _all_names(inputs, occasion)
+    broken, tallying = BrokenRows(), _Tallying(inputs, occasion, names)
+    for batch in as_texts(cells_of(inputs, occasion, broken, names)):
         tallying.add(batch)
     tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
     source = inputs.spec.source
@@ -124,10 +128,27 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
     return tallying.check(str(path), list(about_file))
 
 
+def _all_names(inputs: Inputs, occasion: Occasion) -> list[str]:
+    """Names of the columns that a release reads, and of all others that can be read by their name."""
+    table, names = table_of_rows(inputs), names_to_read(inputs, occasion)
+    counted = Counter(names_of(*file_of(inputs)) if table is None else table.names)
+    others = [name for name, count in counted.items() if name and count == 1 and name not in names]
+
+    def readable(columns: Sequence[str]) -> bool:
+        try:
+            next(cells_of(inputs, occasion, columns=columns), None)
+        except SourceError:
+            return False
+        return True
+
+    # A column that nobody declared may hold lists, which no release reads.
+    return [*names, *(others if not others or readable(others) else [n for n in others if readable([n])])]
+
+
 class _Tallying:
     """The tallies of a pass over the table."""
 
-    def __init__(self, inputs: Inputs, occasion: Occasion) -> None:
+    def __init__(self, inputs: Inputs, occasion: Occasion, names: Sequence[str]) -> None:
         near = inputs.plan.neighbours
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
@@ -135,6 +156,7 @@ class _Tallying:
         self._layout = inputs.compiled.layout
         self._obeyed, self._sample = ObedienceTally(inputs.compiled.rules), RowSample(self._layout)
         self._proposed: tuple[Proposal, ...] = ()
+        self._units = UnitTally(names, inputs.compiled.columns, rows=near.person is None)
         key = secrets.token_bytes(32)
         self._persons = None if near.person is None else PersonTally(near, key)
         self._rows = self._outside = self._undated = self.headers = 0
@@ -149,6 +171,7 @@ class _Tallying:
             tally.add(batch[tally.column.name])
         self._obeyed.add(TypedRows(self._layout, batch))
         self._sample.add(batch)
+        self._units.add(batch)
         if self._persons is not None:
             self._persons.add(batch)
 
@@ -192,7 +215,7 @@ class _Tallying:
     def check(self, source: str, about_file: Sequence[Finding]) -> Check:
         """The check after the last batch."""
         persons = self._counted_persons()
-        findings = [*about_file, *self._about_period(), *_about_persons(persons)]
+        findings = [*about_file, *self._about_period(), *_about_persons(persons), *self._units.findings()]
         for tally in self._columns:
             findings += column_findings(tally)
         findings += about_rules(self._obeyed.found(), self._proposed)

@@ -8,7 +8,8 @@ Invariant: an error names the table's file and columns, and nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,13 +22,14 @@ from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 from dpsynth.files import FileForm
 
 
-def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> Profile:
+def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: str | None = None) -> Profile:
     """Guesses of the declarations of some columns of a private table, and of its unit.
 
     Args:
         table: the table's path.
         form: the form of its file.
         columns: the only columns to profile.
+        person: the column with the person of each row, if a description names it.
 
     Returns:
         Keys of the grammar by column, and whose rows belong together.
@@ -41,7 +43,9 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str]) -> Profil
         raise ConfigError("--look needs the table that is to be looked at. Give it with --table.")
     if not columns:
         return Profile({})
-    return _looked(lambda: read_batches(Path(table), columns, form, keep_broken=False), columns)
+    names = list(dict.fromkeys([*columns, *([] if person is None else [person])]))
+    batches = Rereadable(lambda: read_batches(Path(table), names, form, keep_broken=False))
+    return _looked(batches, columns, person)
 
 
 def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> Profile:
@@ -51,12 +55,23 @@ def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> Profile:
         SourceError: the table lacks a column.
         StepFailed: an unforeseen error, its details withheld.
     """
-    return _looked(lambda: as_texts(table.batches(columns)), columns)
+    return _looked(Rereadable(lambda: as_texts(table.batches(columns))), columns)
 
 
-def _looked(read: Callable[[], Iterable[Mapping[str, pa.StringArray]]], columns: Sequence[str]) -> Profile:
+@dataclass(frozen=True)
+class Rereadable:
+    """Batches that are read from the table anew each time they are gone through."""
+
+    read: Callable[[], Iterable[Mapping[str, pa.StringArray]]]
+
+    def __iter__(self) -> Iterator[Mapping[str, pa.StringArray]]:
+        """The batches, from the first."""
+        return iter(self.read())
+
+
+def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
     try:
-        return profile(read(), columns)
+        return profile(batches, columns, person)
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

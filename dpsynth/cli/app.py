@@ -219,7 +219,7 @@ def init(
     if look:
         from dpsynth.assess.profiling import look_at
 
-        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at))
+        draft = guessed(draft, look_at(draft.table, draft.form, draft.to_look_at, draft.person))
     print(" ".join(draft.summary()), file=sys.stderr)
     command = shlex.join(["dpsynth", *sys.argv[1:]])
     if printed:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import product
 
-import numpy as np
 import pyarrow as pa
 
 from dpsynth.curator.number_guesses import Guess, is_whole
+from dpsynth.curator.reach import Reach
 from dpsynth.domain.moment_formats import HHMM, ISO, MomentFormat, MomentKind
 
 _DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
@@ -40,10 +40,10 @@ _SAMPLE = 50
 """Cells that a format has to read before all of them are tried."""
 
 
-def moment_guess(texts: Sequence[str]) -> Guess | None:
+def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     """The common format of all texts; no format if two fit that order day and month differently."""
     # A fraction of a second is cut off.
-    texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|\+00:00|$)", r"\1", text) for text in texts]
+    texts = [re.sub(r"(:[0-9]{2})\.[0-9]+(?=Z|\+00:00|$)", r"\1", text) for text in spelt]
     if not all(any(c.isdigit() for c in text) for text in texts[:_SAMPLE]):
         return None
     few, all_ = pa.array(texts[:_SAMPLE], pa.string()), pa.array(texts, pa.string())
@@ -61,8 +61,8 @@ def moment_guess(texts: Sequence[str]) -> Guess | None:
         return {"type": "time"} | _format(kind, pattern)
     if any(_order(other) != _order(pattern) for _, other in able[1:]):
         return {"type": kind, "min": None, "max": None, "format": None}
-    years = MomentFormat(kind, pattern).read(all_).astype("M8[Y]")
-    return {"type": kind, **_whole_years(years), **_format(kind, pattern)}
+    years = _years(MomentFormat(kind, pattern), all_)
+    return {"type": kind, **_whole_years(years, spelt, reach), **_format(kind, pattern)}
 
 
 def _order(pattern: str) -> list[str]:
@@ -74,12 +74,22 @@ def _format(kind: MomentKind, pattern: str) -> Guess:
     return {} if pattern == ISO[kind] else {"format": pattern}
 
 
-def _whole_years(moments: np.ndarray) -> Guess:
-    years = moments.astype("M8[Y]")
-    return {"min": f"{years.min()}-01-01", "max": f"{years.max()}-12-31"}
+def _years(form: MomentFormat, texts: pa.StringArray) -> list[str]:
+    """The year of each moment, in four digits."""
+    return [str(year) for year in form.read(texts).astype("M8[Y]")]
 
 
-def clock_or_day_guess(numbers: Sequence[Decimal]) -> Guess | None:
+def _whole_years(years: Sequence[str], spelt: Sequence[str], reach: Reach) -> Guess:
+    """The years that many units reach; null for both if they are too few."""
+    found = sorted(zip(years, spelt, strict=True))
+    first, last = reach.first(found), reach.first(found[::-1])
+    if first is None or last is None:
+        return {"min": None, "max": None}
+    low, high = sorted((first, last))
+    return {"min": f"{low}-01-01", "max": f"{high}-12-31"}
+
+
+def clock_or_day_guess(numbers: Sequence[Decimal], reach: Reach) -> Guess | None:
     """Numbers that are times of day (517) or days of the calendar (20240131); None for other numbers."""
     if not numbers or not all(number >= 0 and is_whole(number) for number in numbers):
         return None
@@ -93,8 +103,10 @@ def clock_or_day_guess(numbers: Sequence[Decimal]) -> Guess | None:
     form = MomentFormat("date", pattern)
     if not _YEARS[0] <= found[0] // 10 ** (len(str(found[0])) - 4) <= _YEARS[1] or not form.fits(texts):
         return None
-    ends = _whole_years(form.read(texts))
-    return {"type": "date", **ends, "format": pattern} if str(ends["max"]) < f"{_YEARS[1]}" else None
+    if found[-1] // 10 ** (len(str(found[0])) - 4) >= _YEARS[1]:
+        return None
+    years = [str(int(number))[:4] for number in numbers]
+    return {"type": "date", **_whole_years(years, list(reach.counts), reach), "format": pattern}
 
 
 def _are_times(numbers: Sequence[int]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from math import floor, log10
 
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsynth.curator.column_names import calendar_ends
+from dpsynth.curator.reach import Reach
 from dpsynth.domain.number_texts import NumberFormat, is_number
 
 Plain = str | int | bool | Decimal | None | list[str | int] | dict[str, str]
@@ -125,15 +126,13 @@ def is_whole(number: Decimal) -> bool:
     return number.is_finite() and abs(number) <= LARGEST and number == number.to_integral_value()
 
 
-def number_guess(
-    name: str, rows: int, counts: Mapping[str, int], numbers: Sequence[Decimal], form: NumberFormat
-) -> Guess:
+def number_guess(name: str, rows: int, reach: Reach, numbers: Sequence[Decimal], form: NumberFormat) -> Guess:
     """A column of numbers.
 
     Args:
         name: of the column.
         rows: of the column.
-        counts: rows of each text, or of those that were kept.
+        reach: the texts with their rows, or those that were kept, and what many units reach.
         numbers: the number that each of these texts is.
         form: the notation of the texts.
     """
@@ -142,12 +141,16 @@ def number_guess(
     notation: Guess = {"format": facts} if (facts := _facts(form)) else {}
     least, most = min(numbers), max(numbers)
     whole = all(map(is_whole, numbers))
-    if whole and (ends := calendar_ends(name, int(least), int(most))):
-        return {"type": "integer", "min": ends[0], "max": ends[1], **notation}
-    points = [] if notation else _points(counts, numbers)
+    if whole and (parts := calendar_ends(name, int(least), int(most))):
+        return {"type": "integer", "min": parts[0], "max": parts[1], **notation}
+    points = [] if notation else _points(reach, numbers)
     if points:
         return {"type": "ordered", "values": points}
-    low, high = rounded(least, most)
+    spelt = sorted(zip(numbers, reach.counts, strict=True), key=lambda one: one[0])
+    ends = (reach.first(spelt), reach.first(spelt[::-1]))
+    if ends[0] is None or ends[1] is None:
+        return {"type": "integer" if whole else "number", "min": None, "max": None, **notation}
+    low, high = rounded(min(ends[0], ends[1]), max(ends[0], ends[1]))
     if whole and high - low < _ONE_A_VALUE:
         return {"type": "integer", "min": int(low), "max": int(high), **notation}
     tree: Guess = {"edges": "tree"} if rows >= FEWEST_FOR_TREE else {}
@@ -167,24 +170,20 @@ def _facts(form: NumberFormat) -> dict[str, str]:
     )
 
 
-def _points(counts: Mapping[str, int], numbers: Sequence[Decimal]) -> list[str | int]:
+def _points(reach: Reach, numbers: Sequence[Decimal]) -> list[str | int]:
     """The values of a column that has few of them, in their order; empty if it has more."""
     rows: Counter[Decimal] = Counter()
-    spelt: dict[Decimal, str] = {}
-    for (text, count), number in zip(counts.items(), numbers, strict=True):
+    texts: dict[Decimal, list[str]] = {}
+    for (text, count), number in zip(reach.counts.items(), numbers, strict=True):
         rows[number] += count
-        spelt.setdefault(number, text)
-    often = sorted(number for number, count in rows.items() if count >= FEWEST_ROWS)
+        texts.setdefault(number, []).append(text)
+    often = sorted(number for number, spelt in texts.items() if reach.many(spelt))
     few = 1 < len(often) <= _MOST_POINTS and len(rows) <= min(2 * len(often), rows.total() / _ROWS_A_POINT)
     if not few or sum(rows[n] for n in often) < _POINTS_COVER * rows.total():
         return []
     if not all(map(is_whole, rows)):
-        return [spelt[number] for number in often]
+        return [texts[number][0] for number in often]
     return [int(number) for number in often] if often[-1] - often[0] >= _GAPS * len(often) else []
-
-
-FEWEST_ROWS = 10
-"""Fewest rows of a value that is listed."""
 
 
 def _places(numbers: Sequence[Decimal], span: Decimal) -> int:

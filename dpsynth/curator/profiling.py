@@ -3,25 +3,40 @@
 Profiling is no part of a release: nothing here is charged, noisy or safe to publish. The guesses are
 written only into a configuration that is refused until each guess was reviewed.
 
-Invariant: profiling takes one pass and bounded memory. It prints, logs or raises nothing that depends
-on a cell.
+Invariant: profiling takes one pass, or two where rows belong together, and bounded memory. It prints, logs
+or raises nothing that depends on a cell.
 """
 
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.column_names import names_a_person
+from dpsynth.curator.contribution_bounding import Person, nobody
+from dpsynth.curator.identifier_forms import Form
 from dpsynth.curator.moment_guesses import clock_or_day_guess, moment_guess
-from dpsynth.curator.number_guesses import FEWEST_ROWS, Guess, is_whole, number_guess, numbers_of
+from dpsynth.curator.number_guesses import Guess, is_whole, number_guess, numbers_of
+from dpsynth.curator.reach import FEWEST_UNITS, Reach
+from dpsynth.curator.unit_codes import unit_codes
+from dpsynth.curator.unit_guesses import (
+    MOST_SAMPLED,
+    Repeating,
+    Texts,
+    Unit,
+    identifier_form,
+    repeating,
+)
 from dpsynth.domain.number_texts import parse_numbers
 
 _MOST_KNOWN = 20_000
@@ -45,32 +60,6 @@ _TRUTHS = (
     ("off", "on"),
 )
 
-_FEWEST_PERSONS = 50
-_FEWEST_SORTED = 200
-"""Fewest values of a column that is taken for persons' because equal values stand together."""
-_ROWS_A_PERSON = (1.05, 100.0)
-"""Least and largest mean number of rows of a person."""
-_TOGETHER = 0.9
-"""Least part of the repeated values that follow an equal one, in a table that is sorted by person."""
-_LARGEST_SHARE = 20
-"""Most rows of a value, in multiples of their mean, of a column that is sorted by person."""
-_MAX_ROWS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
-_ROWS_KEPT = 0.9
-"""Least part of the rows that a guessed bound keeps."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A guess whose rows belong together.
-
-    Attributes:
-        column: the column with the person of each row.
-        max_rows: the most rows of one person that are used; a round number.
-    """
-
-    column: str
-    max_rows: int
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -79,33 +68,99 @@ class Profile:
     Attributes:
         columns: keys of the grammar by column.
         unit: the persons, if a column seems to name them.
+        questions: further questions about who repeats, as sentences.
     """
 
     columns: Mapping[str, Guess]
     unit: Unit | None = None
+    questions: tuple[str, ...] = ()
 
 
-def profile(batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str]) -> Profile:
+def profile(
+    batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str], person: str | None = None
+) -> Profile:
     """A guess of each column's declaration, and of the unit.
 
     Args:
-        batches: text columns by name, as ``read_batches`` reads them.
+        batches: text columns by name, as ``read_batches`` reads them. They are read a second time where rows
+            belong together, so that values and bounds are those of many persons.
         columns: names of the columns to guess.
+        person: the column with the person of each row, if that is known; it is among those of the batches.
 
     Returns:
-        Guesses. Bounds are rounded outwards; values that fewer than ``FEWEST_ROWS`` rows have are left out.
+        Guesses. Bounds are rounded outwards from what ``FEWEST_UNITS`` units reach; values that fewer units
+        have are left out.
     """
-    tallies = {name: _Tally(name) for name in columns}
+    seen = ColumnTexts(columns)
     for batch in batches:
-        for name, tally in tallies.items():
+        seen.add(batch)
+    who = seen.who()
+    whose = who.unit.column if person is None and who.unit is not None else person
+    found = dict(seen.guesses)
+    if whose is not None:
+        _count_units(batches, seen.tallies, whose)
+        found = {name: tally.guess() for name, tally in seen.tallies.items()}
+    for name in columns:
+        if seen.forms[name] is not None or name == whose:
+            found[name] = {"type": "identifier"}
+    return Profile(found, who.unit if person is None else None, who.questions if person is None else ())
+
+
+class ColumnTexts:
+    """The texts of a table's columns, counted batch by batch, and its first rows. Exact and private.
+
+    Attributes:
+        tallies: the tally of each column.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        """No row of some columns."""
+        self.tallies = {name: _Tally(name) for name in columns}
+        self._first: dict[str, list[pa.StringArray]] = {name: [pa.array([], pa.string())] for name in columns}
+        self._rows = 0
+
+    def add(self, batch: Mapping[str, pa.StringArray]) -> None:
+        """Count the rows of a batch."""
+        for name, tally in self.tallies.items():
             tally.add(batch[name])
-    found = {name: tally.guess() for name, tally in tallies.items()}
-    persons = [(len(t.counts), name) for name, t in tallies.items() if t.names_persons(found[name])]
-    if not persons:
-        return Profile(found)
-    _, name = max(persons)
-    found[name] = {"type": "identifier"}
-    return Profile(found, Unit(name, tallies[name].max_rows()))
+            if self._rows < MOST_SAMPLED:
+                self._first[name].append(batch[name].slice(0, MOST_SAMPLED - self._rows))
+        self._rows += len(next(iter(batch.values())))
+
+    @cached_property
+    def guesses(self) -> dict[str, Guess]:
+        """The likeliest declaration of each column where rows are the units, after the last batch."""
+        return {name: tally.guess() for name, tally in self.tallies.items()}
+
+    @cached_property
+    def texts(self) -> dict[str, Texts]:
+        """The texts of each column, after the last batch."""
+        return {name: tally.texts(self.guesses[name]["type"]) for name, tally in self.tallies.items()}
+
+    @cached_property
+    def forms(self) -> dict[str, Form | None]:
+        """By column, the form of identifiers, names or free text, or None; after the last batch."""
+        return {name: identifier_form(texts) for name, texts in self.texts.items()}
+
+    def who(self) -> Repeating:
+        """Whose rows belong together, after the last batch."""
+        sample = {name: pa.concat_arrays(parts) for name, parts in self._first.items()}
+        return repeating(list(self.texts.values()), self.forms, sample)
+
+
+def _count_units(
+    batches: Iterable[Mapping[str, pa.StringArray]], tallies: Mapping[str, _Tally], person: str
+) -> None:
+    """Count the persons of each text: up to ``FEWEST_UNITS``, which is all that has to be known."""
+    near, key = Neighbours("add_remove", person), secrets.token_bytes(32)
+    for tally in tallies.values():
+        tally.units = {text: set() for text in tally.counts}
+    for batch in batches:
+        codes = unit_codes(batch, near, key)
+        named = codes != nobody(key)
+        whose = codes[named]
+        for name, tally in tallies.items():
+            tally.count_units(batch[name].filter(pa.array(named)), whose)
 
 
 @dataclass
@@ -119,10 +174,12 @@ class _Tally:
         rows: number of cells that are not empty.
         blanks: number of empty cells.
         repeats: number of cells that are equal to the one before.
+        units: up to ten units of each text; None where each row is a unit.
     """
 
     name: str
     counts: dict[str, int] = field(default_factory=dict)
+    units: dict[str, set[int]] | None = None
     whole: bool = True
     rows: int = 0
     blanks: int = 0
@@ -131,8 +188,7 @@ class _Tally:
 
     def add(self, texts: pa.StringArray) -> None:
         """Count a batch."""
-        cells = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(texts), 0, _LONGEST)
-        cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+        cells = _trimmed(texts)
         self.blanks += cells.null_count
         if len(cells):
             self.repeats += pc.sum(pc.equal(cells[1:], cells[:-1])).as_py() or 0
@@ -141,7 +197,8 @@ class _Tally:
         found = pc.value_counts(cells.drop_null())
         values, counts = found.field("values"), found.field("counts").to_pylist()
         self.rows += sum(counts)
-        decisive = set(_decisive(values))
+        full = len(self.counts) + len(values) > _MOST_KNOWN
+        decisive = set(_decisive(values)) if full else set()
         for text, count in zip(values.to_pylist(), counts, strict=True):
             if text in self.counts:
                 self.counts[text] += count
@@ -149,6 +206,31 @@ class _Tally:
                 self.counts[text] = count
             else:
                 self.whole = False
+
+    def count_units(self, texts: pa.StringArray, whose: Person) -> None:
+        """Count the units of a batch, whose codes are given by row."""
+        units = self.units
+        assert units is not None
+        coded = _trimmed(texts).dictionary_encode()
+        spots = np.asarray(pc.fill_null(coded.indices, -1), np.int64)
+        order = np.lexsort((whose, spots))
+        spot, unit = spots[order], whose[order]
+        new = np.ones(len(spot), bool)
+        new[1:] = (spot[1:] != spot[:-1]) | (unit[1:] != unit[:-1])
+        spot, unit = spot[new], unit[new]
+        first = np.searchsorted(spot, spot)
+        few = (spot >= 0) & (np.arange(len(spot)) - first < FEWEST_UNITS)
+        known = coded.dictionary.to_pylist()
+        for place, code in zip(spot[few].tolist(), unit[few].tolist(), strict=True):
+            held = units.get(known[place])
+            if held is not None and len(held) < FEWEST_UNITS:
+                held.add(code)
+
+    def texts(self, kind: object) -> Texts:
+        """The texts that stand for something, under the type that was guessed of them."""
+        counts = {text: count for text, count in self.counts.items() if text not in _MARKERS}
+        rows = self.rows - sum(self.counts.get(text, 0) for text in _MARKERS)
+        return Texts(self.name, counts, self.whole, rows, self.repeats, kind)
 
     def guess(self) -> Guess:
         """The likeliest declaration."""
@@ -173,24 +255,25 @@ class _Tally:
             if (pair[0].casefold(), pair[1].casefold()) in _TRUTHS:
                 return {"type": "boolean", "values": list(pair)}
         different = self._rows_of(counts) == len(counts) and self._rows_of(counts) >= _FEW_ROWS
+        reach = Reach(counts, self.units)
         read = None if _coded(texts) else numbers_of(texts)
         if read is not None:
             numbers, form = read
             if different and all(map(is_whole, numbers)) and self._numbered(numbers):
                 return {"type": "identifier"}
-            moments = clock_or_day_guess(numbers)
-            return moments or number_guess(self.name, self._rows_of(counts), counts, numbers, form)
-        moments = moment_guess(texts)
+            moments = clock_or_day_guess(numbers, reach)
+            return moments or number_guess(self.name, self._rows_of(counts), reach, numbers, form)
+        moments = moment_guess(texts, reach)
         if moments is not None:
             return moments
         if different:
             return {"type": "identifier"}
-        return self._names(counts)
+        return self._names(counts, reach)
 
-    def _names(self, counts: Mapping[str, int]) -> Guess:
+    def _names(self, counts: Mapping[str, int], reach: Reach) -> Guess:
         """Named values, codes, or texts that nobody could list."""
         rows = self._rows_of(counts)
-        listed = sorted(t for t, count in counts.items() if count >= FEWEST_ROWS and t.isprintable())
+        listed = sorted(text for text in counts if reach.many([text]) and text.isprintable())
         if self.whole and len(counts) <= _MOST_LISTED:
             if not listed:
                 return {"type": "category", "values": None}
@@ -210,53 +293,32 @@ class _Tally:
         """True if different whole numbers name rows: every other one is there, or the name says so."""
         return max(numbers) - min(numbers) < 2 * self.rows or names_a_person(self.name)
 
-    def names_persons(self, guess: Guess) -> bool:
-        """True if the column seems to hold the number or name of the person of each row.
-
-        Its values repeat a few times each. Its name says so, or equal values stand together.
-        """
-        if len(self.counts) < _FEWEST_PERSONS or guess["type"] not in (
-            "integer",
-            "identifier",
-            "category",
-            "text",
-        ):
-            return False
-        rows = sum(self.counts.values())
-        mean = rows / len(self.counts)
-        if not _ROWS_A_PERSON[0] <= mean <= _ROWS_A_PERSON[1]:
-            return False
-        if names_a_person(self.name):
-            return True
-        even = max(self.counts.values()) <= _LARGEST_SHARE * mean and len(self.counts) >= _FEWEST_SORTED
-        together = self.repeats >= _TOGETHER * (1 - 1 / mean) * self.rows
-        # A table may be sorted by town, too; numbers of persons have digits.
-        return even and together and all(any(c.isdigit() for c in text) for text in self.counts)
-
-    def max_rows(self) -> int:
-        """The least round bound that keeps most rows."""
-        rows = np.array(list(self.counts.values()))
-        kept = (most for most in _MAX_ROWS if np.minimum(rows, most).sum() >= _ROWS_KEPT * rows.sum())
-        return next(kept, _MAX_ROWS[-1])
-
 
 def _other(listed: Sequence[str]) -> str:
     """The label of values that aren't listed: a listed one that says so, or a new one."""
     return next((text for text in listed if text.casefold() == "other"), "other")
 
 
+def _trimmed(texts: pa.StringArray) -> pa.StringArray:
+    """Cells without the blanks around them, cut where they are long; null where nothing is left."""
+    cells = pc.utf8_slice_codeunits(pc.utf8_trim_whitespace(texts), 0, _LONGEST)
+    return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+
+
 def _decisive(texts: pa.StringArray) -> list[str]:
-    """Texts of a batch that may decide the kind of its column: the ends, and one that is no number."""
+    """Different texts of a batch that may decide about its column: both ends, and what is no number."""
     if not len(texts):
         return []
     numbers = parse_numbers(texts)
     known = ~np.isnan(numbers)
-    ends = pc.min_max(texts)
-    longest = int(np.argmax(pc.utf8_length(texts).to_numpy(zero_copy_only=False)))
-    found = [ends["min"].as_py(), ends["max"].as_py(), texts[longest].as_py()]
-    if known.any():
-        spots = np.flatnonzero(known)
-        found += [texts[int(spots[pick(numbers[spots])])].as_py() for pick in (np.argmin, np.argmax)]
+    ends = [
+        *pc.top_k_unstable(texts, FEWEST_UNITS).to_pylist(),
+        *pc.bottom_k_unstable(texts, FEWEST_UNITS).to_pylist(),
+    ]
+    spots = np.flatnonzero(known)[np.argsort(numbers[known], kind="stable")]
+    ends += [*spots[:FEWEST_UNITS].tolist(), *spots[-FEWEST_UNITS:].tolist()]
+    ends.append(int(np.argmax(pc.utf8_length(texts).to_numpy(zero_copy_only=False))))
+    found = [texts[spot].as_py() for spot in ends]
     odd = (text.as_py() for text in texts.filter(pa.array(~known)))
     return [*found, *(text for text in islice(odd, len(_MARKERS) + 2) if text not in _MARKERS)]
 

@@ -105,7 +105,7 @@ def described(source: Spec | MemoryTable | Path) -> Description:
         raise ConfigError("A spec declares its columns already: describe takes a table, or the path of one.")
     if isinstance(source, Path):
         draft = draft_of(source)
-        return _description(guessed(draft, look_at(draft.table, draft.form, draft.to_look_at)))
+        return _description(guessed(draft, look_at(draft.table, draft.form, draft.to_look_at, draft.person)))
     draft = draft_in_memory(source.names, source.types)
     return _description(guessed(draft, look_in_memory(source, draft.to_look_at)))
 

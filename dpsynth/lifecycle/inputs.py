@@ -7,7 +7,7 @@ file of the private table is opened only to check that it can be read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -184,15 +184,21 @@ def accept_source(inputs: Inputs, occasion: Occasion) -> None:
     check_source(path, names_to_read(inputs, occasion), form)
 
 
-def cells_of(inputs: Inputs, occasion: Occasion, broken: BrokenRows | None = None) -> Iterator[Batch]:
+def cells_of(
+    inputs: Inputs,
+    occasion: Occasion,
+    broken: BrokenRows | None = None,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Batch]:
     """The cells of the private table, from memory, from the config's database or from its file.
 
     Args:
         inputs: the inputs of a release.
         occasion: its occasion.
         broken: counts of broken rows that grow as a file is read, for its owner's eyes; None for a release.
+        columns: the columns to read, for its owner's eyes; None for those that a release reads.
     """
-    names = names_to_read(inputs, occasion)
+    names = names_to_read(inputs, occasion) if columns is None else columns
     table = table_of_rows(inputs)
     if table is not None:
         return table.batches(names)

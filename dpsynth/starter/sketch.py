@@ -22,8 +22,8 @@ LOOKED = (
     "tuned to the table, and lists of its values, are published with every release, where no noise protects "
     "them. Ask of each guess whether anyone could have known it without the table. If so, keep it. If not, "
     "put what a codebook, the law or common sense says in its place. Until then keep this file as you keep "
-    "the table. Numbers were rounded outwards, and values that fewer than 10 rows have were not listed; that "
-    "makes guesses less telling, not safe."
+    "the table. Bounds were rounded outwards from what 10 rows reach, or 10 persons where rows belong "
+    "together, and values that fewer have were not listed; that makes guesses less telling, not safe."
 )
 """Warning after a look at the private table; printed, and written at the top of the file."""
 
@@ -46,6 +46,16 @@ class Unit(Protocol):
         """The most rows of one person that are used."""
         ...
 
+    @property
+    def kind(self) -> str:
+        """Whom the column tells apart: person or household."""
+        ...
+
+    @property
+    def question(self) -> str:
+        """The question to the owner; it has exact counts."""
+        ...
+
 
 class Look(Protocol):
     """Guesses from the private table, as ``dpsynth.assess.profiling`` makes them."""
@@ -58,6 +68,11 @@ class Look(Protocol):
     @property
     def unit(self) -> Unit | None:
         """The persons, if a column seems to name them."""
+        ...
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """Further questions about who repeats, as sentences."""
         ...
 
 
@@ -104,7 +119,8 @@ class Draft:
         table: path of the table as the user wrote it; None if no table was named.
         form: the form of the table's file.
         person: the column with the person of each row, if a description names it, or if it was guessed.
-        max_rows: the most rows of one person that are used, if that was guessed.
+        unit: the guess of whose rows belong together, if there is one.
+        questions: questions about who repeats, from the private table.
         looked: True if the private table was profiled.
     """
 
@@ -114,7 +130,8 @@ class Draft:
     table: str | None = None
     form: FileForm = field(default_factory=FileForm)
     person: str | None = None
-    max_rows: int | None = None
+    unit: Unit | None = None
+    questions: tuple[str, ...] = ()
     looked: bool = False
 
     def in_order_of(self, header: Sequence[str]) -> Draft:
@@ -148,9 +165,8 @@ class Draft:
         found = cast(Mapping[str, Mapping[str, Value]], look.columns)
         columns = tuple(_guessed(sketch, found.get(sketch.name, {})) for sketch in self.columns)
         unit = look.unit if self.person is None else None
-        if unit is not None:
-            return replace(self, columns=columns, looked=True, person=unit.column, max_rows=unit.max_rows)
-        return replace(self, columns=columns, looked=True)
+        person = self.person if unit is None else unit.column
+        return replace(self, columns=columns, looked=True, person=person, unit=unit, questions=look.questions)
 
 
 _NUMERIC = {"integer", "number"}
@@ -162,8 +178,9 @@ def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
     if declared is None or not sketch.gaps:
         return sketch
     kind, guessed_kind = declared.get("type"), guess.get("type")
-    if kind is None:
-        found = {**declared, **guess}
+    if kind is None or guessed_kind == "identifier":
+        # Identifiers are no columns, whatever type a program keeps them in.
+        found = dict(guess) if guessed_kind == "identifier" else {**declared, **guess}
         keys = frozenset(key for key in guess if guess[key] is not None)
     elif kind == guessed_kind or {kind, guessed_kind} == _NUMERIC:
         keys = frozenset(key for key in sketch.gaps if guess.get(key) is not None)

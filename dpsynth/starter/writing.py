@@ -59,7 +59,7 @@ _KINDS = (
     ("type", "integer", "a number; if it is a code, as of a region, write type: category and its values"),
     ("format", "hhmm", "the number 517 is the time 05:17"),
     ("type", "ordered", "numbers of which there are few: each is listed"),
-    ("other", None, "takes all values that aren't listed; those of fewer than 10 rows weren't"),
+    ("other", None, "takes all values that aren't listed; those of fewer than 10 rows, or persons, weren't"),
     ("open", True, "values are found with a part of the budget: those of many rows"),
     ("levels", None, "as many first characters as there are rows for, found with a part of the budget"),
     ("missing", False, "no cell was empty; take it out where one may be"),
@@ -156,16 +156,19 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
 def _privacy(draft: Draft) -> list[str]:
     unit = "row"
     advice = "right if nobody has two rows; otherwise {column: patient_id, max_rows: 4}"
-    if draft.person is not None:
-        most = "null" if draft.max_rows is None else draft.max_rows
-        unit = f"{{column: {_scalar(draft.person)}, max_rows: {most}}}"
+    if draft.unit is not None:
+        kind = "" if draft.unit.kind == "person" else f", kind: {draft.unit.kind}"
+        unit = f"{{column: {_scalar(draft.unit.column)}, max_rows: {draft.unit.max_rows}{kind}}}"
+        advice = "a guess: its values repeat; unit: row if they are no persons"
+    elif draft.person is not None:
+        unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
         advice = "the description says that this column names the person of a row"
-        if draft.max_rows is not None:
-            advice = "a guess: its values repeat, as persons' do; unit: row if they are no persons"
+    asked = [draft.unit.question] if draft.unit is not None else []
     return [
         "privacy:",
         _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
         _aside("  delta: 1.0e-9", "well below 1 divided by the number of rows"),
+        *(line for question in (*asked, *draft.questions) for line in _comment(question, "  ")),
         _aside(f"  unit: {unit}", advice),
     ]
 

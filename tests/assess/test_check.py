@@ -13,16 +13,21 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
+from dpsynth.assess import checking
 from dpsynth.assess.repairs import shape
+from dpsynth.config import from_mapping
 from dpsynth.curator.contribution_bounding import person_codes, rows_kept
 from dpsynth.curator.loading import load_table
 from dpsynth.curator.source import read_batches
 from dpsynth.domain.reading import Reading
 from dpsynth.errors import SourceError
 from dpsynth.files import FileForm
-from dpsynth.lifecycle.inputs import inputs_of
+from dpsynth.lifecycle.inputs import inputs_of, names_to_read
 from tests.assess.checked import Checks, about, csv_bytes
+from tests.curator.repeaters import PERSONS
+from tests.curator.repeaters import visits as visits_of
 from tests.examples import examples
 
 COUNTS = {"type": "integer", "min": 0, "max": 1_000_000, "edges": "equal"}
@@ -240,6 +245,36 @@ def test_a_table_that_is_read_whole_has_no_findings(checks):
 # Persons
 
 
+PUBLISHED = {"sex": {"type": "category", "values": ["F", "M"]}}
+
+
+@pytest.mark.parametrize(
+    "declared", [{}, {"f7": {"type": "category", "open": True}}], ids=["undeclared", "declared"]
+)
+@pytest.mark.parametrize("form", ["prefix", "mail", "name", "NHS", "UUID"])
+def test_whoever_repeats_under_a_unit_of_rows_is_asked_about_and_is_no_column(checks, form, declared):
+    table = visits_of(form, "f7")
+    content = csv_bytes(list(table), list(zip(*(cells.to_pylist() for cells in table.values()), strict=True)))
+    found = checks.of(content, {**PUBLISHED, **declared})
+    rows = len(table["f7"])
+    (asked,) = about(found, "privacy.unit")
+    assert asked.what.startswith(f"{PERSONS:,} values of f7 come {rows:,} times: are they persons?")
+    assert asked.write == "unit: {column: f7, max_rows: 10}"
+    published = [finding for finding in about(found, "f7") if finding.write == "type: identifier"]
+    assert len(published) == len(declared)
+    # Under the unit of persons there is nothing left to ask.
+    unit = {"epsilon": 1, "delta": Decimal("1e-9"), "unit": {"column": "f7", "max_rows": 8}}
+    assert about(checks.of(content, PUBLISHED, privacy=unit), "privacy.unit") == []
+
+
+def test_a_check_that_looks_at_declared_columns_alone_is_caught(checks, monkeypatch):
+    # The planted fault: persons stand in a column that the config doesn't name.
+    monkeypatch.setattr(checking, "_all_names", names_to_read)
+    table = visits_of("mail", "f7")
+    content = csv_bytes(list(table), list(zip(*(cells.to_pylist() for cells in table.values()), strict=True)))
+    assert about(checks.of(content, PUBLISHED), "privacy.unit") == []
+
+
 def test_rows_beyond_the_bound_are_those_that_a_release_leaves_out(checks):
     rng = np.random.default_rng(3)
     ids = [f"p{i}" for i in rng.integers(0, 40, 300)] + ["", "NA"]
@@ -383,3 +418,17 @@ def test_a_parquet_file_is_checked_too(checks):
 def test_shapes_join_texts_that_look_alike():
     assert shape("12,345.00 EUR") == shape("98,001.55 USD") != shape("12.345,00 EUR")
     assert shape("Zoë") == shape("Max") == "Aa"
+
+
+def test_a_column_that_nobody_declared_may_hold_what_no_release_reads(tmp_path):
+    table = {name: cells for name, cells in visits_of("mail", "f7").items() if name != "ward"}
+    nested = pa.table({**table, "notes": [[1, 2]] * len(table["f7"])})
+    parquet.write_table(nested, tmp_path / "t.parquet")
+    spec = from_mapping(
+        {
+            "source": {"path": str(tmp_path / "t.parquet")},
+            "privacy": {"epsilon": 1, "delta": Decimal("1e-9")},
+            "columns": PUBLISHED,
+        }
+    )
+    assert [finding.about for finding in checking.check(spec).findings][:1] == ["privacy.unit"]

@@ -143,8 +143,15 @@ def test_a_good_table_needs_no_change(
 ) -> None:
     place = furnished(tmp_path)
     monkeypatch.chdir(place.folder)
+    table = place.folder / "people.csv"
+    person, lines = "person,", table.read_text().splitlines()
     said = called(monkeypatch, capsys, "check", "config.yaml")
-    assert said.code == 0 and "Nothing to change" in said.out
+    assert "97 values of person come 300 times: are they persons?" in said.out
+    # A row for each person.
+    rows = [f"p{number},{line.partition(',')[2]}" for number, line in enumerate(lines[1:])]
+    table.write_text("\n".join([lines[0], *rows]) + "\n")
+    said = called(monkeypatch, capsys, "check", "config.yaml")
+    assert lines[0].startswith(person) and said.code == 0 and "Nothing to change" in said.out
     assert set(CANARIES) and "What to look at" not in said.out
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpsynth.assess import profiling as guessing
 from dpsynth.cli import app
-from dpsynth.curator.number_guesses import FEWEST_ROWS
+from dpsynth.curator.reach import FEWEST_UNITS
 from dpsynth.errors import StepFailed
 from dpsynth.starter import FORMATS, Draft, draft_of
 from dpsynth.starter.sketch import DESCRIBED, LOOKED
@@ -88,7 +88,7 @@ def test_a_look_says_what_it_means_and_guesses_are_for_the_owners_eyes(dpsynth, 
     path = tmp_path / "visits.yaml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert taken_over(path.read_text()) == {
-        "age": {"type": "integer", "min": 0, "max": 80, "missing": False},
+        "age": {"type": "integer", "min": 0, "max": 70, "missing": False},
         "city": {"type": "category", "values": ["Bergen", "Molde", "Oslo"], "missing": False},
         "name": {"type": "identifier"},
     }
@@ -207,4 +207,4 @@ def test_the_documentation_names_every_format_and_says_what_the_command_says():
     page = PAGE.read_text(encoding="utf-8")
     assert all(f"`{name}`" in page for name in FORMATS)
     assert LOOKED in page and DESCRIBED in page
-    assert f"fewer than {FEWEST_ROWS} rows" in LOOKED
+    assert f"from what {FEWEST_UNITS} rows reach, or {FEWEST_UNITS} persons" in LOOKED

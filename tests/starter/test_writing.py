@@ -187,4 +187,4 @@ def test_persons_that_were_guessed_become_the_unit():
     privacy = parse_yaml(text, "t").values["privacy"]
     assert isinstance(privacy, dict) and privacy["unit"] == {"column": "id", "max_rows": 5}
     described = guessed(draft(stub, person="patient"), look)
-    assert (described.person, described.max_rows) == ("patient", None)
+    assert (described.person, described.unit) == ("patient", None)

@@ -1,0 +1,84 @@
+"""Findings about who repeats in a table, and about columns that name persons, for the owner's eyes.
+
+A release under ``unit: row`` protects each row of a person, and the person less. A published column of
+numbers or names of persons gives them away. Neither shows in any cell that is misread.
+
+Invariant: where rows are the units, all columns of the table are looked at, declared or not. A finding is
+private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from dpsynth.assess.findings import Finding, examples, keys
+from dpsynth.curator.identifier_forms import FREE_TEXT, NAMES, Form
+from dpsynth.curator.profiling import ColumnTexts
+from dpsynth.domain.column import Column
+
+_ABOUT = "privacy.unit"
+
+
+class UnitTally:
+    """Who repeats, by all columns of a table, in one pass and bounded memory."""
+
+    def __init__(self, names: Sequence[str], declared: Sequence[Column], *, rows: bool) -> None:
+        """No row of a table.
+
+        Args:
+            names: all columns of the table.
+            declared: the columns of the config that are published.
+            rows: True if rows, or events, are the units.
+        """
+        self._texts = ColumnTexts(list(names) if rows else [column.name for column in declared])
+        self._declared = [column.name for column in declared]
+        self._rows = rows
+
+    def add(self, batch: Mapping[str, pa.StringArray]) -> None:
+        """Count the rows of a batch."""
+        self._texts.add(batch)
+
+    def findings(self) -> Iterator[Finding]:
+        """Questions about the unit, then the columns that name persons."""
+        if self._rows:
+            yield from self._about_unit()
+        for name in self._declared:
+            form = self._texts.forms[name]
+            if form is not None:
+                yield self._about_column(name, form)
+
+    def _about_unit(self) -> Iterator[Finding]:
+        who = self._texts.who()
+        if who.unit is not None:
+            unit = who.unit
+            kind = {} if unit.kind == "person" else {"kind": unit.kind}
+            yield Finding(
+                _ABOUT,
+                self._texts.texts[unit.column].rows,
+                f"{unit.question} The unit is one row, so whoever has several is protected less than the "
+                "config says of a row",
+                "if they are, protect them, before the first release",
+                keys({"unit": {"column": unit.column, "max_rows": unit.max_rows, **kind}}),
+                tuned=True,
+            )
+        for question in who.questions:
+            yield Finding(
+                _ABOUT, 0, question.rstrip("."), "if they are, protect them, before the first release"
+            )
+
+    def _about_column(self, name: str, form: Form) -> Finding:
+        texts = self._texts.texts[name]
+        what = (
+            f"its values are {form.words}"
+            if form in (NAMES, FREE_TEXT)
+            else f"its values look like {form.words}"
+        )
+        return Finding(
+            name,
+            texts.rows,
+            f"{what}, and it is a column of the synthetic table: {examples(texts.counts)}",
+            "leave it out, unless anybody may know who is in the table",
+            keys({"type": "identifier"}),
+        )
