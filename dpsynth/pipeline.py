@@ -103,7 +103,7 @@ def run(
             stage = step(Step.NEXT_AUDIENCE, next_tier, inputs, stage, made.fitted.measured)
             made = _tier(step, inputs, release_run, stage, (), tell)
             tiers.append(release_of(release_run, stage.plan, made))
-        step(Step.SETTLE, settle, release_run, stage.plan, made.guarantee)
+        step(Step.SETTLE, settle, release_run, stage.plan)
         step(Step.PUBLISH, publish, release_run, tell)
     return replace(tiers[-1], audiences={tier.audience: tier for tier in tiers if tier.audience})
 

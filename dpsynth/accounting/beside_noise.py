@@ -48,6 +48,12 @@ most b, by the claim with mu0^2 = 2 b' >= epsilon^2 (dominating pairs compose ad
 2022, theorem 10). It matters that what is left, not what was spent, is the noise beside a choice: only what
 is left can be taken away by earlier answers.
 
+The end. A release that ends before its budget is spent may lack the noise that its choices were counted
+beside, so the sum of its costs does not bound it. The budget b does: an end is a function of the answers, and
+to ask no more is one way to go on. So a ledger charges b wherever such a release ends. The first tier of a
+release with audiences would need a bound of its own, below b, and has none where its choices count on the
+noise of later tiers; so there is no ``pld`` with audiences.
+
 So this is what a privacy loss distribution gives to a release that sets noise from its answers. A
 distribution of fixed pairs (``numerical.pld_epsilon``) needs all scales of noise fixed before the first
 answer; questions, and the order of the answers, may still follow from earlier ones.
@@ -81,6 +87,7 @@ class BesideNoise(GaussianDP):
     accountant = "pld"
     title = "Gaussian DP with choices by their loss distribution (mu^2/2)"
     composition = "privacy loss distribution"
+    whole_only = True
 
     def exact_cost(self, loss: Loss) -> Fraction | None:
         """mu^2/2; of a choice 0.14 epsilon^2."""

@@ -7,7 +7,7 @@ answers keep to its plan never costs more than ``planned`` gave.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount
@@ -85,14 +85,29 @@ def planned(
     return Cost(amount, *measure.implied(budget, noise_named(noise).mu_by_rho), approximate_delta)
 
 
+def charge(reserved: Cost, journal: Cost) -> Cost:
+    """The cost of a release that has ended, of its reservation and the cost of its journal.
+
+    A release may be ended after its answers were seen, so what it is charged must add up answer by answer.
+    Rho, mu^2/2, approximate deltas and pure epsilons do. An epsilon at a delta doesn't: that of all answers
+    up to an end holds only for an end that was fixed beforehand. To end a release at the first answer at
+    which its loss exceeds its epsilon so far has a probability of several deltas. But a release that keeps
+    to its budget has the (epsilon, delta) that it reserved wherever it ends. So that is its amount, unless
+    it is pure. Amounts that are fixed as releases begin add up, whatever the outputs (Rogers, Roth, Ullman
+    and Vadhan 2016), also where releases run at the same time (Haney, Shoemate, Tian, Vadhan, Vyrros and Xu
+    2023).
+    """
+    return journal if journal.pure else replace(journal, amount=reserved.amount)
+
+
 def spent(events: Iterable[RecordedEvent], amount: Amount, measure: Measure = GDP) -> Cost:
     """The cost of a release whose journal holds these events.
 
     Args:
         events: every charge.
         amount: the (epsilon, delta) that they add up to.
-        measure: the measure of the release. Where choices were counted beside Gaussian noise, they count so
-            in a ledger too, if they have it in the journal; those of a release that ended early may not.
+        measure: the measure of the release. Choices that it counts beside Gaussian noise count so here too,
+            if they have that noise after them.
     """
     found = list(events)
     counted = PLD if measure == PLD and admitted(found) else GDP

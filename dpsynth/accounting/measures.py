@@ -56,6 +56,8 @@ class Measure(ABC):
         noises: names of the noise of counts that releases under this measure may have.
         needs_delta: true if its totals imply an epsilon only at a delta above 0; the deltas of events
             (``partition_selection``) are then set aside from that delta. Without it they are all of delta.
+        whole_only: true if the cost of an answer rests on answers after it. Then only the whole budget bounds
+            a release, wherever it ends.
         error_power: the p of noise whose error falls as B^-p with the cost B.
         uncounted: the reason why some noise has no cost under it.
     """
@@ -67,6 +69,7 @@ class Measure(ABC):
     symbol: str
     noises: tuple[str, ...]
     needs_delta: bool
+    whole_only: bool = False
     error_power: float
     uncounted: str
 

@@ -152,9 +152,9 @@ def _paused(paused: Paused, ledger: Ledger, request: Request) -> Paused:
         paused.release_id,
         [_spelt(warning) for warning in paused.warnings],
         paused.what,
-        f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, charged only "
-        "with what was asked, so that a corrected one can be released: "
-        f"dpsynth.abandon({', '.join(arguments)}).",
+        f"To go on as it is, release it once more with resume='{paused.release_id}'. To end it, so "
+        f"that a corrected one can be released: dpsynth.abandon({', '.join(arguments)}). It returns what the "
+        "release is charged.",
     )
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.cost import Cost, charge
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger.balance import CapChange, ReleaseEntry, Reservation, State
 from dpsynth.ledger.chain import KINDS, Row
@@ -161,7 +161,8 @@ def ended(
     return replace(
         recorded,
         state=state_after(row),
-        cost=cost,
+        # Rows of earlier versions may hold less.
+        cost=charge(recorded.reserved, cost),
         ended=created,
         events=tuple(events),
         reason=read(content, "reason", str),

@@ -10,8 +10,9 @@ Invariants, at every instant and whatever process dies:
 - Every row is chained to the row before. Each use of the ledger checks the whole chain; the one exception is
   the check of the holder before each question, which reads one row.
 
-A release may end below its reservation because the cost of its journal bounds the release by itself: the plan
-fixed the number and the cost of its questions beforehand, or a filter inside the release did.
+A release may end below its reservation where the costs of its answers add up by themselves, for whoever ends
+it may have seen them. The (epsilon, delta) of a release that isn't pure does not add up so, and is charged as
+it was reserved (``dpsynth.accounting.cost.charge``).
 
 Amounts are exact. A caller that converts a float rounds a cost up and a cap down.
 
@@ -28,7 +29,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpsynth.accounting.amount import Amount
-from dpsynth.accounting.cost import Cost
+from dpsynth.accounting.cost import Cost, charge
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import contents, tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, first_balance
@@ -175,7 +176,7 @@ class Ledger:
     def settle(
         self,
         release_id: str,
-        cost: Cost,
+        cost: Cost | None,
         events: Sequence[Mapping[str, object]],
         holder: str = "",
         digest: str = "",
@@ -186,7 +187,7 @@ class Ledger:
 
         Args:
             release_id: id of the release.
-            cost: the cost of its journal.
+            cost: the cost of its journal; None where only its reservation bounds it.
             events: the events of its journal.
             holder: the run that asks.
             digest: digest of all questions and answers.
@@ -199,12 +200,14 @@ class Ledger:
         with self._ending(release_id) as (page, recorded):
             if recorded.state == "closed" and recorded.digest not in ("", digest):
                 raise taken_over(release_id, recorded.state)
-            if (recorded.state, recorded.cost) == ("closed", cost):
+            said = recorded.reserved if cost is None else cost
+            charged = charge(recorded.reserved, said)
+            if (recorded.state, recorded.cost) == ("closed", charged):
                 return
             if recorded.state != "closed":
                 check_holder(recorded, holder)
-            check_end(recorded, "closed", cost)
-            page.add("closed", recorded.dataset, release_id, contents.of_end(cost, events, "", digest))
+            check_end(recorded, "closed", said)
+            page.add("closed", recorded.dataset, release_id, contents.of_end(charged, events, "", digest))
 
     def abandon(
         self,
@@ -216,12 +219,12 @@ class Ledger:
     ) -> None:
         """End a release that will not be finished, charged with the cost of its journal.
 
-        Without a journal the whole reservation is charged. A run that is still under way can neither ask nor
-        settle from then on.
+        Without a journal, or where nothing less bounds the release, the whole reservation is charged. A run
+        that is still under way can neither ask nor settle from then on.
 
         Args:
             release_id: id of the release.
-            cost: the cost of its journal; None without a journal.
+            cost: the cost of its journal; None without one, or where only its reservation bounds it.
             events: the events of its journal.
             reason: the reason why it is given up.
             holder: the run whose journal it is; None without a journal.
@@ -230,16 +233,17 @@ class Ledger:
             DpsynthError: it was resumed since, so that the cost may be too low; or as ``settle``.
         """
         with self._ending(release_id) as (page, recorded):
-            charge = recorded.reserved if cost is None else cost
-            if (recorded.state, recorded.cost) == ("abandoned", charge):
+            said = recorded.reserved if cost is None else cost
+            charged = charge(recorded.reserved, said)
+            if (recorded.state, recorded.cost) == ("abandoned", charged):
                 return
-            check_end(recorded, "abandoned", charge)
+            check_end(recorded, "abandoned", said)
             if holder is not None and holder != recorded.holder:
                 raise DpsynthError(
                     f"Release {release_id} has been resumed since its journal was read, so it may have been "
                     "asked more. Nothing was changed. See whether it is running, and decide again."
                 )
-            page.add("abandoned", recorded.dataset, release_id, contents.of_end(charge, events, reason, ""))
+            page.add("abandoned", recorded.dataset, release_id, contents.of_end(charged, events, reason, ""))
 
     def change_cap(
         self, dataset: str, cap: Amount, reason: str, approximate_share: Fraction | None = None

@@ -1,6 +1,7 @@
-"""The end of a release that will not be finished, charged with what its journal says.
+"""The end of a release that will not be finished, charged with what bounds it at that end.
 
-Invariant: a release that has asked something is never charged less than its journal says.
+Invariant: a release that has asked something is never charged less than its journal says; nor less than it
+reserved, where only that bounds it (``dpsynth.accounting.cost.charge``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dpsynth.accounting.cost import Cost
 from dpsynth.errors import ConfigError
+from dpsynth.ledger.views import share_in_words
 from dpsynth.lifecycle.release_run import spent_by
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class Ending:
         book: the ledger.
         entry: the release.
         path: its journal; None where there is none.
-        cost: what the journal charges; None without one: all that was reserved.
+        cost: the cost of the journal; None without one, or where only the reservation bounds the release.
         events: the journal's events.
     """
 
@@ -60,19 +62,23 @@ class Ending:
     @property
     def sentence(self) -> str:
         """What the release counts for once it is abandoned."""
-        entry = self.entry
-        charge = entry.reserved.amount if self.cost is None else self.cost.amount
-        source = (
-            "all that it reserved, for no journal was found" if self.path is None else f"as {self.path} says"
-        )
+        entry, account = self.entry, self.book.balance(self.entry.dataset)
+        assert account is not None
+        reserved, left = entry.reserved, self.cost
+        if self.path is None:
+            counts = "all of that, for no journal was found"
+        elif left is None or not (account.filter.needs_delta or left.pure):
+            counts = "all of that: its ε at its δ is that of the release as a whole, wherever it ends"
+        else:
+            counts = f"{share_in_words(account.share_of(left))} of the cap, as {self.path} says"
         return (
-            f"Release {entry.release_id} of dataset '{entry.dataset}' reserved "
-            f"{entry.reserved.amount.shown()}. Abandoned, it counts for {charge.shown()}, {source}. It can't "
-            "be resumed afterwards."
+            f"Release {entry.release_id} of dataset '{entry.dataset}' reserved {reserved.amount.shown()}: "
+            f"{share_in_words(account.share_of(reserved))} of the cap. Abandoned, it counts for {counts}. "
+            "It can't be resumed afterwards."
         )
 
     def enter(self, why: str) -> None:
         """Enter the end in the ledger."""
         entry = self.entry
-        holder = None if self.cost is None else entry.holder
+        holder = None if self.path is None else entry.holder
         self.book.abandon(entry.release_id, self.cost, self.events, why, holder)

@@ -1,8 +1,7 @@
 """The look at the noisy single columns, before the rest of the budget is spent: go on, or pause.
 
 A release whose single columns say that something was misread would spend its budget on nothing. So it is
-paused there, and its owner decides: to go on with ``--resume`` and its id, or to end it with ``--abandon``,
-charged only with what was asked.
+paused there, and its owner decides: to go on with ``--resume`` and its id, or to end it with ``--abandon``.
 
 Invariant: warnings are made of answers that are charged and recorded, so they cost nothing, and a
 neighbouring table with the same answers has the same ones. A release that is paused goes on only if it is
@@ -57,6 +56,7 @@ def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
         release_id,
         [warning.paragraph for warning in warnings],
         ", ".join(grave),
-        f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, charged only with what was "
-        f"asked, so that a corrected config can be released: dpsynth run CONFIG --abandon {release_id}.",
+        f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, so that a "
+        f"corrected config can be released: dpsynth run CONFIG --abandon {release_id}. It says what the "
+        "release is charged.",
     )

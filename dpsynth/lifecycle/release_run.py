@@ -38,6 +38,7 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import NOTHING, Cost, spent
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.known_measures import measure_named
+from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.rounding import float_up
 from dpsynth.accounting.subsampling import Sampling
 from dpsynth.curator.journal import Entry, Journal
@@ -190,7 +191,33 @@ def composed(plan: Plan, journal: Journal) -> Guarantee:
     return guarantee
 
 
-def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
+def cost_of(
+    found: Sequence[events.RecordedEvent],
+    measure: Measure,
+    most: Fraction,
+    delta: Fraction | None,
+    sampling: Sampling | None = None,
+) -> Cost | None:
+    """The cost of a journal's events, wherever its release ends; None if only the reservation bounds that.
+
+    Args:
+        found: every charge.
+        measure: the measure of the release.
+        most: the epsilon of its plan, which rounding may exceed.
+        delta: of the release on the sample, where there is one.
+        sampling: the sample of units.
+    """
+    if not found:
+        return NOTHING
+    if measure.whole_only:
+        return None
+    amount = amount_of(found, measure, delta)
+    if sampling is not None:
+        amount = sampling.whole(amount)
+    return spent(found, Amount(min(amount.epsilon, most), amount.delta))
+
+
+def settle(work: ReleaseRun, plan: Plan) -> None:
     """Close the release in the ledger at its journal's total cost, with the digest of its answers.
 
     Raises:
@@ -199,14 +226,10 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
     """
     work.all_asked()
     recorded = [e.event for e in work.journal.entries]
-    delta = amount_of(recorded, plan.measure, plan.asked_delta).delta
-    if plan.sampling is not None:
-        delta *= plan.sampling.rate
-    amount = Amount(min(Fraction(guarantee.epsilon), plan.epsilon), delta)
     try:
         work.ledger.settle(
             work.release_id,
-            spent(recorded, amount, plan.measure),
+            cost_of(recorded, plan.measure, plan.epsilon, plan.asked_delta, plan.sampling),
             [events.to_json(e) for e in recorded],
             work.holder,
             work.journal.digest,
@@ -218,8 +241,8 @@ def settle(work: ReleaseRun, plan: Plan, guarantee: Guarantee) -> None:
     work.journal.sealed = True
 
 
-def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[str, object]]]:
-    """Total cost of the charges in a release's journal, and its events.
+def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost | None, list[dict[str, object]]]:
+    """Total cost of the charges in a release's journal as ``cost_of``, and its events.
 
     Args:
         path: the path of the journal.
@@ -252,12 +275,7 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost, list[dict[
     assert isinstance(terms, Mapping)
     found = [e.event for e in journal.entries]
     measure = measure_named(str(terms["measure"]))
-    delta = Fraction(str(terms["delta"]))
     sampling = Sampling(Fraction(str(terms["sample_rate"]))) if terms.get("sample_rate") else None
-    if sampling is None:
-        charged_so_far = amount_of(found, measure, delta or None)
-    else:
-        charged_so_far = sampling.whole(amount_of(found, measure, delta / sampling.rate or None))
-    epsilon = min(charged_so_far.epsilon, Fraction(str(terms["epsilon"])))
-    amount = Amount(epsilon, charged_so_far.delta) if found else Amount()
-    return spent(found, amount, measure), [events.to_json(e) for e in found]
+    delta = Fraction(str(terms["delta"])) / (1 if sampling is None else sampling.rate)
+    cost = cost_of(found, measure, Fraction(str(terms["epsilon"])), delta or None, sampling)
+    return cost, [events.to_json(e) for e in found]

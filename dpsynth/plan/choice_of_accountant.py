@@ -38,7 +38,8 @@ def measures_of(spec: Spec) -> list[Measure]:
     Where the config names the ledger's filter, auto leaves out a measure that it can't bound.
 
     Raises:
-        ConfigError: the accountant that the config names can't be honoured by the filter that it names.
+        ConfigError: the accountant that the config names can't be honoured by the filter that it names, or
+            bounds no single tier of its audiences.
     """
     privacy = spec.privacy
     epsilon = Fraction(privacy.epsilon)
@@ -49,6 +50,12 @@ def measures_of(spec: Spec) -> list[Measure]:
         measure = measure_for(privacy.accountant, epsilon, delta)
         if privacy.noise not in measure.noises:
             raise ConfigError(f"{privacy.accountant} counts {' or '.join(measure.noises)} noise only.")
+        if measure.whole_only and spec.audiences:
+            raise ConfigError(
+                f"privacy.accountant {privacy.accountant} can't be had with audiences: it counts choices "
+                "beside all the noise that a release draws, and an audience of a smaller epsilon sees only a "
+                "part of it. Use privacy.accountant gdp, or leave it out."
+            )
         if not _honoured(spec, measure):
             raise ConfigError(
                 f"ledger.filter {spec.ledger.filter} adds up mu of Gaussian DP, and a release with "

@@ -172,7 +172,7 @@ def test_a_narrow_terminal_breaks_no_figure(here: Here, monkeypatch: pytest.Monk
 
 
 def test_json_figures_are_not_below_the_ledgers_own(here: Here) -> None:
-    here.months.epsilon = "0.8"
+    here.months.epsilon = "0.7"
     here.months.release(0, 1, 2)
     account = here.months.account
     (told,) = json.loads(here.call("show", "--json").out)
@@ -182,7 +182,7 @@ def test_json_figures_are_not_below_the_ledgers_own(here: Here) -> None:
         assert told_one["answers"] == {"discrete Laplace": 8, "exponential mechanism": 3}
     assert Fraction(told["epsilon_used"]) >= account.epsilon_used
     assert Fraction(told["cap"]["delta"]) <= account.cap.delta
-    # The planted fault: 0.72 as a float, to the nearest, is less than 0.72.
+    # The planted fault: 0.7 as a float, to the nearest, is less than 0.7.
     assert Fraction(float(account.releases[0].cost.amount.epsilon)) < account.releases[0].cost.amount.epsilon
 
 
@@ -230,7 +230,7 @@ def test_verify_says_intact_only_of_a_ledger_that_is(here: Here) -> None:
     assert found.code == 0 and f"5 rows, intact, head {here.rows[-1][-1]}" in found.out
     assert "older copy" in found.out
     # The planted fault: a figure made smaller in one row.
-    here.sql("UPDATE dpsynth_rows SET content = replace(content, '9/10', '1/10') WHERE number = 3")
+    here.sql("UPDATE dpsynth_rows SET content = replace(content, ':\"1\"', ':\"0\"') WHERE number = 3")
     damaged = here.call("verify")
     assert damaged.code == 1 and "row 3" in damaged.out and "intact" not in damaged.out
 
@@ -290,7 +290,7 @@ def test_a_stranger_recomputes_the_chain_from_an_export_with_ten_lines(here: Her
     whole = Path("rows.jsonl").read_text(encoding="utf-8")
     lines = whole.splitlines(keepends=True)
     planted = {
-        "edited": whole.replace("9/10", "1/10", 1),
+        "edited": whole.replace(r":\"1\"", r":\"0\"", 1),
         "missing": "".join(lines[:2] + lines[3:]),
         "reordered": "".join([*lines[:2], lines[3], lines[2], *lines[4:]]),
     }
@@ -394,7 +394,12 @@ def test_an_abandoned_release_is_charged_what_its_journal_says(here: Here) -> No
     (entry,) = here.months.account.releases
     assert (entry.state, entry.reason) == ("abandoned", "the table was wrong")
     assert len(entry.events) == 3 and entry.cost.rho == sum(ZCDP.cost(e) for e in EVENTS[:3])
-    assert 0 < entry.cost.amount.epsilon < entry.reserved.amount.epsilon
+    assert 0 < entry.cost.rho < entry.reserved.rho
+    # An epsilon at a delta holds for the release as a whole.
+    assert entry.cost.amount == entry.reserved.amount
+    assert re.search(
+        r"reserved ε = 1, δ = 1e-9: \S+ % of the cap\. Abandoned, it counts for \S+ % of", ended.out
+    )
     assert here.call("verify").code == 0
 
 

@@ -127,6 +127,26 @@ def test_a_paused_release_that_is_abandoned_is_charged_with_what_it_asked(
     assert keeper.run(place).code == 0
 
 
+@pytest.mark.parametrize(
+    "terms",
+    [{"ledger": {"filter": "sequential"}}, {"privacy": {**STOP, "accountant": "pld"}}],
+    ids=["sequential", "pld"],
+)
+def test_an_abandoned_release_counts_in_full_where_only_the_whole_of_it_has_a_bound(
+    place: Place, terms: Mapping[str, object]
+) -> None:
+    with pytest.raises(Paused) as stopped:
+        release(misread(place, **terms))
+    said = place.run("--abandon", stopped.value.release_id)
+    assert said.code == 0 and "Abandoned, it counts for all of that: its ε at its δ" in said.out
+    account = place.balance
+    assert account is not None
+    (entry,) = account.releases
+    assert entry.state == "abandoned" and len(entry.events) == SINGLES
+    assert account.share_of(entry.cost) == account.share_of(entry.reserved)
+    assert entry.cost.amount == entry.reserved.amount
+
+
 def test_a_second_run_of_a_period_does_not_go_on_with_what_waits(keeper: Keeper, place: Place) -> None:
     """A schedule would run it in just this way."""
     misread(place, period={"column": "city", "every": "value"})
@@ -233,7 +253,7 @@ def test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_
         assert unread.call(command).code == 0
         entry = unread.ledger.release(release_id)
         assert entry is not None and entry.state == "abandoned"
-        assert entry.cost.amount.epsilon < entry.reserved.amount.epsilon
+        assert 0 < entry.cost.rho < entry.reserved.rho
 
 
 def test_the_answer_to_warnings_may_be_changed_for_a_release_under_way(unread: Place) -> None:
