@@ -31,8 +31,19 @@ def test_the_closing_row_has_the_figures_of_the_journals_events(place: Place) ->
 
     assert rounded_up(cost.rho, protection.rho)
     assert rounded_up(cost.half_mu_squared, protection.half_mu_squared)
-    assert (float(cost.epsilon), cost.amount.delta) == (made.guarantee.epsilon, Fraction("1e-6"))
+    # An epsilon at a delta is that of the release as it was planned.
+    assert cost.amount == entry.reserved.amount and cost.amount.delta == Fraction("1e-6")
+    assert float(cost.epsilon) >= made.guarantee.epsilon
     assert list(entry.events) == [charge["event"] for charge in evidence.charges(found)]
+
+
+def test_the_closing_row_of_a_pure_release_has_the_epsilon_of_its_journal(place: Place) -> None:
+    place.configure(privacy={"epsilon": 1, "delta": None, "noise": "laplace"})
+    made = release(place)
+    entry = place.ledger.release(made.release_id)
+    assert entry is not None and entry.cost.amount.delta == 0
+    assert float(entry.cost.epsilon) == pytest.approx(made.guarantee.epsilon, rel=1e-12)
+    assert entry.cost.epsilon <= entry.reserved.epsilon
 
 
 def test_each_release_has_a_secret_bounding_key_of_its_own(place: Place) -> None:
