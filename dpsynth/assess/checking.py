@@ -35,6 +35,7 @@ from dpsynth.curator.loading import in_slice
 from dpsynth.curator.source import names_of
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import DpsynthError, SourceError, StepFailed
+from dpsynth.files.opening import unheard
 from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.plan.occasion import Occasion, occasion_of
 
@@ -89,6 +90,7 @@ class Check:
     findings: tuple[Finding, ...]
 
 
+@unheard()
 def check(spec: Spec, period: str | None = None) -> Check:
     """The check of a config's table.
 

@@ -90,7 +90,8 @@ def private_table(bundle: OwnedBundle, path: Place, form: FileForm) -> CodedTabl
     near, part = bundle.neighbours, bundle.part
     names = [column.name for column in bundle.columns]
     more = [*near.columns, *([] if part is None else [part.column])]
-    read = read_batches(path, list(dict.fromkeys([*names, *more])), form, keep_broken=near.person is None)
+    wanted, broken = list(dict.fromkeys([*names, *more])), near.person is None
+    read = read_batches(path, wanted, form, keep_broken=broken, keep_empty=near.rows_public)
     batches = (dict(batch) if part is None else rows_within(batch, part) for batch in read)
     if near.person is None:
         return _coded(bundle.columns, batches)

@@ -36,6 +36,7 @@ from dpsynth.curator import check_source
 from dpsynth.errors import ConfigError
 from dpsynth.files import FileForm
 from dpsynth.files.form import named_form
+from dpsynth.files.opening import unheard
 from dpsynth.files.place import Place, place_of
 from dpsynth.lifecycle.steps import Steps, plainly
 
@@ -77,6 +78,7 @@ class Evaluation:
     regressions: tuple[tuple[str, Regression | None], ...]
 
 
+@unheard()
 def evaluate(
     bundle: Path, against: Path | None, config: Path | None = None, targets: Sequence[str] = ()
 ) -> Evaluation:

@@ -20,6 +20,7 @@ from dpsynth.curator.profiling import Profile, profile
 from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 from dpsynth.files import FileForm
+from dpsynth.files.opening import unheard
 
 
 def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: str | None = None) -> Profile:
@@ -69,6 +70,7 @@ class Rereadable:
         return iter(self.read())
 
 
+@unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
     try:
         return profile(batches, columns, person)

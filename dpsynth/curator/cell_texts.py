@@ -60,6 +60,7 @@ def distinct_cells(column: pa.Array) -> DistinctCells:
     Raises:
         ArrowException: the type is not ``readable``.
     """
+    column = _plain(column)
     kind = column.type
     if pa.types.is_dictionary(kind):
         known, found = text_of(column.dictionary), column.indices
@@ -76,6 +77,22 @@ def distinct_cells(column: pa.Array) -> DistinctCells:
         found = pc.dictionary_encode(text_of(column), null_encoding="encode")
         known = found.dictionary
     return DistinctCells(known, found.indices.to_numpy(zero_copy_only=False))
+
+
+def of_rows(batch: Batch, kept: pa.BooleanArray) -> dict[str, pa.Array]:
+    """Some rows of a batch.
+
+    Args:
+        batch: cells by column.
+        kept: bool[rows].
+    """
+    return {name: _plain(cells).filter(kept) for name, cells in batch.items()}
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """A column of views as one of bytes: Arrow can neither filter views nor code their nulls."""
+    views = pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)
+    return pc.cast(column, pa.binary()) if views else column
 
 
 def as_texts(batches: Iterable[Batch]) -> Iterator[dict[str, pa.StringArray]]:

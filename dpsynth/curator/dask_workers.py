@@ -31,6 +31,7 @@ from dpsynth.curator import counting
 from dpsynth.curator.coded_columns import Room
 from dpsynth.curator.partitioned import Parts
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted, SourceError, StepFailed
+from dpsynth.files.opening import unheard
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
@@ -185,6 +186,7 @@ class _Outcome:
         return sum(int(getattr(one, "nbytes", 64)) for one in held)
 
 
+@unheard()
 def _done(action: Callable[..., object], wanted: Versions, threads: int, given: Any) -> _Outcome:
     """Apply a function to what an outcome holds, or several; run by a worker, which raises nothing."""
     why = unfit(wanted)

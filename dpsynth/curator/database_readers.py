@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from dpsynth.curator.cell_texts import Batch
 from dpsynth.curator.memory_table import cells_of_objects
+from dpsynth.files.workbook import iso_duration
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -35,6 +36,13 @@ _ROWS = 1 << 16
 _CONNECT_SECONDS = 10
 _NOT_IN_ARROW = {"money", "oid"}
 """PostgreSQL's types whose cells ADBC gives as integers that mean something else: cents, signed numbers."""
+_INTERVAL = pa.month_day_nano_interval()
+_PARTS = {"year": 365 * 86_400, "month": 30 * 86_400, "day": 86_400, "hour": 3_600, "minute": 60}
+"""Seconds of each part of an interval; a year has 365 days, as a duration of any other source has."""
+_MICROSECONDS = "".join(
+    f"EXTRACT({part} FROM {{0}})::numeric * {seconds}000000 + " for part, seconds in _PARTS.items()
+)
+_MICROSECONDS += "EXTRACT(microseconds FROM {0})::numeric"
 
 
 class DatabaseReader(Protocol):
@@ -114,8 +122,10 @@ class _PostgreSQLRows:
         yield {column: pa.nulls(0, kind) for column, kind in zip(columns, schema.types, strict=True)}
         self._waited(self._cursor.execute, _within(self._query, ", ".join(map(_in_arrow, schema))))
         batches = self._cursor.fetch_record_batch()
+        spans = [field.type == _INTERVAL for field in schema]
         while (batch := self._waited(next, batches, None)) is not None:
-            yield dict(zip(columns, batch.columns, strict=True))
+            cells = (_spans(c) if span else c for c, span in zip(batch.columns, spans, strict=True))
+            yield dict(zip(columns, cells, strict=True))
 
     def close(self) -> None:
         """End the connection, and what the server still does for it; nothing is committed."""
@@ -140,16 +150,24 @@ def _for_libpq(url: URL) -> str:
 def _in_arrow(field: pa.Field) -> str:
     """The words that select a column of PostgreSQL's as cells that Arrow has a type for, or else as text.
 
-    ADBC gives cells of types that it doesn't know as the bytes that the server sends.
+    ADBC gives cells of types that it doesn't know as the bytes that the server sends. It stops at an interval
+    of more than 2^63 nanoseconds, so the server writes intervals as numbers of microseconds.
     """
+    name = _quoted(field.name)
+    if field.type == _INTERVAL:
+        return f"trunc({_MICROSECONDS.format(name)})::text"
     stored = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
     is_bytes = pa.types.is_binary(stored) or pa.types.is_fixed_size_binary(stored)
-    name = _quoted(field.name)
     if kind not in _NOT_IN_ARROW and (kind == "bytea" or not is_bytes):
         return name
     # As the database's own client writes it: a cast to text may write more, such as the mask of an address.
     return f"CASE WHEN {name} IS NOT NULL THEN format('%s', {name}) END"
+
+
+def _spans(counts: pa.Array) -> pa.StringArray:
+    """Durations by ISO 8601 of whole microseconds, which are written as text."""
+    return pa.array([c and iso_duration(int(c), 6) for c in counts.to_pylist()], pa.string())
 
 
 class _DuckDBRows:
@@ -199,6 +217,10 @@ class _SQLAlchemyRows:
         self._query = query
         self._engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
         self._connection = self._engine.connect().execution_options(stream_results=True)
+        if url.get_backend_name() == "sqlite":
+            # SQLite's texts are any bytes, and its driver stops at those that are not UTF-8.
+            driver: Any = self._connection.connection.driver_connection
+            driver.text_factory = bytes
 
     def _result(self, wanted: str, end: str = "") -> Any:
         from sqlalchemy import text

@@ -31,6 +31,7 @@ from dpsynth.curator.sum_questions import SumQuestions
 from dpsynth.curator.terms import Terms
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
+from dpsynth.files.opening import unheard
 
 Counts = NDArray[np.int64]
 
@@ -77,6 +78,7 @@ class Curator(
         twin._terms = replace(self._terms, kept=kept)
         return twin
 
+    @unheard()
     def coded(self, columns: Sequence[Column]) -> Curator:
         """A curator of the same rows once all domains are known, with the same journal and budget.
 
@@ -96,6 +98,7 @@ class Curator(
         twin._look_at(table, ExactCounts(table, Store()))
         return twin
 
+    @unheard()
     def grouped(self, compression: Compression) -> Curator:
         """A curator of the same rows over a compressed domain, with the same journal, budget and counts.
 
@@ -174,6 +177,7 @@ class UnboundedCurator(PrivacyFilter):
 
         return self._insist(price, ask)
 
+    @unheard()
     def bounded(self, max_rows: int) -> Curator:
         """A curator of the same rows, at most so many of each person, with the same journal and budget.
 

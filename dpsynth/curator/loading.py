@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
-from dpsynth.curator.cell_texts import Batch, distinct_cells
+from dpsynth.curator.cell_texts import Batch, distinct_cells, of_rows
 from dpsynth.curator.coded_columns import ALL_IN_MEMORY, CodedColumns, Room, rows_of
 from dpsynth.curator.contribution_bounding import Person, nobody, numbered, rows_kept, rows_of_persons
 from dpsynth.curator.counting import cores
@@ -34,6 +34,7 @@ from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.in_order import in_order
 from dpsynth.domain.slices import Slice
+from dpsynth.files.opening import unheard
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,6 +178,7 @@ class _Coding:
         return self.coded(dict.fromkeys(names, pa.array([], pa.string())))
 
 
+@unheard()
 def load_rows(
     batches: Iterable[Batch],
     columns: Sequence[Column],
@@ -282,7 +284,7 @@ def rows_within(batch: Batch, part: Slice) -> dict[str, pa.Array]:
         part: the slice.
     """
     inside = in_slice(batch[part.column], part)
-    return {name: cells.filter(inside) for name, cells in batch.items()}
+    return of_rows(batch, inside)
 
 
 def in_slice(cells: pa.Array, part: Slice) -> pa.BooleanArray:

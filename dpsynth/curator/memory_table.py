@@ -77,7 +77,10 @@ class MemoryTable:
         found: dict[str, pa.DataType] = {}
         for spot, name in enumerate(self.names):
             cells = self._table.iloc[:0, spot]
-            if not _by_cell(cells.dtype):
+            if _is_categorical(cells.dtype):
+                # Its values are cells.
+                found[name] = pa.dictionary(pa.int32(), pa.string())
+            elif not _by_cell(cells.dtype):
                 with suppress(pa.ArrowException):
                     found[name] = pa.array(cells, from_pandas=True).type
         return found
@@ -165,12 +168,20 @@ def _reader_of(cells: pd.Series) -> _Reader:
     import pandas as pd
 
     dtype = cells.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        known = text_of(_cells(dtype.categories.to_series(), by_cell=_by_cell(dtype.categories.dtype)))
+    if _is_categorical(dtype):
+        values = dtype.categories
+        # By their own type: pandas would guess that objects are texts.
+        known = text_of(_cells(pd.Series(values, dtype=values.dtype), by_cell=_by_cell(values.dtype)))
         codes = cells.cat.codes.to_numpy()
         return lambda rows: pa.DictionaryArray.from_arrays(pa.array(codes[rows], mask=codes[rows] < 0), known)
     by_cell = _by_cell(dtype)
     return lambda rows: _cells(cells.iloc[rows], by_cell=by_cell)
+
+
+def _is_categorical(dtype: object) -> TypeIs[pd.CategoricalDtype]:
+    import pandas as pd
+
+    return isinstance(dtype, pd.CategoricalDtype)
 
 
 def _by_cell(dtype: object) -> bool:
@@ -319,6 +330,6 @@ _WRITERS: tuple[tuple[type, Callable[[object], str | None]], ...] = (
 """Writers of cells by type, the narrower type first."""
 
 _ARROW: dict[type, pa.DataType] = {
-    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), date: pa.date32(),
+    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), date: pa.date32(), bytes: pa.binary(),
 }  # fmt: skip
 """Arrow's types for Python's, where both are written alike."""

@@ -32,11 +32,13 @@ class WholeFile:
     columns: Sequence[str]
     form: FileForm
     keep_broken: bool
+    keep_empty: bool
     start: int = 0
 
     def batches(self) -> Iterator[Batch]:
         """All rows of the file."""
-        return read_cells(self.path, self.columns, self.form, keep_broken=self.keep_broken)
+        broken, empty = self.keep_broken, self.keep_empty
+        return read_cells(self.path, self.columns, self.form, keep_broken=broken, keep_empty=empty)
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,7 +80,13 @@ class RowGroups:
 
 
 def pieces_of_file(
-    path: Place, columns: Sequence[str], form: FileForm, most: int, *, keep_broken: bool
+    path: Place,
+    columns: Sequence[str],
+    form: FileForm,
+    most: int,
+    *,
+    keep_broken: bool,
+    keep_empty: bool = False,
 ) -> list[WholeFile] | list[RowGroups]:
     """The pieces of a file or a folder, in its order.
 
@@ -88,13 +96,14 @@ def pieces_of_file(
         form: the form of the file, as it was declared.
         most: largest number of pieces.
         keep_broken: see ``read_cells``.
+        keep_empty: see ``read_cells``.
 
     Raises:
         SourceError: a file can't be opened, or is no table.
     """
     groups = row_groups(path, form) if form.kind == "parquet" else []
     if len(groups) < 2:
-        return [WholeFile(path, columns, form, keep_broken)]
+        return [WholeFile(path, columns, form, keep_broken, keep_empty)]
     whole = sum(rows for _, _, rows in groups)
     found: list[list[tuple[ParquetPart, list[int]]]] = []
     starts: list[int] = []

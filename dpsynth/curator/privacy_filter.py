@@ -19,6 +19,7 @@ from dpsynth.accounting.measures import Measure
 from dpsynth.curator.journal import Answer, Entry, Journal, Lost, Question
 from dpsynth.curator.terms import Terms
 from dpsynth.errors import BudgetRefused
+from dpsynth.files.opening import unheard
 
 Exact = TypeVar("Exact")
 """Exact and private integers or texts, from which an answer is drawn."""
@@ -101,7 +102,7 @@ class PrivacyFilter:
                 "This release has spent its budget: a question was refused before anything was drawn. "
                 "Start a new release, or give this one more with privacy.epsilon."
             )
-        return self._journal.answer(question, event, lambda: draw(exact()))
+        return self._journal.answer(question, event, unheard()(lambda: draw(exact())))
 
     def _insist(
         self, price: Fraction, ask: Callable[[Fraction], tuple[Answer | Lost, float]]

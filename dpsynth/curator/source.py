@@ -30,10 +30,10 @@ from dpsynth.curator.csv_records import sound_records
 from dpsynth.errors import SourceError
 from dpsynth.files.form import FileForm
 from dpsynth.files.header import csv_header, header_of, missing_columns, sheet_header
-from dpsynth.files.opening import opened, plainly
+from dpsynth.files.opening import opened, plainly, unheard
 from dpsynth.files.parquet_folder import ParquetPart, parquet_parts
 from dpsynth.files.place import Place, arrow_input, size_of
-from dpsynth.files.workbook import Cell, cell_text, sheet_rows
+from dpsynth.files.workbook import Cell, cell_text, is_row, sheet_rows
 from dpsynth.presentation.work_shares import telling
 
 _BATCH_ROWS = 1 << 18
@@ -66,10 +66,12 @@ def read_batches(
     form: FileForm,
     *,
     keep_broken: bool,
+    keep_empty: bool = False,
     broken: BrokenRows | None = None,
 ) -> Iterator[dict[str, pa.StringArray]]:
     """Some columns of a file as text, batch by batch: ``read_cells``, written as text."""
-    return as_texts(read_cells(path, columns, form, keep_broken=keep_broken, broken=broken))
+    cells = read_cells(path, columns, form, keep_broken=keep_broken, keep_empty=keep_empty, broken=broken)
+    return as_texts(cells)
 
 
 def read_cells(
@@ -78,6 +80,7 @@ def read_cells(
     form: FileForm,
     *,
     keep_broken: bool,
+    keep_empty: bool = False,
     broken: BrokenRows | None = None,
 ) -> Iterator[Batch]:
     """Some columns of a file, batch by batch, each of any type that can be written as text.
@@ -91,6 +94,9 @@ def read_cells(
         keep_broken: True if a broken row becomes a row of missing cells, after all other rows; False if
             it is left out. It must be kept if a row is the unit, as the number of rows may be
             public. It must be left out if a person is the unit, as the row has no person.
+        keep_empty: True if a row of a sheet without any cell is a row, as are those of all other files. It
+            must be if the number of rows is public. It is False otherwise, since sheets may store
+            thousands of rows behind their table that only have a colour.
         broken: counts of the broken rows of a CSV file that grow as it is read, for its owner's eyes; None
             if nobody asks.
 
@@ -101,7 +107,7 @@ def read_cells(
         if form.kind == "parquet":
             yield from _parquet_batches(path, columns, form)
         elif form.kind == "xlsx":
-            yield from _sheet_batches(path, columns, form)
+            yield from _sheet_batches(path, columns, form, keep_empty)
         else:
             counts = BrokenRows() if broken is None else broken
             yield from _csv_batches(path, columns, form, counts)
@@ -112,6 +118,7 @@ def read_cells(
                 left -= size
 
 
+@unheard()
 def check_source(path: Place, columns: Sequence[str], form: FileForm) -> None:
     """Raise SourceError if the beginning of the file shows that ``read_batches`` would.
 
@@ -209,12 +216,13 @@ def _points_nowhere(column: pa.Array) -> bool:
 
 
 def _sheet_batches(
-    path: Place, columns: Sequence[str], form: FileForm
+    path: Place, columns: Sequence[str], form: FileForm, keep_empty: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
     rows = sheet_rows(path, form.sheet)
-    header = sheet_header(path, next(rows, ()))
+    header = sheet_header(path, rows)
     missing_columns(path, form, columns, header)
     spots = {name: spot for spot, name in enumerate(header)}
+    rows = rows if keep_empty else filter(is_row, rows)
     while batch := list(islice(rows, _SHEET_ROWS)):
         yield {c: pa.array([_text_at(row, spots[c]) for row in batch], pa.string()) for c in columns}
 

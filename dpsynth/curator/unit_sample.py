@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.subsampling import COIN_BITS
-from dpsynth.curator.cell_texts import Batch
+from dpsynth.curator.cell_texts import Batch, of_rows
 from dpsynth.curator.contribution_bounding import person_codes
 
 _BLOCK = 1 << 16
@@ -57,7 +57,7 @@ class UnitSample:
             else:
                 chosen = self.persons(person_codes(batch[near.person], self.key))
             start += number
-            yield {name: cells.filter(pa.array(chosen)) for name, cells in batch.items()}
+            yield of_rows(batch, pa.array(chosen))
 
     def persons(self, codes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """True for each row whose person is in the sample.

@@ -79,7 +79,9 @@ class Steps:
 
     def of(self, texts: pa.StringArray) -> NDArray[np.int32]:
         """The step of each stripped text: clipped to the first and last, 0 for no number."""
-        numbers = np.nan_to_num(self.form.read(texts), nan=0.0, posinf=1e200, neginf=-1e200)
+        # A step beyond each end, so that nothing which is scaled is too large for a float.
+        ends = (self.number(np.array(step, np.float64)) for step in (-1, self.last + 1))
+        numbers = np.clip(np.nan_to_num(self.form.read(texts), nan=0.0), *ends)
         # Powers of ten with a negative exponent have no exact float.
         scaled = numbers * 10.0**-self.exponent if self.exponent <= 0 else numbers / 10.0**self.exponent
         whole = np.floor(scaled) if self.cut else np.rint(scaled)

@@ -9,22 +9,23 @@ from __future__ import annotations
 import csv
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
 from dpsynth.errors import SourceError
 from dpsynth.files.encodings import ENCODINGS, WIDE, encoding_named, likely_encoding, usual_name
 from dpsynth.files.form import SEPARATORS, FileForm
-from dpsynth.files.opening import opened, other_format
+from dpsynth.files.opening import opened, other_format, unheard
 from dpsynth.files.parquet_folder import parquet_parts
 from dpsynth.files.place import Place
-from dpsynth.files.workbook import Cell, cell_text, sheet_rows
+from dpsynth.files.workbook import Cell, cell_text, is_row, sheet_rows
 
 LONGEST_HEADER = 1 << 20
 """Most bytes of the first line of a CSV file."""
 
 
+@unheard()
 def header_of(path: Place, form: FileForm) -> list[str]:
     """The names of a file's columns; call it within ``opening.plainly``.
 
@@ -34,14 +35,14 @@ def header_of(path: Place, form: FileForm) -> list[str]:
     if form.kind == "parquet":
         return list(next(parquet_parts(path)).schema.names)
     if form.kind == "xlsx":
-        return sheet_header(path, next(sheet_rows(path, form.sheet), ()))
+        return sheet_header(path, sheet_rows(path, form.sheet))
     with opened(path, form) as stream:
         return csv_header(path, form, stream)
 
 
-def sheet_header(path: Place, row: Sequence[Cell]) -> list[str]:
-    """The names in the first row of a sheet."""
-    names = [cell_text(cell) or "" for cell in row]
+def sheet_header(path: Place, rows: Iterator[tuple[Cell, ...]]) -> list[str]:
+    """The names in the first row of a sheet that has any cell; all further rows are left."""
+    names = [cell_text(cell) or "" for cell in next(filter(is_row, rows), ())]
     if not any(names):
         raise SourceError(f"{path} is empty: the first row of its sheet must be a header.")
     return names

@@ -1,7 +1,7 @@
-"""Opening of table files: bytes out of archives, and errors of files that are no tables.
+"""Opening of table files: bytes out of archives, errors of files that are no tables, and warnings of readers.
 
 Invariant: an archive is unpacked as it is read and is never held whole. No message quotes a cell, for
-errors of parsers do.
+errors and warnings of parsers do.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import gzip
 import io
 import lzma
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 
 from dpsynth.errors import SourceError
@@ -58,6 +61,35 @@ def plainly(path: Place, form: FileForm, advice: str) -> Iterator[None]:
         if isinstance(path, RemotePath) and not isinstance(error, SourceError):
             raise SourceError(_unreached(path, error)) from None
         raise
+
+
+_silence = Lock()
+_silent: list[warnings.catch_warnings[None]] = []
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """A block that cells go through, and in which nothing warns.
+
+    A warning may quote a cell, and that there is one tells that there is such a cell. Blocks may overlap, in
+    one thread or in several: warnings are shown again after the last of them.
+    """
+    with _silence:
+        if not _silent:
+            quiet = warnings.catch_warnings(action="ignore")
+            quiet.__enter__()
+        else:
+            quiet = _silent[-1]
+        _silent.append(quiet)
+    try:
+        # A program may have told numpy to raise errors.
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _silence:
+            _silent.pop()
+            if not _silent:
+                quiet.__exit__(None, None, None)
 
 
 def _is_file_or_folder(path: Place) -> tuple[bool, bool]:

@@ -12,8 +12,9 @@ is a date.
 from __future__ import annotations
 
 import datetime as dt
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
 
 from dpsynth.errors import SourceError
 from dpsynth.files.place import Place
@@ -23,10 +24,14 @@ Cell = str | bool | int | float | dt.datetime | dt.date | dt.time | dt.timedelta
 
 _EXACT = 10**15
 _MIDNIGHT = dt.time()
+_DIGITS = len("1048576")
+"""Most digits of the number of a row."""
 
 
 def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
-    """The rows of a sheet that have any cell; cells behind a row's last one are left out.
+    """All rows of a sheet up to the last that it stores, empty ones too; ``is_row`` tells which have a cell.
+
+    Cells behind a row's last one are left out.
 
     Args:
         path: the workbook.
@@ -43,17 +48,12 @@ def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
             f"{path} is an Excel workbook, which needs a package that isn't installed: "
             'pip install "dpsynth[excel]".'
         ) from None
-    # Warnings of the library name cells and their values.
-    with path.open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with path.open("rb") as file:
         try:
             workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             sheets = {found.title: found for found in workbook.worksheets}
             if sheets.keys() & {sheet} or (sheet is None and sheets):
-                found = next(iter(sheets.values())) if sheet is None else sheets[sheet]
-                # Some programs write a size that is not the sheet's.
-                found.reset_dimensions()
-                yield from (row for row in found.iter_rows(values_only=True) if any(map(_is_filled, row)))
+                yield from _rows_of(next(iter(sheets.values())) if sheet is None else sheets[sheet])
                 return
         except (GeneratorExit, MemoryError):
             raise
@@ -66,8 +66,58 @@ def sheet_rows(path: Place, sheet: str | None) -> Iterator[tuple[Cell, ...]]:
     )
 
 
-def _is_filled(cell: Cell) -> bool:
-    return cell is not None and cell != ""
+def is_row(row: Sequence[Cell]) -> bool:
+    """True if a row has a cell that isn't empty."""
+    return any(cell is not None and cell != "" for cell in row)
+
+
+def _rows_of(sheet: Any) -> Iterator[tuple[Cell, ...]]:
+    """The rows of one of openpyxl's sheets, in their order.
+
+    openpyxl stops at a cell that isn't what its attributes say. Here such a cell is its text, or empty where
+    it has none, and it changes no other cell.
+    """
+    from openpyxl.worksheet._reader import VALUE_TAG, WorkSheetParser
+
+    class Parser(WorkSheetParser):  # type: ignore[misc]
+        def parse_cell(self, element: Any) -> dict[str, Any]:
+            before, text = self.col_counter, element.findtext(VALUE_TAG)
+            try:
+                if element.get("t") == "s" and text and int(text) < 0:
+                    # Python would count from the last of the shared texts.
+                    raise IndexError
+                found: dict[str, Any] = super().parse_cell(element)
+            except Exception:
+                if self.col_counter == before:
+                    self.col_counter += 1
+                # The place of a shared text that isn't there is no text.
+                found = {"column": self.col_counter, "value": None if element.get("t") == "s" else text}
+            return found
+
+        def parse_row(self, element: Any) -> tuple[int, list[dict[str, Any]]]:
+            number = element.get("r", "")
+            known = number.isascii() and number.isdigit() and len(number) <= _DIGITS
+            if not (known and int(number) > self.row_counter):
+                # Each stored row is a row, whatever number it says.
+                element.attrib["r"] = str(self.row_counter + 1)
+            found: tuple[int, list[dict[str, Any]]] = super().parse_row(element)
+            return found
+
+    workbook, next_row = sheet.parent, 1
+    with sheet._get_source() as source:
+        parser = Parser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=workbook.epoch,
+            date_formats=workbook._date_formats,
+            timedelta_formats=workbook._timedelta_formats,
+        )
+        for number, cells in parser.parse():
+            yield from repeat((), number - next_row)
+            by_column = {cell["column"]: cell["value"] for cell in cells}
+            yield tuple(by_column.get(column) for column in range(1, max(by_column, default=0) + 1))
+            next_row = number + 1
 
 
 def cell_text(cell: Cell) -> str | None:
@@ -81,7 +131,11 @@ def cell_text(cell: Cell) -> str | None:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, int | float):
-        return str(int(cell)) if abs(cell) < _EXACT and cell == int(cell) else f"{cell:.15g}"
+        try:
+            return str(int(cell)) if abs(cell) < _EXACT and cell == int(cell) else f"{cell:.15g}"
+        except OverflowError:
+            # A whole number too long for a float.
+            return str(cell)
     if isinstance(cell, dt.datetime):
         return cell.date().isoformat() if cell.time() == _MIDNIGHT else cell.isoformat(" ")
     if isinstance(cell, dt.timedelta):

@@ -20,6 +20,7 @@ from dpsynth.curator import Batch, MemoryTable, as_texts, read_cells, texts_of_o
 from dpsynth.domain.person_ids import NOBODY, canonical_id
 from dpsynth.errors import ConfigError, SourceError
 from dpsynth.files.form import FileForm, named_form
+from dpsynth.files.opening import unheard
 from dpsynth.local.contract import Contract, contract_of
 from dpsynth.local.memory import Memory
 from dpsynth.local.reporting import Records, reports_of, single_record
@@ -81,6 +82,7 @@ def contract_for(spec: Spec) -> Contract:
     return contract_of(compiled(spec))
 
 
+@unheard()
 def collect_record(spec: Spec, answers: Mapping[str, object], respondent: str, side: Side) -> Sent:
     """Report one record.
 
@@ -99,6 +101,7 @@ def collect_record(spec: Spec, answers: Mapping[str, object], respondent: str, s
     return _reported(contract, [respondent], record, side, "as the name of its respondent")
 
 
+@unheard()
 def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
     """Report the records of a file.
 
@@ -116,6 +119,7 @@ def collect_file(spec: Spec, path: Path, column: str, side: Side) -> Sent:
     return _collected(contract, cells, column, side)
 
 
+@unheard()
 def collect_table(spec: Spec, table: MemoryTable, column: str, side: Side) -> Sent:
     """Report the records of a table in memory; arguments and errors as of ``collect_file``."""
     contract = contract_for(spec)

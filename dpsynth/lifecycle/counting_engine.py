@@ -95,10 +95,11 @@ def _pieces(inputs: Inputs, occasion: Occasion, most: int) -> list[Piece]:
     if isinstance(table, DatabaseTable):
         return [WholeQuery(table, names)]
     path, form = file_of(inputs)
-    keep_broken = inputs.plan.neighbours.person is None
+    near = inputs.plan.neighbours
     # Workers of other machines may run in another folder.
     whole = path.absolute() if isinstance(path, Path) else path
-    return [*pieces_of_file(whole, names, form, most, keep_broken=keep_broken)]
+    broken, empty = near.person is None, near.rows_public
+    return [*pieces_of_file(whole, names, form, most, keep_broken=broken, keep_empty=empty)]
 
 
 def _certificates(engine: Engine) -> Certificates | None:

@@ -25,6 +25,7 @@ from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.errors import ConfigError
 from dpsynth.evidence.public_table import PublicTable
 from dpsynth.files import FileForm
+from dpsynth.files.opening import unheard
 from dpsynth.files.place import Place, is_part_of, place_of
 from dpsynth.lifecycle.addresses import address_of
 from dpsynth.model import Triangulation
@@ -157,6 +158,7 @@ def check_public_table(inputs: Inputs) -> list[str]:
     return names
 
 
+@unheard()
 def with_public_table(inputs: Inputs) -> Inputs:
     """The inputs with the public table, read by the same careful reader as the private one.
 
@@ -203,8 +205,10 @@ def cells_of(
     if table is not None:
         return table.batches(names)
     path, form = file_of(inputs)
-    keep_broken = inputs.plan.neighbours.person is None
-    return read_cells(path, names, form, keep_broken=keep_broken, broken=broken)
+    near = inputs.plan.neighbours
+    return read_cells(
+        path, names, form, keep_broken=near.person is None, keep_empty=near.rows_public, broken=broken
+    )
 
 
 def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
