@@ -34,7 +34,6 @@ from dpsynth.domain.column import Column, codes_of, domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.domain.in_order import in_order
 from dpsynth.domain.slices import Slice
-from dpsynth.files.opening import unheard
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +177,6 @@ class _Coding:
         return self.coded(dict.fromkeys(names, pa.array([], pa.string())))
 
 
-@unheard()
 def load_rows(
     batches: Iterable[Batch],
     columns: Sequence[Column],

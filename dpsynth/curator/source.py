@@ -191,8 +191,10 @@ def _part_batches(
             "written as text, such as times in an unknown time zone."
         )
     inside = [c for c in columns if c not in part.same]
-    # Texts that the file holds once are read once.
-    texts = [c for c in inside if is_text(schema.field(c).type)]
+    # Texts that the file holds once are read once. Where they were a dictionary before they were written,
+    # Arrow stops at bytes that are not UTF-8 unless it is asked for a dictionary.
+    kinds = {c: schema.field(c).type for c in inside}
+    texts = [c for c, k in kinds.items() if is_text(k.value_type if pa.types.is_dictionary(k) else k)]
     with (
         arrow_input(part.path) as stream,
         parquet.ParquetFile(stream, read_dictionary=texts, page_checksum_verification=True) as file,

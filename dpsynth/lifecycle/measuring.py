@@ -30,6 +30,7 @@ from dpsynth.errors import BudgetRefused, ConfigError
 from dpsynth.evidence.discount import discounted
 from dpsynth.evidence.earlier_releases import answers_of, weighted_evidence
 from dpsynth.evidence.evidence import MOST_BEFORE, Answered, within
+from dpsynth.files.opening import unheard
 from dpsynth.lifecycle.answers import NO_TIERS, Answers, EarlierTiers, Measured
 from dpsynth.lifecycle.counting_engine import rows_of
 from dpsynth.lifecycle.inputs import Inputs
@@ -108,6 +109,7 @@ class OpenDoor(Protocol):
         ...
 
 
+@unheard()
 def open_door(
     inputs: Inputs,
     run: ReleaseRun,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dpsynth.curator import database_readers, database_table
+from dpsynth.curator.cell_texts import text_of
 from dpsynth.curator.database_readers import reader_of
 from dpsynth.curator.database_table import DatabaseTable
 from dpsynth.errors import SourceError
@@ -56,7 +57,7 @@ def test_rows_come_in_batches_and_in_the_columns_asked_for(
     )
     assert [[*batch] for batch in batches] == [['a "day"', "age"]] * 3
     assert [cell for batch in batches for cell in batch["age"].to_pylist()] == [0, 1, 2, 3, 4]
-    assert [cell for batch in batches for cell in batch['a "day"'].to_pylist()] == [
+    assert [cell for batch in batches for cell in text_of(batch['a "day"']).to_pylist()] == [
         f"{i}:00" for i in range(5)
     ]
 

@@ -275,6 +275,19 @@ def test_an_empty_text_in_a_sheet_is_a_missing_cell_and_an_error_is_text(tmp_pat
     ]
 
 
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_row_without_cells_counts_where_the_number_of_rows_is_public(tmp_path, place):
+    """A respondent's row may be exchanged for an empty one; a sheet may store empty rows behind its table."""
+    path, rows = tmp_path / "t.xlsx", [["a", "b"], *([f"{n}", n] for n in range(5))]
+    rows[place + 1] = [None, ""]
+    write_workbook(path, {"S": rows})
+    lengths = {}
+    for public in (True, False):
+        (batch,) = read_batches(path, ["a", "b"], FileForm("xlsx"), keep_broken=True, keep_empty=public)
+        lengths[public] = len(batch["a"])
+    assert lengths == {True: 5, False: 4}
+
+
 def test_a_sheet_of_any_stated_size_and_with_cells_far_away_is_read_as_its_rows(tmp_path):
     path = tmp_path / "t.xlsx"
     write_workbook(path, {"S": [["a", "b"], ["x", 1], ["y", 2]]})
