@@ -10,12 +10,17 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "open", ...}                                   the first line
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
     {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
-    {"kind": "held", "holder": "...", "file": 123}          each time that a run goes on with it
+    {"kind": "held", "holder": "...", "file": 123, ...}     each time that a run goes on with it
     {"kind": "paused"}                                      each time that the release waits for its owner
 
 An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
 ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
 number, so copies are noticed. Since format 5 it says when the release was paused.
+
+An older copy that is put back lacks charges. Where the file system takes extended attributes, the file is
+marked with the number of its charges after each is synced, before noise is drawn. Whatever replaces the
+content leaves the mark, and a file that replaces the file has none. A copy that brings its marks along isn't
+noticed.
 
 A journal can be copied. The caller that opens it gives it a fence: a check, made before each charge, that
 no other copy went on. The fence is no proof, as another copy may go on just after the check. The settlement
@@ -27,6 +32,7 @@ A journal is private: the answers are noisy, but its first line holds the key of
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -48,6 +54,7 @@ from dpsynth.errors import DpsynthError
 FORMAT = 5
 _READABLE = (2, 3, 4, FORMAT)
 _WITH_HOLDERS = (4, FORMAT)
+_MARK = "user.dpsynth.charges"
 
 Fence = Callable[[], None]
 """A check that raises an error if another copy of the journal went on, so nothing more may be charged."""
@@ -105,6 +112,19 @@ def unfenced() -> None:
     """A fence that lets every charge pass, for a journal without copies."""
 
 
+def _mark(descriptor: int, charges: int) -> bool:
+    """Mark a file with a number of charges; False where its file system or this machine can't."""
+    try:
+        os.setxattr(descriptor, _MARK, str(charges).encode())
+    except AttributeError:
+        return False
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    return True
+
+
 def _lock(descriptor: int, path: Path) -> FileIO:
     """Lock the journal for this process; the lock ends with the process."""
     try:
@@ -130,6 +150,7 @@ class Journal:
         fence: the check before each charge.
         sealed: True if the ledger has closed the release, so nothing more may be asked.
         paused: True if the release was paused, and nothing was asked since.
+        marked: True if the run that holds the journal marks the file with the number of its charges.
     """
 
     path: Path
@@ -140,6 +161,7 @@ class Journal:
     fence: Fence = unfenced
     sealed: bool = False
     paused: bool = False
+    marked: bool = False
     _cursor: int = 0
 
     @classmethod
@@ -192,6 +214,7 @@ class Journal:
     def _load(self, record: Mapping[str, object]) -> None:
         if record["kind"] == "held":
             self.holders.append((str(record["holder"]), int(str(record["file"]))))
+            self.marked = record.get("marked") is True
             return
         if record["kind"] == "paused":
             self.paused = True
@@ -218,7 +241,8 @@ class Journal:
     def hold(self, holder: str) -> None:
         """Record the name of the run that goes on, before the ledger does."""
         file = os.fstat(self._file.fileno()).st_ino
-        self._append({"kind": "held", "holder": holder, "file": file})
+        self.marked = self.lacks_charges or _mark(self._file.fileno(), len(self.entries))
+        self._append({"kind": "held", "holder": holder, "file": file, "marked": self.marked})
         self.holders.append((holder, file))
 
     def pause(self) -> None:
@@ -234,15 +258,30 @@ class Journal:
     def has_all_of(self, holder: str) -> bool:
         """True if the file has every charge that was ever made to its release.
 
-        That is so if the ledger's current run wrote to this file, and no run on record wrote to another: the
-        file is no copy, and no copy was resumed. A journal begun before format 4 gives False.
+        That is so if the ledger's current run wrote to this file, no run on record wrote to another, and the
+        file has its mark and as many charges: it is no copy, and none was resumed or put back. A journal
+        begun before format 4 gives False.
 
         Args:
             holder: the run that the ledger lets go on.
         """
         file = os.fstat(self._file.fileno()).st_ino
         runs, files = {run for run, _ in self.holders}, {number for _, number in self.holders}
-        return self.header["format"] in _WITH_HOLDERS and holder in runs and files == {file}
+        known = self.header["format"] in _WITH_HOLDERS and holder in runs and files == {file}
+        return known and not self.lacks_charges and not (self.marked and self._mark is None)
+
+    @property
+    def _mark(self) -> int | None:
+        """The number of charges that the file is marked with; None where it has no mark."""
+        try:
+            return int(os.getxattr(self._file.fileno(), _MARK))
+        except (OSError, AttributeError, ValueError):
+            return None
+
+    @property
+    def lacks_charges(self) -> bool:
+        """True if the file had more charges than it has: an older copy was put back in its place."""
+        return (self._mark or 0) > len(self.entries)
 
     @property
     def digest(self) -> str:
@@ -293,6 +332,8 @@ class Journal:
             self.paused = False
             self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
             self.entries.append(entry)
+            if self.marked:
+                _mark(self._file.fileno(), len(self.entries))
             self._cursor += 1
             answer = draw()
             self._append({"kind": "answer", "seq": seq, "answer": _pack(answer)})

@@ -192,6 +192,14 @@ def found_journal(compiled: CompiledSpec, folder: Path, release_id: str) -> Jour
             f"{path} is the journal of release {journal.header['id']}, and not of {release_id}. Bring its "
             "own back, or resume the other in its own folder."
         )
+    if journal.lacks_charges:
+        journal.close()
+        raise ConfigError(
+            f"{path} had more answers than it has: an older copy was put back in its place, and what was "
+            "drawn since would be drawn again. Bring the latest one back. If there is none, all that the "
+            f"release reserved stays charged; give it up with: dpsynth ledger abandon {release_id} "
+            '--ledger URL --reason "..."'
+        )
     if journal.header["spec"] != compiled.fingerprint:
         journal.close()
         raise ConfigError(

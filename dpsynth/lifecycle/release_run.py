@@ -267,9 +267,10 @@ def spent_by(path: Path, release_id: str, holder: str) -> tuple[Cost | None, lis
         )
     if not has_all:
         raise ConfigError(
-            f"{path} is a copy of the journal of release {release_id}, or another copy went on, so it may "
-            "not have all that was asked. Name the journal in the folder where the release began and ran "
-            "last, or leave out --journal and --config: then it is charged all that it reserved."
+            f"{path} is a copy of the journal of release {release_id}, or an older one, or another copy "
+            "went on, so it may not have all that was asked. Name the journal in the folder where the "
+            "release began and ran last, or leave out --journal and --config: then it is charged all that it "
+            "reserved."
         )
     terms = journal.header["terms"]
     assert isinstance(terms, Mapping)

@@ -93,6 +93,42 @@ def test_a_file_has_all_charges_only_if_each_run_wrote_to_it(path: Path, case: s
         assert again(journal).has_all_of("one") is whole
 
 
+def put_back(path: Path, how: str) -> Journal:
+    """A journal of three charges that is replaced by an older copy of it, as it is opened again."""
+    journal = begun(path)
+    journal.hold("one")
+    old = asked(journal).path.read_bytes()
+    asked(asked(journal)).close()
+    if how == "as another file":
+        path.unlink()
+        path.touch(0o600)
+        # As if the file system had given the same number again, which many do.
+        (_, number), named = journal.holders[0], path.stat().st_ino
+        old = old.replace(b'"file":%d' % number, b'"file":%d' % named)
+    elif how == "torn":
+        old = path.read_bytes()[:-5]
+    with path.open("r+b") as file:
+        file.truncate()
+        file.write(old)
+    return Journal.open(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="needs extended attributes")
+def test_an_older_journal_that_was_put_back_has_not_all_charges(path: Path) -> None:
+    assert put_back(path, "into the same file").lacks_charges
+    for how, whole in (("into the same file", False), ("as another file", False), ("torn", True)):
+        path.unlink()
+        journal = put_back(path, how)
+        assert journal.has_all_of("one") is whole, how
+        journal.close()
+
+
+def test_an_older_journal_would_pass_without_its_mark(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault, and what holds where a file system takes no marks."""
+    monkeypatch.setattr("dpsynth.curator.journal._mark", lambda *_: False)
+    assert put_back(path, "into the same file").has_all_of("one")
+
+
 @pytest.mark.parametrize(("written", "whole"), [(2, False), (3, False), (4, True), (5, True)])
 def test_a_journal_from_before_holders_were_recorded_may_be_a_copy(
     path: Path, written: int, whole: bool

@@ -180,6 +180,32 @@ def test_a_release_that_was_taken_over_can_be_taken_back(keeper: Keeper, other: 
     judged(name, first, second)
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="needs extended attributes")
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_an_older_journal_that_is_put_back_draws_nothing_anew_and_charges_no_less(
+    keeper: Keeper, make: Make
+) -> None:
+    place = make("first", "mst")
+    keeper.begin(place, pauses=[("begin draw", 3)], stop=("end draw", 7))
+    keeper.reached()
+    (name,) = Watch(place).begun
+    (journal,) = outputs(place).glob(".*.partial/private/journal.jsonl")
+    old = journal.read_bytes()
+    keeper.go_on()
+    assert keeper.end().code == DIED
+    whole, drawn = journal.read_bytes(), Watch(place).draws
+    journal.write_bytes(old)
+    refused = keeper.run(place, "--resume", name)
+    assert refused.code == 2 and "an older copy was put back" in refused.err, refused
+    given_up = ("ledger", "abandon", name, "--reason", "an older journal", "--yes")
+    by_journal = keeper.call(place, *given_up, "--config", "config.yaml")
+    assert by_journal.code == 2 and "or an older one" in by_journal.err, by_journal
+    assert Watch(place).draws == drawn and place.ledger.state(name) == "reserved"
+    journal.write_bytes(whole)
+    assert keeper.run(place, "--resume", name).code == 0
+    judged(name, place)
+
+
 def test_a_copy_that_asked_nothing_gives_no_budget_back(keeper: Keeper, other: Keeper, make: Make) -> None:
     """It was copied before the first question, and its table can't be read; the first run has asked much."""
     first = make("first", "mst")

@@ -253,7 +253,9 @@ def test_a_torn_last_line_is_dropped_and_its_question_never_answered_twice_for_o
     *whole, last = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(whole) + last[: round(place_in_line * (len(last) - 1))])
     if stop[0] == "begin draw":
-        # A charge that is not whole on disk comes before any draw.
+        # A charge that is not whole on disk comes before its mark and any draw.
+        if hasattr(os, "setxattr"):
+            os.setxattr(journal, "user.dpsynth.charges", b"2")
         drawn = (small.home / "draws").read_text().splitlines(keepends=True)
         (small.home / "draws").write_text("".join(drawn[:2]))
     finished(keeper, small, watch, deaths=1)
