@@ -118,7 +118,7 @@ def release(
 def abandon(
     release_id: str, *, ledger: str | Path | Mapping[str, str] = "ledger.db", outputs: str | Path = "outputs"
 ) -> str:
-    """End a release that will not be finished, charged with what bounds it there.
+    """End a release that will not be finished, charged with its journal, or in full where that is no bound.
 
     Args:
         release_id: an interrupted release, or one that was paused for its owner's decision.

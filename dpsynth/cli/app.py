@@ -105,7 +105,7 @@ def run(  # noqa: PLR0913 (options of a command)
         str | None, typer.Option(help="Finish the interrupted or paused release of this id.")
     ] = None,
     abandon: Annotated[
-        str | None, typer.Option(help="End the unfinished release of this id, charged with what it asked.")
+        str | None, typer.Option(help="End the unfinished release of this id, and say what it is charged.")
     ] = None,
     period: Annotated[
         str | None,

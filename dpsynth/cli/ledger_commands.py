@@ -201,7 +201,7 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     head: Head = None,
     config: Config = None,
 ) -> None:
-    """End a release that will not be finished, charged with its journal, or in full where there is none."""
+    """End a release that will not be finished, charged with its journal, or in full if that is no bound."""
     place = _place(ledger, head, config)
     why = _said(reason)
     from dpsynth.lifecycle.ending import Ending
@@ -215,7 +215,7 @@ def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
 
 
 def abandon_of(config: Path, out: Path, release_id: str) -> None:
-    """End an unfinished release of a config, charged with what its journal says: ``dpsynth run --abandon``.
+    """End an unfinished release of a config, charged as ``Ending`` says: ``dpsynth run --abandon``.
 
     Raises:
         ConfigError: the release has no journal in the folder, or isn't unfinished.

@@ -1,8 +1,9 @@
 """A dataset's account: its cap, and the costs of its releases.
 
-Invariant: a release counts for its whole reservation until it has ended, and for the cost of its journal from
-then on. The used, the remaining and the fitting budget all follow the account's privacy filter
-(``dpsynth.ledger.privacy_filter``), with costs rounded up and remainders rounded down.
+Invariant: a release counts for its whole reservation until it has ended, and from then on for what bounds
+it at that end (``dpsynth.accounting.cost.charge``). The used, the remaining and the fitting budget all
+follow the account's privacy filter (``dpsynth.ledger.privacy_filter``), with costs rounded up and
+remainders rounded down.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def unfinished_journal(folders: Iterable[Path], release_id: str, resume: str) ->
     if whole is not None:
         raise ConfigError(
             f"Release {release_id} has a whole bundle in {whole}; only its end is missing in the ledger. "
-            f"Close it, at what its journal says, with: {resume}"
+            f"Close it with: {resume}"
         )
     found = (journal_of(folder, release_id) for folder in places)
     return next((path for path in found if path is not None), None)
