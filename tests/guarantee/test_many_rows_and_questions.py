@@ -24,7 +24,7 @@ from dpsynth.accounting.events import GaussianEvent, LaplaceEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent
-from dpsynth.curator import Curator, Journal, Terms, noise
+from dpsynth.curator import Curator, Journal, Terms, counting, noise
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.partition_selection import chances_at
 from dpsynth.curator.table import PrivateTable
@@ -78,6 +78,7 @@ def test_every_part_of_an_answer_of_a_million_cells_has_noise_of_its_own(kind, u
 
 @pytest.mark.parametrize("rows", [255, 65_535, (1 << 16) + 1, (1 << 19) + 1, (1 << 21) + 9])
 def test_one_row_after_many_moves_each_answer_by_itself(monkeypatch, rows):
+    monkeypatch.setattr(counting, "cores", lambda: 2)
     pieces, centring = Pieces((0, 7), 2), Centring((0, -9), 5)
     found = []
     for number in (rows, rows + 1):
