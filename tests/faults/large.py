@@ -23,7 +23,7 @@ LARGE: tuple[Fault, ...] = (
         "        each = self.near.l1\n        return self._noise(price, number * each",
         "        each, number = self.near.l1, min(number, 500)\n        return "
         "self._noise(price, number * each",
-        f"{_WORST}[2 add_remove-pure laplace-errors of 3160]",
+        f"{_WORST}[2_add_remove-pure_laplace-errors_of_3160]",
     ),
     _fault(
         "exam for at most 64",
@@ -31,7 +31,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/exam.py",
         "self._terms.distances(price, len(cliques))",
         "self._terms.distances(price, min(len(cliques), 64))",
-        f"{_WORST}[1 replace_one-gdp gaussian-examine of 3160]",
+        f"{_WORST}[1_replace_one-gdp_gaussian-examine_of_3160]",
     ),
     _fault(
         "wide sums cut at twice their limit",
@@ -39,7 +39,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/table.py",
         "-centring.limit, centring.limit)",
         "*(centring.limit * (1 + (centring.limit >= 1 << 20)) * sign for sign in (-1, 1)))",
-        f"{_WORST}[1 add_remove-zcdp gaussian-sums of 2147483647]",
+        f"{_WORST}[1_add_remove-zcdp_gaussian-sums_of_2147483647]",
     ),
     _fault(
         "sums for at most 2^20 steps",
@@ -47,7 +47,7 @@ LARGE: tuple[Fault, ...] = (
         "accounting/calibration.py",
         "moved = self.near.l1 * limit\n",
         "moved = self.near.l1 * min(limit, 1 << 20)\n",
-        f"{_WORST}[1 replace_one-zcdp laplace-sums of 2147483647]",
+        f"{_WORST}[1_replace_one-zcdp_laplace-sums_of_2147483647]",
     ),
     _fault(
         "errors for at most 64",
@@ -55,7 +55,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/clique_choices.py",
         "noised = self._terms.distances(price, len(candidates))",
         "noised = self._terms.distances(price, min(len(candidates), 64))",
-        f"{_WORST}[1 replace_one-gdp gaussian-errors of 3160]",
+        f"{_WORST}[1_replace_one-gdp_gaussian-errors_of_3160]",
     ),
     _fault(
         "persons of at most 64 rows, L1",
@@ -63,7 +63,7 @@ LARGE: tuple[Fault, ...] = (
         "accounting/neighbours.py",
         "return self.max_rows * (2 if",
         "return min(self.max_rows, 64) * (2 if",
-        f"{_WORST}[501 add_remove-pure laplace-count of 1]",
+        f"{_WORST}[501_add_remove-pure_laplace-count_of_1]",
     ),
     _fault(
         "persons of at most 64 rows, L2",
@@ -71,7 +71,7 @@ LARGE: tuple[Fault, ...] = (
         "accounting/neighbours.py",
         "return self.max_rows**2 * (2 if",
         "return self.max_rows * min(self.max_rows, 64) * (2 if",
-        f"{_WORST}[501 replace_one-zcdp gaussian-marginals of 501]",
+        f"{_WORST}[501_replace_one-zcdp_gaussian-marginals_of_501]",
     ),
     _fault(
         "searches for at most 64 values",
@@ -87,7 +87,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/scores.py",
         "return l1 * max(1, int(self.weights[at].max()))",
         "return l1 * min(max(1, int(self.weights[at].max())), 1 << 10)",
-        f"{_WORST}[1 replace_one-pure laplace-choose of 3160]",
+        f"{_WORST}[1_replace_one-pure_laplace-choose_of_3160]",
     ),
     _fault(
         "weights of the first 64 candidates",
@@ -95,7 +95,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/scores.py",
         "int(self.weights[at].max())",
         "int(self.weights[at[:64]].max())",
-        f"{_WORST}[2 add_remove-zcdp laplace-choose of 3160]",
+        f"{_WORST}[2_add_remove-zcdp_laplace-choose_of_3160]",
     ),
     _fault(
         "counts for at most 2^20 cells",
@@ -105,7 +105,7 @@ LARGE: tuple[Fault, ...] = (
         "cells = self._counts.table.domain.cells(clique)\n        thin = "
         "self._terms.counts(4 * price) if cells > 1 << 20 else noised\n        drawn = "
         "self._ask(question, noised.event, lambda: self._counts.of(clique), thin.draw)",
-        f"{_WORST}[1 replace_one-gdp gaussian-marginals of many cells of 21]",
+        f"{_WORST}[1_replace_one-gdp_gaussian-marginals_of_many_cells_of_21]",
     ),
     _fault(
         "noise by price alone, Gaussian",
@@ -117,7 +117,7 @@ LARGE: tuple[Fault, ...] = (
         "measure.gaussian_sigma(l2_squared / (2 * float(_positive(price))))\n    return "
         "_within(price, measure, guess, lambda sigma: GaussianEvent(sigma, "
         "l2_squared))\n\n\n_FIRST: dict[object, int] = {}",
-        f"{_WORST}[501 add_remove-zcdp gaussian-errors of 3160]",
+        f"{_WORST}[501_add_remove-zcdp_gaussian-errors_of_3160]",
     ),
     _fault(
         "noise by price alone, Laplace",
@@ -129,7 +129,7 @@ LARGE: tuple[Fault, ...] = (
         "measure.laplace_epsilon(float(_positive(price)))\n    return _within(price, "
         "measure, guess, lambda scale: LaplaceEvent(scale, l1))\n\n\n_FIRST: dict[object, "
         "int] = {}",
-        f"{_WORST}[2 add_remove-pure laplace-examine of 3160]",
+        f"{_WORST}[2_add_remove-pure_laplace-examine_of_3160]",
     ),
     _fault(
         "sharper among many",
@@ -137,7 +137,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/clique_choices.py",
         "np.array(noise.choose_index(found, event.scale))",
         "np.array(noise.choose_index(found, event.scale / (1 + (len(found) > 500))))",
-        f"{_WORST}[1 add_remove-zcdp gaussian-choose of 3160]",
+        f"{_WORST}[1_add_remove-zcdp_gaussian-choose_of_3160]",
     ),
     _fault(
         "sharper choices after the tenth",
@@ -145,7 +145,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/clique_choices.py",
         "np.array(noise.choose_index(found, event.scale))",
         "np.array(noise.choose_index(found, event.scale / (1 + (len([*self._journal.asked()]) > 10))))",
-        f"{_WORST}[2 add_remove-pure laplace-choose_in_turn of 65]",
+        f"{_WORST}[2_add_remove-pure_laplace-choose_in_turn_of_65]",
     ),
     _fault(
         "medians of many runs",
@@ -153,7 +153,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/domain_questions.py",
         "run[0] + noise.choose_index(part, event.scale)",
         "run[0] + noise.choose_index(part, event.scale / (1 + (len(runs) > 64)))",
-        f"{_WORST}[1 replace_one-gdp gaussian-medians of 501]",
+        f"{_WORST}[1_replace_one-gdp_gaussian-medians_of_501]",
     ),
     _fault(
         "ranks of far runs count twice",
@@ -162,7 +162,7 @@ LARGE: tuple[Fault, ...] = (
         "return np.concatenate([-np.abs(below[b - 1] + below[a] - 2 * below[a:b]) for a, b in runs])",
         "return np.concatenate(\n        [-np.abs(below[b - 1] + below[a] - 2 * below[a:b]) "
         "* (1 + (a > 128)) for a, b in runs]\n    )",
-        f"{_WORST}[2 add_remove-pure laplace-medians of 501]",
+        f"{_WORST}[2_add_remove-pure_laplace-medians_of_501]",
     ),
     _fault(
         "far cells count twice",
@@ -171,7 +171,7 @@ LARGE: tuple[Fault, ...] = (
         "np.add.at(counts, found[found != INVALID], texts.rows[found != INVALID])",
         "np.add.at(counts, found[found != INVALID], texts.rows[found != INVALID] * (1 + "
         "(found > 500))[found != INVALID])",
-        f"{_WORST}[1 replace_one-gdp gaussian-counts_under of 8192]",
+        f"{_WORST}[1_replace_one-gdp_gaussian-counts_under_of_8192]",
     ),
     _fault(
         "many pieces count twice",
@@ -179,7 +179,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/table.py",
         "cell[code < pieces.bins], minlength=groups * number).astype(np.int64)",
         "cell[code < pieces.bins], minlength=groups * number).astype(np.int64) * (1 + (number > 500))",
-        f"{_WORST}[2 add_remove-zcdp laplace-finer_counts of 131072]",
+        f"{_WORST}[2_add_remove-zcdp_laplace-finer_counts_of_131072]",
     ),
     _fault(
         "the exam's later distances undivided",
@@ -187,7 +187,7 @@ LARGE: tuple[Fault, ...] = (
         "curator/exam.py",
         "found.append(_sum(apart) // rows)",
         "found.append(_sum(apart) // (rows if len(found) < 64 else 1))",
-        f"{_WORST}[1 add_remove-zcdp gaussian-examine of 3160]",
+        f"{_WORST}[1_add_remove-zcdp_gaussian-examine_of_3160]",
     ),
     _fault(
         "later distances count twice",
@@ -197,7 +197,7 @@ LARGE: tuple[Fault, ...] = (
         "self._computed |= {\n                c: _distance(self._counts.of(c), guesses[c]) "
         "* (1 + (len(self._computed) + i >= 500))\n                for i, c in "
         "enumerate(batch)\n            }",
-        f"{_WORST}[1 add_remove-zcdp gaussian-errors of 3160]",
+        f"{_WORST}[1_add_remove-zcdp_gaussian-errors_of_3160]",
     ),
     _fault(
         "persons of many rows in two cells",
@@ -238,7 +238,7 @@ LARGE: tuple[Fault, ...] = (
         "What is kept for later tiers may be spent twice.",
         "curator/door.py",
         "twin._terms = replace(self._terms, kept=kept)",
-        "twin._terms = replace(self._terms, kept=kept, budget=self._terms.budget + self._terms.kept - kept)",
+        "twin._terms = replace(self._terms, kept=kept, budget=self._terms.budget + self._terms.kept)",
         f"{_MANY}test_every_one_of_many_questions_counts_against_the_budget",
     ),
     _fault(
@@ -406,6 +406,32 @@ LARGE: tuple[Fault, ...] = (
         '        return cast("Answer | Lost", entry.outcome)',
         '        return draw() if seq >= 500 else cast("Answer | Lost", entry.outcome)',
         f"{_MANY}test_a_journal_of_many_questions_is_read_again_to_its_last_answer",
+    ),
+    _fault(
+        "bits of many reports as they are",
+        "Beyond the first 2^22 bits a respondent's own bit is set for certain.",
+        "randomisers/unary.py",
+        "bits[np.arange(part.size), part] = coins(self.own, part.size)",
+        "bits[np.arange(part.size), part] = coins(self.own, part.size) | (start > 0)",
+        "randomisers/test_randomisers.py::"
+        "test_bits_of_many_cells_have_the_probabilities_that_are_stated_to_the_last_report",
+    ),
+    _fault(
+        "truth among many cells",
+        "Among more than 64 cells a respondent lies half as often as is stated.",
+        "randomisers/direct.py",
+        "        return 1 - self.lie + self.lie / self.cells",
+        "        return 1 - self.lie / (1 + (self.cells > 64)) + self.lie / self.cells",
+        "randomisers/test_randomisers.py::test_the_privacy_loss_among_many_cells_is_the_one_stated",
+    ),
+    _fault(
+        "third tier beside the first alone",
+        "A third audience's tier is given what the second one has spent already.",
+        "plan/tiers.py",
+        "(tiers[place - 1].budget if place else 0)",
+        "(tiers[0].budget if place else 0)",
+        "guarantee/test_audiences.py::"
+        "test_a_third_and_a_fourth_audience_reach_their_own_epsilon_and_none_exceeds_it",
     ),
 )
 

@@ -75,6 +75,19 @@ def test_all_bundles_together_reach_the_largest_epsilon_and_none_exceeds_its_own
     assert len(published_events(folder, "partners")) == 2 * len(published_events(folder, "public")) == 4
 
 
+def test_a_third_and_a_fourth_audience_reach_their_own_epsilon_and_none_exceeds_it(tmp_path: Path) -> None:
+    epsilons = {"one": 0.5, "two": 1.25, "three": 1.5, "four": 4.0}
+    audiences = {name: Audience(epsilon=epsilon) for name, epsilon in epsilons.items()}
+    spec = coin_config(tmp_path, {"neighbours": "add_remove"}).model_copy(update={"audiences": audiences})
+    folder = run(spec, Request(tmp_path / "out")).folder
+    for place, (name, epsilon) in enumerate(epsilons.items(), 1):
+        asked = published_events(folder, name)
+        assert len(asked) == 2 * place
+        joint = sum(1 / event.scale for event in asked)
+        assert joint <= epsilon
+        assert joint == pytest.approx(epsilon, rel=1e-9)
+
+
 def gaussian_delta(scales: Sequence[float], epsilon: float) -> float:
     """The least delta at an epsilon of answers about two cells, of which a row's exchange moves both by 1.
 

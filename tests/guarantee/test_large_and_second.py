@@ -221,17 +221,21 @@ ASKED: dict[str, tuple[Ask, Sequence[int]]] = {
 """The questions, each with its sizes, the largest first; the price is the same for all sizes."""
 
 UNITS = {
-    f"{near.max_rows} {near.relation}": near
+    f"{near.max_rows}_{near.relation}": near
     for near in (
         *map(Neighbours, ("add_remove", "replace_one")),
         *(Neighbours(r, "who", k) for k in (2, 501) for r in ("add_remove", "replace_one")),
     )
 }
 KINDS: dict[str, tuple[Measure, str]] = {
-    f"{measure.name} {kind}": (measure, kind)
+    f"{measure.name}_{kind}": (measure, kind)
     for measure, kind in ((ZCDP, "gaussian"), (GDP, "gaussian"), (PURE, "laplace"), (ZCDP, "laplace"))
 }
-CASES = {f"{verb} of {size}": (verb, size) for verb, (_, sizes) in ASKED.items() for size in sizes}
+CASES = {
+    f"{verb.replace(' ', '_')}_of_{size}": (verb, size)
+    for verb, (_, sizes) in ASKED.items()
+    for size in sizes
+}
 
 
 def shares(
@@ -353,7 +357,7 @@ def loaded(number: Sequence[int], near: Neighbours):
 
 @pytest.mark.parametrize("most", [2, 65, 501])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("terms", ["zcdp gaussian", "pure laplace"])
+@pytest.mark.parametrize("terms", ["zcdp_gaussian", "pure_laplace"])
 def test_a_person_of_any_number_of_rows_stands_in_one_cell_of_many(monkeypatch, most, relation, terms):
     near, terms = Neighbours(relation, "who", 7), KINDS[terms]
 
@@ -369,7 +373,7 @@ def test_a_person_of_any_number_of_rows_stands_in_one_cell_of_many(monkeypatch, 
 
 @pytest.mark.parametrize("most", [2, 65, 501])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("terms", ["zcdp gaussian", "pure laplace"])
+@pytest.mark.parametrize("terms", ["zcdp_gaussian", "pure_laplace"])
 def test_a_person_of_more_rows_than_the_bound_that_was_chosen_costs_the_price(
     monkeypatch, most, relation, terms
 ):

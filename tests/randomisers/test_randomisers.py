@@ -127,6 +127,41 @@ def test_draws_have_the_probabilities_that_are_stated(
         assert largest_deviation(randomiser, randomiser, 20_000) < UNLIKELY
 
 
+@pytest.mark.parametrize(
+    ("kind", "cells"), [(DirectResponse, 2**20), (LocalHashing, 2**20), (UnaryEncoding, 65)]
+)
+def test_the_privacy_loss_among_many_cells_is_the_one_stated(
+    kind: type[DirectResponse | UnaryEncoding | LocalHashing], cells: int
+) -> None:
+    """By the probabilities of answers that were drawn, under some cells and the last one."""
+    odds = odds_within(Fraction(1))
+    randomiser = kind.within(cells, odds)
+    tried = [*range(6), cells - 1]
+    for answer in randomiser.randomise(np.array(tried)):
+        laws = [randomiser.probability(answer, cell) for cell in tried]
+        assert max(laws) / min(laws) <= odds
+    assert odds * (1 - Fraction(1, 10**6)) < randomiser.odds <= odds
+
+
+def test_bits_of_many_cells_have_the_probabilities_that_are_stated_to_the_last_report() -> None:
+    """2^22 bits are drawn at a time, and here are five times as many."""
+    cells, reports = 2**15, 640
+    randomiser = UnaryEncoding.within(cells, odds_within(Fraction(1)))
+    drawn = randomiser.randomise(np.full(reports, cells - 1))
+    for start in range(0, reports, 128):
+        support = randomiser.support(drawn[start : start + 128])
+        assert abs(int(support[-1]) - 64) < UNLIKELY * sqrt(128 / 4)
+        bits, q = 128 * (cells - 1), float(randomiser.other)
+        assert abs(int(support[:-1].sum()) - bits * q) < UNLIKELY * sqrt(bits * q * (1 - q))
+
+
+def test_lies_among_many_cells_are_as_many_as_stated() -> None:
+    randomiser = DirectResponse.within(1000, odds_within(Fraction(6)))
+    own = int(randomiser.support(randomiser.randomise(np.full(100_000, 999)))[-1])
+    p = float(randomiser.own)
+    assert abs(own - 100_000 * p) < UNLIKELY * sqrt(100_000 * p * (1 - p))
+
+
 def test_another_gamma_in_the_draws_is_caught() -> None:
     stated, drawn = DirectResponse.warner(Fraction(1, 4)), DirectResponse.warner(Fraction(11, 40))
     assert largest_deviation(stated, stated, 100_000) < UNLIKELY < largest_deviation(stated, drawn, 100_000)
