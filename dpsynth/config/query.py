@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "tsql", "cockroachdb": "postgres"}
 """Names of the parser's dialects, where they are not those in URLs."""
 _COMPARED_BY_TYPE = ("", "postgres", "mysql", "sqlite")
-"""Dialects in which no comparison turns the texts of a column into numbers, and fails on some."""
+"""Dialects in which no condition turns the texts of a column into numbers or truth values, and fails on
+some."""
 
 
 def _named(kinds: str) -> frozenset[str]:
@@ -38,6 +39,7 @@ _PIECES = _named(
 _SQLITE = _named("Cast Add Sub Mul Div Mod Neg Substring Round Length")
 """Pieces that fail on no cell of SQLite's, which gives NULL or another type in place of an error."""
 _COMPARISONS = _named("EQ NEQ GT GTE LT LTE Between In Nullif")
+_CONDITIONS = _named("And Or Not Where Paren")
 _ROWS = _named(
     "Limit Offset Fetch Distinct Group Having Join Lateral SetOperation Window Qualify TableSample UDTF "
     "Pivot AggFunc Select Subquery With MatchRecognize"
@@ -93,7 +95,7 @@ def _doubtful(tree: Expr, dialect: str) -> Iterator[Expr]:
             # Of Oracle: a number that follows from the rows before.
             or (kind == "Column" and piece.name.lower() == "rownum")
             or (kind in ("Like", "ILike") and not _plain_pattern(piece))
-            or (kind in _COMPARISONS and dialect not in _COMPARED_BY_TYPE and not _with_texts(piece))
+            or (dialect not in _COMPARED_BY_TYPE and _turns_texts(piece, kind, above))
         ):
             yield piece
 
@@ -110,7 +112,14 @@ def _plain_pattern(piece: Expr) -> bool:
     return bool(pattern.is_string and "\\" not in pattern.name)
 
 
-def _with_texts(comparison: Expr) -> bool:
-    """True if at most one piece of a comparison is not a text as it is written."""
-    given = [one for each in comparison.args.values() for one in (each if isinstance(each, list) else [each])]
-    return sum(not one.is_string for one in given if one is not None) <= 1
+def _turns_texts(piece: Expr, kind: str, above: str) -> bool:
+    """True if a column's texts may be read as numbers or truth values, which some of them are not.
+
+    So of a column that is a condition by itself, and of a comparison with more than texts as they are
+    written.
+    """
+    if kind == "Column" and piece.parent is not None:
+        tested = above == "Is" and type(piece.parent.expression).__name__ == "Boolean"
+        return tested or above in _CONDITIONS or (above == "If" and piece.parent.this is piece)
+    given = [one for each in piece.args.values() for one in (each if isinstance(each, list) else [each])]
+    return kind in _COMPARISONS and sum(not one.is_string for one in given if one is not None) > 1

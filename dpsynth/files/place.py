@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _URL = re.compile(r"([a-z][a-z0-9+.:-]*)://.*", re.DOTALL)
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
 """Packages of file systems that fsspec has not itself."""
-_OWN = re.compile(r"(?:file|local)://(?:localhost(?=/))?(.*)", re.DOTALL)
+_OWN = re.compile(r"(?:file|local):(?://(?:localhost(?=/))?|(?=/))(.*)", re.DOTALL)
 _SCHEMES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "ssh": "sftp", "https": "http"}
 """Schemes that lead to the same files as another one."""
 _PORTS = {"http": (80, 443), "ftp": (21,), "sftp": (22,)}

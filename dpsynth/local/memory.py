@@ -1,4 +1,4 @@
-"""The memory of a respondent's side: which reports were made, so that nobody gives two of one contract.
+"""The memory of a respondent's side: which reports were made, so that no name gives two of one contract.
 
 An average of many randomised answers would tell the true one. So a report is drawn once, written here and
 synced to the disk, and only then sent; whoever asks again gets the same report. That holds for a crash at any

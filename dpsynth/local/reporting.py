@@ -1,7 +1,8 @@
 """Reports made at the respondent's side, from records that stay there.
 
-Invariant: a respondent makes one report of a contract. It is remembered before it is returned, and returned
-again whenever she is asked, whatever her record says by then. A record enters codes and random draws, and
+Invariant: a respondent makes one report of a contract, by one memory and under one name, however it is spelt.
+It is remembered before it is returned, and returned again whenever she is asked, whatever her record says by
+then. A record enters codes and random draws, and
 nothing else.
 """
 

@@ -35,6 +35,7 @@ SPELLINGS = (
     "file://localhost{0}/data/t.csv",
     "file://{0}/hard.csv",
     "local://{0}//data/t.csv",
+    "file:{0}/data/t.csv",
 )
 
 

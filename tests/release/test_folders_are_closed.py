@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -69,10 +69,10 @@ def test_a_release_that_is_killed_at_some_places_leaves_nothing_that_others_can_
 
 @pytest.mark.slow
 def test_a_release_that_is_killed_at_any_place_leaves_nothing_that_others_can_read(
-    keeper: Keeper, small: Place
+    keeper: Keeper, makers: Callable[[], Place]
 ) -> None:
-    for stop in apart(passed(keeper, small)):
-        killed_and_looked_at(keeper, small, stop)
+    for stop in apart(passed(keeper, makers())):
+        killed_and_looked_at(keeper, makers(), stop)
 
 
 def test_an_open_folder_would_be_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
