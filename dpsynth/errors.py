@@ -54,12 +54,12 @@ class Interrupted(DpsynthError):
 
 
 class Paused(Interrupted):
-    """The release waits for its owner's decision: its single columns say that something was misread.
+    """The release waits for its owner's decision: something was misread, or its table contradicts its counts.
 
     Attributes:
         release_id: the name of the release.
         warnings: its warnings as paragraphs, each of which has been told already.
-        what: what the serious ones are about.
+        what: where it is paused, and because of what.
         ending: the message without the warnings.
     """
 
@@ -67,8 +67,7 @@ class Paused(Interrupted):
         """A message of the warnings, and of the ways to go on."""
         self.release_id, self.warnings, self.what = release_id, tuple(warnings), what
         self.ending = (
-            f"Release {release_id} is paused after its single columns, because of {what}: see the warnings. "
-            f"{ways} With privacy.on_empty: go there is no pause."
+            f"Release {release_id} is paused {what}. {ways} With privacy.on_empty: go there is no pause."
         )
         super().__init__(" ".join((*warnings, self.ending)))
 

@@ -14,6 +14,8 @@
                                         |
     exam: noisy distances of that table                                the door's last question
                                         |
+    verdict: go on, or pause for the owner                             post-processing
+                                        |
     statistics -> public bundle                                        post-processing
 
 With audiences the steps from the single columns to the bundle come once for each, in rising order of epsilon:
@@ -35,7 +37,7 @@ import numpy as np
 from dpsynth.config import Spec
 from dpsynth.evidence.evidence import Answered
 from dpsynth.lifecycle.beginning import DEFAULT_REQUEST, Request, begin
-from dpsynth.lifecycle.examining import examine
+from dpsynth.lifecycle.examining import examine, judge
 from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
 from dpsynth.lifecycle.inputs import Inputs, MemoryTable, inputs_of, with_public_table
 from dpsynth.lifecycle.measuring import (
@@ -53,7 +55,7 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, release_of, write
-from dpsynth.lifecycle.pausing import heed_warnings
+from dpsynth.lifecycle.pausing import heed_verdict, heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
@@ -82,7 +84,8 @@ def run(
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
-        Paused: its single columns say that something was misread; ``resume`` goes on as it is.
+        Paused: its single columns say that something was misread, or its finished table contradicts its own
+            counts; ``resume`` goes on as it is.
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
@@ -130,9 +133,11 @@ def _tier(
     public = None if release_run.published else public_of(release_run, stage.plan)
     drawn = step.by_rows(Step.SAMPLE, sample_rows, inputs, fitted, public, rng)
     exam = step(Step.EXAMINE, examine, inputs, stage, fitted, drawn) if stage.plan.exam else None
+    verdict = step(Step.JUDGE, judge, inputs, fitted, drawn, exam)
+    step(Step.HEED_VERDICT, heed_verdict, inputs, release_run, verdict, tell)
     guarantee = step(Step.COMPOSE, composed, stage.plan, release_run.journal)
     statistics = step(Step.TABULATE, tabulate, inputs, fitted, rng, exam)
-    synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam)
+    synthesis = Synthesis(fitted, drawn, statistics, guarantee, warnings, exam, verdict)
     if not release_run.published:
         step(Step.WRITE, write, inputs, release_run, stage.plan, synthesis)
     return synthesis

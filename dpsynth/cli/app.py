@@ -31,7 +31,7 @@ from dpsynth.cli.manifest_command import manifest
 from dpsynth.cli.plan_command import plan
 from dpsynth.cli.printing import print_yaml, say_what_the_terminal_can
 from dpsynth.cli.report_command import report
-from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused
+from dpsynth.errors import ConfigError, DpsynthError, Interrupted, Paused, spelt_out
 
 app = typer.Typer(
     add_completion=False,
@@ -166,6 +166,8 @@ def _announce(bundle: Path) -> None:
             f"Released{whom} {rows:,} synthetic row{'s' * (rows != 1)} of {columns} columns and "
             f"{tables} tables."
         )
+        for line in facts["verdict"]["in_words"]:
+            print(f"Verdict{whom}: {spelt_out(line)}")
         print(f"Guarantee: ε = {promise['epsilon']:.6g}, δ = {promise['delta']:.3g} for {promise['unit']}.")
         print(
             f"To hand over{whom}: {folder} (begin with report.html).", end=" " if audience is None else "\n"

@@ -136,6 +136,8 @@ def _print_answer(answer: Answer) -> None:
         ]
         print("  ".join(cells).rstrip())
     print(f"Interval: {answer.interval}")
+    if answer.verdict:
+        print(f"Verdict on the synthetic table: {spelt_out(answer.verdict)}")
     if answer.minimum_set_size is not None:
         print(f"Answers on fewer than {answer.minimum_set_size:,} rows, by estimate, are withheld.")
     if answer.maximum_set_overlap is not None:

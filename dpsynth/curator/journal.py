@@ -11,11 +11,12 @@ The file is one JSON object a line, each line synced before the next step:
     {"kind": "charge", "seq": 0, "question": {...}, "event": {...}}
     {"kind": "answer", "seq": 0, "answer": {...}}           or {"kind": "lost", "seq": 0}
     {"kind": "held", "holder": "...", "file": 123, ...}     each time that a run goes on with it
-    {"kind": "paused"}                                      each time that the release waits for its owner
+    {"kind": "paused", "at": "..."}                         each time that the release waits for its owner
 
 An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
 ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
-number, so copies are noticed. Since format 5 it says when the release was paused.
+number, so copies are noticed. Since format 5 it says when the release was paused, and at which step; a line
+without a step is of the first one that pauses, after the single columns.
 
 An older copy that is put back lacks charges. Where the file system takes extended attributes, the file is
 marked with the number of its charges after each is synced, before noise is drawn. Whatever replaces the
@@ -55,6 +56,8 @@ FORMAT = 5
 _READABLE = (2, 3, 4, FORMAT)
 _WITH_HOLDERS = (4, FORMAT)
 _MARK = "user.dpsynth.charges"
+FIRST_PAUSE = "heed warnings"
+"""The step of a pause whose line names none."""
 
 Fence = Callable[[], None]
 """A check that raises an error if another copy of the journal went on, so nothing more may be charged."""
@@ -149,7 +152,7 @@ class Journal:
         holders: each run that went on with the journal, and the number of the file that it wrote to.
         fence: the check before each charge.
         sealed: True if the ledger has closed the release, so nothing more may be asked.
-        paused: True if the release was paused, and nothing was asked since.
+        pauses: the steps at which the release was paused since the last question.
         marked: True if the run that holds the journal marks the file with the number of its charges.
     """
 
@@ -160,7 +163,7 @@ class Journal:
     holders: list[tuple[str, int]] = field(default_factory=list)
     fence: Fence = unfenced
     sealed: bool = False
-    paused: bool = False
+    pauses: set[str] = field(default_factory=set)
     marked: bool = False
     _cursor: int = 0
 
@@ -217,10 +220,10 @@ class Journal:
             self.marked = record.get("marked") is True
             return
         if record["kind"] == "paused":
-            self.paused = True
+            self.pauses.add(str(record.get("at", FIRST_PAUSE)))
             return
         if record["kind"] == "charge":
-            self.paused = False
+            self.pauses.clear()
             if record["seq"] != len(self.entries):
                 raise ValueError("a line is gone")
             event = events.from_json(record["event"])  # type: ignore[arg-type]
@@ -245,10 +248,15 @@ class Journal:
         self._append({"kind": "held", "holder": holder, "file": file, "marked": self.marked})
         self.holders.append((holder, file))
 
-    def pause(self) -> None:
+    def pause(self, step: str = FIRST_PAUSE) -> None:
         """Record that the release waits for its owner's decision."""
-        self._append({"kind": "paused"})
-        self.paused = True
+        self._append({"kind": "paused"} if step == FIRST_PAUSE else {"kind": "paused", "at": str(step)})
+        self.pauses.add(str(step))
+
+    @property
+    def paused(self) -> bool:
+        """True if the release was paused, and nothing was asked since."""
+        return bool(self.pauses)
 
     @property
     def at_end(self) -> bool:
@@ -329,7 +337,7 @@ class Journal:
                 )
             self.fence()
             entry = Entry(question, event)
-            self.paused = False
+            self.pauses.clear()
             self._append({"kind": "charge", "seq": seq, "question": question, "event": events.to_json(event)})
             self.entries.append(entry)
             if self.marked:

@@ -273,6 +273,7 @@ def _publication(collected: Aggregated, place: Place, synthesis: Synthesis) -> P
         merged_below=0.0,
         rows=row_source(collected, fitted),
         statistics=synthesis.statistics,
+        verdict=synthesis.verdict,
         guarantee=synthesis.guarantee,
         events=tuple(_described(collected)),
         structure=spec.structure.method,

@@ -1,16 +1,20 @@
-"""The exam: the door's last question, about the finished synthetic table.
+"""The exam and the verdict: the door's last question, about the finished synthetic table, and what follows.
 
-Invariant: the table that is examined is the table that is handed over, in the codes of its own values.
+Invariant: the table that is examined is the table that is handed over, in the codes of its own values. The
+verdict asks nothing more.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from dpsynth.domain.finished_table import FinishedTable
-from dpsynth.lifecycle.generating import FittedModel
+from dpsynth.lifecycle.generating import Described, FittedModel
 from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.sampling import SyntheticTable
 from dpsynth.publish.exam import Basis, Exam
+from dpsynth.publish.verdict import Judged, Verdict
 
 
 def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticTable) -> Exam:
@@ -19,15 +23,31 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
     Its counts are scaled to the number of rows of the private table if that is public, otherwise to the
     estimate.
     """
-    plan, measured = stage.plan, fitted.measured
+    plan = stage.plan
     finished = FinishedTable(table.coded, max(fitted.rows, 1))
-    door, earlier = stage.curator.keeping(plan.later), [m.clique for m in measured.selection.earlier]
+    door = stage.curator.keeping(plan.later)
     cliques = [examined.clique for examined in plan.exam]
-    again = [clique for clique in earlier if clique in stage.tiers.cliques]
-    basis = Basis(
-        [*(m.clique for m in measured.joint), *again],
-        [m.clique for m in inputs.compiled.public_marginals.marginals],
-        earlier,
-    )
     distances = door.examine(cliques, finished, plan.kept)
-    return Exam(plan.exam, distances, finished.stands_for, stage.domain, basis)
+    return Exam(plan.exam, distances, finished.stands_for, stage.domain, _basis(inputs, fitted))
+
+
+def judge(inputs: Described, fitted: FittedModel, table: SyntheticTable, exam: Exam | None = None) -> Verdict:
+    """The verdict on the finished table, by noisy counts and, where there is one, the exam."""
+    columns, drawn = fitted.layout.columns, max(table.coded.rows, 1)
+    counts = {column.name: np.zeros(column.size, np.int64) for column in columns}
+    for _, codes in table.coded.pieces():
+        for column in columns:
+            counts[column.name] += np.bincount(codes[column.name], minlength=column.size)
+    scale = np.float64(fitted.rows / drawn)
+    scaled = {name: np.asarray(found * scale, np.float64) for name, found in counts.items()}
+    basis = _basis(inputs, fitted)
+    return Judged(columns, fitted.densities, scaled, fitted.rows, table.coded.rows, basis, exam).verdict()
+
+
+def _basis(inputs: Described, fitted: FittedModel) -> Basis:
+    """The marginals that a table rests on."""
+    measured = fitted.measured
+    earlier, tiers = [m.clique for m in measured.selection.earlier], measured.answers.tiers.cliques
+    again = [clique for clique in earlier if clique in tiers]
+    public = [m.clique for m in inputs.compiled.public_marginals.marginals]
+    return Basis([*(m.clique for m in measured.joint), *again], public, earlier)

@@ -1,6 +1,7 @@
 """The spine of the local model: the steps from a folder of reports to a release, in order, once.
 
-    reports -> debiased answers -> held answers -> model -> synthetic table -> statistics -> bundle -> ledger
+    reports -> debiased answers -> held answers -> model -> synthetic table -> verdict -> statistics -> bundle
+    -> ledger
 
 The steps after the answers are those of ``dpsynth.pipeline``. There is no curator, and the ledger gets an
 entry without a charge: each respondent has borne the loss of her own report.
@@ -14,6 +15,7 @@ import numpy as np
 
 from dpsynth.config import Spec
 from dpsynth.lifecycle.aggregating import begun, enter, hold, read_reports, show, write_local
+from dpsynth.lifecycle.examining import judge
 from dpsynth.lifecycle.generating import fit_model, spread_over_values, tabulate
 from dpsynth.lifecycle.outputs import Synthesis
 from dpsynth.lifecycle.result import Release
@@ -45,8 +47,9 @@ def aggregate(
     fitted = step(Step.SPREAD, spread_over_values, collected, collected, measured, fit)
     place = step(Step.BEGIN_BUNDLE, begun, spec, outputs)
     drawn = step.by_rows(Step.SAMPLE, sample_rows, collected, fitted, place.partial / "public", rng)
+    verdict = step(Step.JUDGE, judge, collected, fitted, drawn)
     statistics = step(Step.TABULATE, tabulate, collected, fitted, rng, unbiased=collected.answers)
-    synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee)
+    synthesis = Synthesis(fitted, drawn, statistics, collected.guarantee, verdict=verdict)
     step(Step.WRITE, write_local, collected, place, synthesis)
     step(Step.ENTER, enter, collected, place)
     step(Step.PUBLISH, show, place)
@@ -59,4 +62,5 @@ def aggregate(
         titles,
         (),
         collection=collected.collection,
+        verdict=verdict,
     )

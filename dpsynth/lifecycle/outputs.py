@@ -27,6 +27,7 @@ from dpsynth.publish import Publication, StatisticTable, commit, write_public
 from dpsynth.publish.audiences import BundleAudience
 from dpsynth.publish.dataset_page import PAGE, write_dataset_page
 from dpsynth.publish.exam import Exam
+from dpsynth.publish.verdict import NO_VERDICT, Verdict
 from dpsynth.publish.views import views_of
 from dpsynth.rules import enforcement_of
 
@@ -44,6 +45,7 @@ class Synthesis:
         guarantee: composed of the journal's events.
         warnings: signs in the noisy single columns that something was misread.
         exam: the measured errors of ``table``; None if the budget has no share for it.
+        verdict: the verdicts on the columns and pairs of ``table``.
     """
 
     fitted: FittedModel
@@ -52,6 +54,7 @@ class Synthesis:
     guarantee: Guarantee
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
+    verdict: Verdict = NO_VERDICT
 
 
 def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Publication:
@@ -91,6 +94,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         rows_on_trust=inputs.spec.source.row_by_row,
         warnings=synthesis.warnings,
         exam=synthesis.exam,
+        verdict=synthesis.verdict,
         sums=answers.sums,
         finer=answers.finer,
         minimum_set_size=inputs.spec.publish.minimum_set_size,
@@ -184,6 +188,7 @@ def release_of(run: ReleaseRun, plan: Plan, synthesis: Synthesis) -> Release:
         synthesis.exam,
         synthesis.warnings,
         audience=plan.audience,
+        verdict=synthesis.verdict,
     )
 
 

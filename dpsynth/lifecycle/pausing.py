@@ -1,11 +1,14 @@
-"""The look at the noisy single columns, before the rest of the budget is spent: go on, or pause.
+"""The pauses of a release, at which its owner decides: to go on, or to end it.
 
 A release whose single columns say that something was misread would spend its budget on nothing. So it is
-paused there, and its owner decides: to go on with ``--resume`` and its id, or to end it with ``--abandon``.
+paused there, before the rest of the budget is spent. A release whose finished table contradicts its own
+noisy counts would mislead whoever gets it. So it is paused before anything is shown. ``--resume`` and its
+id go on; ``--abandon`` ends it.
 
-Invariant: warnings are made of answers that are charged and recorded, so they cost nothing, and a
-neighbouring table with the same answers has the same ones. A release that is paused goes on only if it is
-asked for by its id after the pause is on record: never by a schedule, nor by a second run of its occasion.
+Invariant: warnings and verdicts are made of answers that are charged and recorded, so they cost nothing,
+and a neighbouring table with the same answers has the same ones. A release that is paused goes on only if
+it is asked for by its id after the pause is on record: never by a schedule, nor by a second run of its
+occasion.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from dpsynth.lifecycle.inputs import Inputs
 from dpsynth.lifecycle.measuring import Stage
 from dpsynth.lifecycle.progress import Tell
 from dpsynth.lifecycle.release_run import ReleaseRun
+from dpsynth.lifecycle.steps import Step
+from dpsynth.publish.verdict import Verdict
 
 
 def heed_warnings(
@@ -34,18 +39,45 @@ def heed_warnings(
     for warning in warnings:
         tell(warning.paragraph)
     pauses = stage.plan.before is None and any(w.serious for w in warnings)
-    if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run):
+    if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_WARNINGS):
         # Told before it is on record: an owner who resumes has been shown the warnings.
-        if not run.journal.paused:
-            run.journal.pause()
+        _put_down(run, Step.HEED_WARNINGS)
         raise _paused(run.release_id, warnings)
     return warnings
 
 
-def _undecided(run: ReleaseRun) -> bool:
-    """True if nothing was asked after the single columns, and nobody has decided that it may be."""
+def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) -> None:
+    """Tell each contradiction of the finished table to its own counts.
+
+    Raises:
+        Paused: there is one, and the release's owner has not decided yet.
+    """
+    against = verdict.contradictions
+    told = [f"Column {column.name}: {column.why}" for column in against]
+    for sentence in told:
+        tell(sentence)
+    if against and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.JUDGE):
+        _put_down(run, Step.JUDGE)
+        against_it = ", ".join(column.name for column in against)
+        raise Paused(
+            run.release_id,
+            told,
+            f"before it is shown, because its table contradicts its own counts in {against_it}",
+            "Often a rule under constraints does that: correct it, and release again. To publish this one as "
+            f"it is, with its verdict: dpsynth run CONFIG --resume {run.release_id}. To end it: dpsynth run "
+            f"CONFIG --abandon {run.release_id}. It says what the release is charged.",
+        )
+
+
+def _undecided(run: ReleaseRun, step: Step) -> bool:
+    """True if nothing was asked after a step that pauses, and nobody has decided to go on."""
     journal = run.journal
-    return not journal.sealed and journal.at_end and not (run.by_id and journal.paused)
+    return not journal.sealed and journal.at_end and not (run.by_id and step in journal.pauses)
+
+
+def _put_down(run: ReleaseRun, step: Step) -> None:
+    if step not in run.journal.pauses:
+        run.journal.pause(step)
 
 
 def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
@@ -55,7 +87,7 @@ def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
     return Paused(
         release_id,
         [warning.paragraph for warning in warnings],
-        ", ".join(grave),
+        f"after its single columns, because of {', '.join(grave)}: see the warnings",
         f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, so that a "
         f"corrected config can be released: dpsynth run CONFIG --abandon {release_id}. It says what the "
         "release is charged.",

@@ -27,6 +27,7 @@ from dpsynth.publish.exam import Exam
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.verdict import NO_VERDICT, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,7 @@ class Release:
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports that it was made from, under trust: local; None if a curator answered.
+        verdict: the verdicts on each column and each pair: use, with care, don't use.
         audience: the audience of the bundle; "" where there are none. ``folder`` is that of all audiences.
         audiences: the result for each audience by name, in rising order of epsilon; the result itself is that
             of the last one. Empty where there are none.
@@ -63,6 +65,7 @@ class Release:
     exam: Exam | None = None
     warnings: tuple[DataWarning, ...] = ()
     collection: Collection | None = None
+    verdict: Verdict = NO_VERDICT
     audience: str = ""
     audiences: Mapping[str, Release] = field(default_factory=dict)
 
@@ -180,6 +183,7 @@ class Release:
             "Guarantee": f"ε = {rounded_up(promise.epsilon)}, δ = {rounded_up(promise.delta)} for "
             f"{promise.unit} ({promise.neighbours})",
             "Synthetic": f"{rows:,} rows of {columns} columns",
+            "Verdict": self.verdict.lines[0],
             "Statistics": ", ".join(titles),
             "To hand over": str(self.handed_over),
             "To keep private": str(self.folder / "private"),

@@ -50,6 +50,8 @@ class Step(StrEnum):
     SPREAD = "spread groups over values"
     SAMPLE = "sample rows"
     EXAMINE = "examine the table"
+    JUDGE = "judge the table"
+    HEED_VERDICT = "heed the verdict"
     COMPOSE = "compose the guarantee"
     TABULATE = "compute statistics"
     WRITE = "write the bundle"

@@ -15,12 +15,16 @@ MOST_SHOWN = 100
 
 @dataclass(frozen=True)
 class PairCell:
-    """One pair: a short mark, the same in words, a shade from 0 to 1, and a figure beside the mark."""
+    """One pair: a short mark, the same in words, a shade from 0 to 1, a figure beside the mark, and a colour.
+
+    A colour is the name of a class of the page's style; "" is the usual one.
+    """
 
     mark: str
     words: str
     shade: float = 0.0
     figure: str = ""
+    colour: str = ""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
         "trust": _trust(publication),
         "audience": None if publication.audience is None else publication.audience.to_json(),
         "sampling": None if publication.sampled is None else publication.sampled.to_json(),
+        "verdict": publication.verdict.to_json(),
         "guarantee": {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,

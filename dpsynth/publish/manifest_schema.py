@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 
 from dpsynth.publish.manifest import FORMAT
+from dpsynth.publish.verdict import USES
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -126,6 +127,19 @@ def manifest_schema() -> Schema:
             }
         ),
     }
+    judged: dict[str, Schema] = {
+        "columns": _TEXTS,
+        "verdict": {"enum": list(USES)},
+        "why": _TEXT,
+        "error": {"type": ["number", "null"], "minimum": 0, "description": "A share of the rows."},
+        "basis": {**_TEXT, "description": "How the relation of a pair was had."},
+        "beyond_noise": {**_SHARE, "description": "Distance from the column's own counts beyond noise."},
+    }
+    verdict: dict[str, Schema] = {
+        "in_words": {**_TEXTS, "maxItems": 5},
+        "columns": _list(_object(judged)),
+        "pairs": _list(_object(judged)),
+    }
     audience: dict[str, Schema] = {
         "name": _TEXT,
         "audiences": _list(
@@ -158,6 +172,7 @@ def manifest_schema() -> Schema:
         "sampling": _or_null(
             _object(sampling, about="The secret sample that all answers are about; null without one.")
         ),
+        "verdict": _object(verdict, about="Each column and pair: to be used, with care, or not."),
         "guarantee": _object(guarantee, about="The guarantee, composed of the journal's events."),
         "not_protected": {**_TEXTS, "description": "What the guarantee doesn't cover."},
         "cautions": {**_TEXTS, "description": "How far to believe the numbers."},

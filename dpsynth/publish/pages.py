@@ -22,17 +22,19 @@ from dpsynth.domain.surrogates import Surrogates
 from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
 from dpsynth.publish import explanation
-from dpsynth.publish.pair_relations import pair_view
+from dpsynth.publish.pair_relations import COLOURS, pair_view
 from dpsynth.publish.publication import Publication
 from dpsynth.publish.report_source import ReportSource, ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import branches_of, largest
+from dpsynth.publish.verdict import USES, Judgement
 
 _LABELS_SHOWN = 6
 _MERGED_SHOWN = 24
 _PAIR = 2
+_WORST = 20
 
 
 @cache
@@ -101,7 +103,11 @@ def report_html(source: ReportSource) -> str:
         larger=[
             c for c in largest([*source.relations.measured, *source.relations.earlier]) if len(c) > _PAIR
         ],
-        pairs=pair_view(list(source.modelled), source.relations, source.errors),
+        pairs=pair_view(list(source.modelled), source.relations, source.errors, source.verdict),
+        verdict=source.verdict,
+        doubtful=_doubtful(source.verdict.columns),
+        worst_pairs=[p for p in _doubtful(source.verdict.pairs) if p.verdict == USES[-1]][:_WORST],
+        colours=COLOURS,
         trees=branches_of(structure["model"]),
         rules=constraints["rules"],
         one_ways=[one_way_view(s, columns[s.columns[0]]) for s in by_kind["one_way"]],
@@ -115,6 +121,12 @@ def report_html(source: ReportSource) -> str:
         table_files=table_names(source.files),
         views=manifest.get("views"),
     )
+
+
+def _doubtful(judged: Sequence[Judgement]) -> list[Judgement]:
+    """The verdicts that aren't "use", the worst first."""
+    found = [one for one in judged if one.verdict != USES[0]]
+    return sorted(found, key=lambda one: one.rank, reverse=True)
 
 
 def _builds_on(earlier: object) -> bool:

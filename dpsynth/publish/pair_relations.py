@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import sqrt
 
 from dpsynth.presentation.pair_matrix import PairCell, PairMatrix, pair_matrix
 from dpsynth.publish.exam import Basis
 from dpsynth.publish.statistics import listed
 from dpsynth.publish.structure_tree import Paths
+from dpsynth.publish.verdict import NO_VERDICT, USES, Verdict
 
 MARKS: Mapping[str, tuple[str, str]] = {
     "measured": ("●", "measured together"),
@@ -27,8 +29,10 @@ MARKS: Mapping[str, tuple[str, str]] = {
 _SHADES: Mapping[str, float] = {"measured": 0.75, "public": 0.75, "earlier": 0.6, "through others": 0.25}
 _MOST_LISTED = 50
 """Pairs that are listed in place of a matrix."""
-_DARKEST = 0.2
-"""Measured error whose cell is darkest."""
+COLOURS: Mapping[str, str] = dict(zip(USES, ("use", "care", "dont"), strict=True))
+"""The class of each verdict in the page's style."""
+_UNMEASURED = 0.5
+"""Shade of a verdict without a measured error."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class PairView:
         matrix: the matrix; None of too many columns.
         legend: mark, meaning and number of pairs of each basis that some pair has.
         examined: number of pairs with a measured error.
+        verdicts: verdict, its class, and number of pairs.
         largest: in place of a matrix, the examined pairs of the largest measured errors, in words.
     """
 
@@ -73,22 +78,32 @@ class PairView:
     matrix: PairMatrix | None
     legend: tuple[tuple[str, str, int], ...]
     examined: int
+    verdicts: tuple[tuple[str, str, int], ...] = ()
     largest: tuple[str, ...] = ()
 
 
-def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[str], PairError]) -> PairView:
-    """The matrix of all pairs of some columns."""
+def pair_view(
+    names: Sequence[str],
+    relations: Basis,
+    errors: Mapping[frozenset[str], PairError],
+    verdict: Verdict = NO_VERDICT,
+) -> PairView:
+    """The matrix of all pairs of some columns, coloured by the verdict: the larger an error, the deeper."""
     in_words = RelationsInWords(relations)
+    judged = {frozenset(pair.columns): pair.verdict for pair in verdict.pairs}
 
     def cell(one: str, other: str) -> PairCell:
         basis, words = in_words.of(one, other)
         error = errors.get(frozenset((one, other)))
-        mark = MARKS[basis][0]
+        mark, found = MARKS[basis][0], judged.get(frozenset((one, other)))
+        said = f"{one} and {other}: {f'{found}; ' if found else ''}{words}"
+        colour = COLOURS[found] if found else ""
         if error is None:
-            return PairCell(mark, f"{one} and {other}: {words}", 0.0 if errors else _SHADES.get(basis, 0.0))
+            shade = _UNMEASURED if found else 0.0 if errors else _SHADES.get(basis, 0.0)
+            return PairCell(mark, said, shade, "", colour)
         off, low, high = (f"{100 * share:.1f}" for share in (error.error, error.low, error.high))
-        said = f"{one} and {other}: {words}; {off} % of the rows off ({low} to {high} %)"
-        return PairCell(mark, said, min(error.error / _DARKEST, 1.0), f"{100 * error.error:.0f}")
+        said = f"{said}; {off} % of the rows off ({low} to {high} %)"
+        return PairCell(mark, said, sqrt(error.error), f"{100 * error.error:.0f}", colour)
 
     counted = Counter(map(relations.of, combinations(names, 2)))
     legend = tuple(
@@ -98,4 +113,6 @@ def pair_view(names: Sequence[str], relations: Basis, errors: Mapping[frozenset[
     place = {name: spot for spot, name in enumerate(names)}
     worst = [] if matrix else sorted(errors, key=lambda pair: -errors[pair].error)[:_MOST_LISTED]
     largest = [cell(*sorted(pair, key=place.__getitem__)).words for pair in worst]
-    return PairView(len(names), matrix, legend, len(errors), tuple(largest))
+    found = Counter(judged.values())
+    verdicts = tuple((use, COLOURS[use], found[use]) for use in USES if found)
+    return PairView(len(names), matrix, legend, len(errors), verdicts, tuple(largest))

@@ -27,6 +27,7 @@ from dpsynth.publish.row_files import TableFiles
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.verdict import NO_VERDICT, Verdict
 from dpsynth.publish.views import Views
 from dpsynth.rules import Enforcement
 
@@ -83,6 +84,7 @@ class Publication:
         views: the views in the form of older disclosure control; None without any.
         signed_by: the public key by which the bundle is signed; None if it isn't.
         exam: the measured errors of the synthetic table; None if the budget had no share for it.
+        verdict: the verdicts on the columns and pairs of the synthetic table.
         sampled: the sample that all answers are about; None if they are about all units.
         audience: the audience of the bundle; None for a release of one bundle.
     """
@@ -117,6 +119,7 @@ class Publication:
     rows_on_trust: bool = False
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None
+    verdict: Verdict = NO_VERDICT
     sums: tuple[MeasuredSums, ...] = ()
     finer: tuple[FinerCounts, ...] = ()
     collection: Collection | None = None

@@ -26,6 +26,7 @@ from dpsynth.publish.csv_safety import restore
 from dpsynth.publish.pair_relations import PairError
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.statistics import StatisticTable
+from dpsynth.publish.verdict import Verdict
 
 MANIFEST = "manifest.json"
 REPORT = "report.html"
@@ -91,6 +92,11 @@ class ReportSource:
         sampled = SampledUnits.from_json(self.manifest.get("sampling"))
         rate = None if sampled is None else sampled.rate
         return Guarantee(**{key: promise[key] for key in keys}, sample_rate=rate)  # type: ignore[arg-type]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdicts on columns and pairs."""
+        return Verdict.from_json(cast("Mapping[str, object]", self.manifest["verdict"]))
 
     @property
     def relations(self) -> exam.Basis:

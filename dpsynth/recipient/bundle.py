@@ -38,6 +38,7 @@ from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
 from dpsynth.publish.sampled_estimates import SampledUnits
 from dpsynth.publish.summed_means import sums_in
+from dpsynth.publish.verdict import NO_VERDICT, Verdict
 from dpsynth.recipient.measured_counts import measured_counts
 from dpsynth.rules import RuleRefused, Rules, rules_of
 
@@ -272,6 +273,12 @@ class Bundle:
 
         path = self.folder / exam.FILE
         return self._read(path.name, lambda: _read_csv(path, _ERRORS)) if path.is_file() else pd.DataFrame()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdicts of the release on its columns and pairs; none of a bundle that was made without."""
+        written = self.manifest.get("verdict")
+        return NO_VERDICT if written is None else self._read(MANIFEST, lambda: Verdict.from_json(written))
 
     @cached_property
     def distances(self) -> Mapping[frozenset[str], Distance]:

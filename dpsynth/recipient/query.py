@@ -73,6 +73,8 @@ class Answer:
         interval: a sentence on what the intervals cover, or why there is none.
         minimum_set_size: the owner's rule; None without one.
         maximum_set_overlap: the owner's rule on overlapping questions; None without one.
+        verdict: the worst verdict of the release on the columns that it is about, as a sentence with its
+            reason; "" without one.
     """
 
     question: Question
@@ -80,6 +82,7 @@ class Answer:
     interval: str
     minimum_set_size: int | None = None
     maximum_set_overlap: int | None = None
+    verdict: str = ""
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -102,6 +105,7 @@ class Answer:
             "measure": self.question.measure,
             "by": list(by),
             "interval": self.interval,
+            "verdict": self.verdict,
             "minimum_set_size": self.minimum_set_size,
             "maximum_set_overlap": self.maximum_set_overlap,
             "rows": [
@@ -145,11 +149,11 @@ def answered(bundle: Bundle, text: str) -> Answer:
         raise QuestionRefused(str(refused)) from None
     least = bundle.manifest.get("minimum_set_size")
     least = least if isinstance(least, int) else None
+    said = bundle.verdict.on((*_kept(question, where, part), *where.columns))
     figures = _own_figures(bundle, question, where)
     if figures is not None:
-        return Answer(
-            question, tuple(_own_rows(bundle, question, where, figures, least)), figures.interval, least
-        )
+        own = tuple(_own_rows(bundle, question, where, figures, least))
+        return Answer(question, own, figures.interval, least, verdict=said)
     table = _table(bundle, question, where, part)
     if table.groups > MOST_GROUPS:
         raise QuestionRefused(
@@ -157,7 +161,8 @@ def answered(bundle: Bundle, text: str) -> Answer:
             "columns after by."
         )
     measure = Measure(question.measure, question.of, question.level, part if question.part else None)
-    return Answer(question, tuple(_rows(table, measure, least)), _interval(table, measure), least)
+    rows = tuple(_rows(table, measure, least))
+    return Answer(question, rows, _interval(table, measure), least, verdict=said)
 
 
 def _table(bundle: Bundle, question: Question, where: Condition, part: Condition) -> GroupedCounts:

@@ -19,6 +19,7 @@ from dpsynth.publish.report_source import ShownColumn
 from dpsynth.publish.report_views import crosstab_view, mean_view, one_way_view, steps
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.structure_tree import Branch, Paths, branches_of, tree_facts
+from dpsynth.publish.verdict import Judgement, Verdict
 
 
 @given(st.floats(min_value=1e-300, max_value=1e12), st.integers(min_value=1, max_value=6))
@@ -97,7 +98,18 @@ def test_every_pair_has_a_basis_in_words_and_an_error_where_it_was_examined():
         cell.figure == "12"
         and cell.words == "a and b: measured together; 12.3 % of the rows off (10.0 to 15.0 %)"
     )
-    assert cell.shade == pytest.approx(0.615)
+    assert cell.shade == pytest.approx(0.123**0.5)
+
+
+def test_errors_of_20_and_of_93_per_cent_and_each_verdict_have_colours_of_their_own():
+    errors = {frozenset("ab"): PairError(0.2, 0.1, 0.3), frozenset("ac"): PairError(0.93, 0.9, 0.96)}
+    bad = [Judgement(pair, "don't use", "Off.", basis="measured") for pair in (("a", "b"), ("a", "c"))]
+    good = Judgement(("b", "c"), "use", "Near.", basis="measured")
+    view = pair_view("abc", Basis((("a", "b", "c"),)), errors, Verdict((), (*bad, good)))
+    (twenty,), (ninety, near) = (cells for _, cells in view.matrix.lines[1:])
+    assert ninety.shade - twenty.shade > 0.3 and twenty.colour == ninety.colour != near.colour
+    assert ninety.words.startswith("a and c: don't use; measured together; 93.0 % of the rows off")
+    assert view.verdicts == (("use", "use", 1), ("with care", "care", 0), ("don't use", "dont", 2))
 
 
 def test_many_columns_have_a_list_of_pairs_in_place_of_a_matrix():

@@ -11,7 +11,16 @@ import pytest
 from dpsynth.publish.bundle import MANIFEST
 from tests.cli.here import Command
 
-PAGE_KEYS = {"question", "measure", "by", "interval", "minimum_set_size", "maximum_set_overlap", "rows"}
+PAGE_KEYS = {
+    "question",
+    "measure",
+    "by",
+    "interval",
+    "verdict",
+    "minimum_set_size",
+    "maximum_set_overlap",
+    "rows",
+}
 
 
 @pytest.fixture

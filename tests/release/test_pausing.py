@@ -288,6 +288,104 @@ def test_an_abandonment_that_can_not_be_meant_changes_nothing(
     assert unread.ledger.rows() == rows
 
 
+RULED: Mapping[str, object] = {
+    "columns": {"sex": {"values": ["F", "M"]}, "city": None},
+    "constraints": ["age >= 60"],
+    "publish": {"statistics": [{"mean": "income"}]},
+    "privacy": STOP,
+}
+"""A rule that two rows in three violate: the table that obeys it contradicts the counts of the ages."""
+
+
+def ruled(place: Place) -> Place:
+    place.table(people(1500))
+    place.configure(**RULED)
+    return place
+
+
+def contradicts(ended: Ended) -> str:
+    """The id of a release that is paused because of its finished table."""
+    assert (ended.code, ended.out) == (5, "")
+    note, last = ended.err.splitlines()
+    assert note.startswith("Note: Column age: The table contradicts the column's own noisy counts: ")
+    found = re.fullmatch(
+        r"Error: Release (\S+) is paused before it is shown, because its table contradicts its own counts in "
+        r"age\. .+ --resume \1\. .+ --abandon \1\. .+",
+        last,
+    )
+    assert found is not None, last
+    return found[1]
+
+
+def test_a_finished_table_that_contradicts_its_counts_is_paused_before_it_is_shown(
+    keeper: Keeper, place: Place
+) -> None:
+    watch = Watch(ruled(place))
+    release_id = contradicts(keeper.run(place))
+    assert journal_of(place)[-1] == {"kind": "paused", "at": Step.JUDGE}
+    assert place.ledger.state(release_id) == "reserved"
+    assert not list((place.folder / "outputs").glob("people/[!.]*/public"))
+    watch.look()
+    # A second run decides nothing, nor does a kill as the owner's decision is carried out.
+    assert keeper.run(place, "--resume", release_id, stop=(f"begin {Step.SETTLE}", 1)).code == DIED
+    done = keeper.run(place, "--resume", release_id)
+    assert done.code == 0 and done.folder.name == release_id
+    watch.ended(done.folder, deaths=0)
+    public = place.folder / done.folder / "public"
+    verdict = json.loads((public / "manifest.json").read_text())["verdict"]
+    assert verdict["columns"][0]["verdict"] == "don't use" and verdict["columns"][0]["beyond_noise"] > 0.5
+    assert "Verdict: Don't use: age. The table contradicts" in done.out
+    first = (public / "README.md").read_text().split("\n## ")[1]
+    assert first.startswith("The verdict") and "Don't use: age. The table contradicts" in first
+
+
+def test_a_contradiction_is_ended_by_its_owner_and_charged_with_all_that_was_asked(
+    keeper: Keeper, place: Place
+) -> None:
+    release_id = contradicts(keeper.run(ruled(place)))
+    ended = keeper.run(place, "--abandon", release_id)
+    assert ended.code == 0 and place.ledger.state(release_id) == "abandoned"
+    entry = place.ledger.release(release_id)
+    assert entry is not None and entry.cost.amount.epsilon > 0.99 * entry.reserved.amount.epsilon
+    # The corrected config is another release, and is not paused.
+    place.configure(**{**RULED, "constraints": ["age >= 0"]})
+    assert keeper.run(place).code == 0
+
+
+@pytest.mark.parametrize("stop", [(f"end {Step.EXAMINE}", 1), ("begin sync paused", 1)])
+def test_a_kill_about_the_verdict_doesnt_show_what_nobody_decided_on(
+    keeper: Keeper, place: Place, stop: Stop
+) -> None:
+    watch = Watch(ruled(place))
+    assert keeper.run(place, stop=stop).code == DIED
+    watch.look()
+    (release_id,) = watch.begun
+    again = keeper.run(place, "--resume", release_id)
+    assert again.code == (5 if "sync" not in stop[0] else 0)
+    if again.code:
+        assert contradicts(again) == release_id
+        again = keeper.run(place, "--resume", release_id)
+    assert again.code == 0
+    watch.ended(again.folder, deaths=0)
+
+
+def test_each_pause_is_decided_by_itself(keeper: Keeper, place: Place) -> None:
+    """A release that was resumed after its single columns pauses once more for its table."""
+    misread(place, constraints=["age >= 60"])
+    place.configure(**{**RULED, "constraints": ["age >= 60"]})
+    release_id = paused(keeper.run(place))
+    second = keeper.run(place, "--resume", release_id)
+    assert second.code == 5 and "is paused before it is shown" in second.err
+    assert keeper.run(place, "--resume", release_id).code == 0
+
+
+def test_on_empty_go_shows_a_contradiction_with_its_verdict(keeper: Keeper, place: Place) -> None:
+    ruled(place)
+    place.configure(**{**RULED, "privacy": {}})
+    done = keeper.run(place)
+    assert done.code == 0 and "contradicts the column's own noisy counts" in done.err
+
+
 def test_a_finished_release_is_not_abandoned(keeper: Keeper, place: Place) -> None:
     done = keeper.run(place)
     ended = keeper.run(place, "--abandon", done.folder.name)

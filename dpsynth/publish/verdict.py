@@ -1,0 +1,437 @@
+r"""The verdict of a release on itself: each column and each pair to be used, with care, or not.
+
+Everything in it follows from public facts: noisy counts, the finished synthetic table, and the exam.
+
+A column with k cells has noisy counts y of standard deviation s. The finished table, scaled to n rows, has
+counts t. The column's error is the share of rows in the wrong cell. The table follows the noise in the cells
+that it really has, those with t > s. With a such cells Stein's unbiased estimate of the squared error is
+
+    sum (t - y)^2 + s^2 (2a - k).
+
+The error is that of normal errors of this size in a cells, or that of the noise in these cells if it is more.
+It is taken of all rows, or of the rows with a value if that is more.
+
+A column contradicts its counts if the distance sum |t - y| is more than noise in k cells, its chance and the
+rounding to whole rows explain.
+
+The error of a pair is its exam. Noise is taken off by empirical Bayes, with the errors of the pairs of the
+same basis: mean and limits of the posterior decide. A part of the error is chance. Two tables of n rows that
+are drawn from one population differ by about 2 m / sqrt(1 + pi m) rows in a cell of m rows.
+
+Invariant: a pure function of answers and public facts. Neighbours that give the same answers get the same
+verdict.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import log, pi, sqrt
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsynth.domain.column import Column
+from dpsynth.domain.domain import Clique
+from dpsynth.presentation.figures import count
+from dpsynth.presentation.pair_matrix import MOST_SHOWN
+from dpsynth.publish.exam import Basis, Exam
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Use = Literal["use", "with care", "don't use"]
+USES: tuple[Use, ...] = get_args(Use)
+"""From the best to the worst."""
+
+USABLE = 0.05
+"""Largest error of what is to be used, by its upper limit, and least of what is not, by its lower limit."""
+UNUSABLE = 0.1
+"""Error, beyond chance, from which on a column or a pair is not to be used."""
+DEVIATIONS = 1.64
+"""Standard deviations to a limit: one error in 20 is above, or below."""
+CONTRADICTION = 0.05
+"""Distance of a column from its own counts, beyond noise, that is a contradiction."""
+_SURE = 5.0
+"""Standard deviations of the noise's share in such a distance that never are noise."""
+_WIDER = 1.3
+"""Upper limit of a column's error, in estimates of it."""
+_FINE = 0.3
+"""Largest error of a pair that is taken for chance. If chance makes more, cells are too fine to tell."""
+_FEW = 5
+"""Pairs of a basis that say what errors of its pairs are usual."""
+_OVER = 3.0
+"""Standard deviations above which no noise lifts a column's count, or an exam's error, among all others."""
+_OUT_OF = 40
+"""Columns of which noise alone lifts a value in one above what passes for noise."""
+_LINES = 5
+_PAIR = 2
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one column or one pair.
+
+    Attributes:
+        columns: the column, or the two in table order.
+        verdict: the verdict.
+        why: one sentence or two.
+        error: share of the rows that are off; None if nothing says how large. Of a column, estimated: the
+            share of all rows, or of those with a value, in the wrong cell. Of a pair, that of exam.csv.
+        basis: of a pair, how the model has the relation, see ``exam.BASES``; "" of a column.
+        beyond_noise: of a column, the distance of the finished table from its own noisy counts, less what
+            noise explains: a share of the rows, above 0 only if it can't be by chance.
+    """
+
+    columns: tuple[str, ...]
+    verdict: Use
+    why: str
+    error: float | None = None
+    basis: str = ""
+    beyond_noise: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The column, or both."""
+        return " with ".join(self.columns)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Sorts by verdict, then by error, the worst last."""
+        return USES.index(self.verdict), self.error or 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """The verdict as the manifest has it."""
+        return asdict(self) | {"columns": list(self.columns)}
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Judgement:
+        """The verdict that a manifest has.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is damaged.
+        """
+        found = cls(**{**written, "columns": tuple(map(str, written["columns"]))})
+        if found.verdict not in USES:
+            raise ValueError("no verdict")
+        return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdicts on all columns and pairs of a release.
+
+    Attributes:
+        columns: of the columns that were read from the private table, in table order.
+        pairs: of all pairs that were examined, and of all others of a small table.
+    """
+
+    columns: tuple[Judgement, ...]
+    pairs: tuple[Judgement, ...]
+
+    @property
+    def contradictions(self) -> tuple[Judgement, ...]:
+        """The columns that contradict their own counts beyond noise."""
+        return tuple(c for c in self.columns if c.beyond_noise > CONTRADICTION)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """At most five lines: the numbers of all verdicts, the worst columns and the worst pair."""
+        head = f"Columns: {_numbers(self.columns)}."
+        if self.pairs:
+            head = f"{head} Pairs of columns: {_numbers(self.pairs)}."
+        worst = sorted((c for c in self.columns if c.verdict != USES[0]), key=lambda c: c.rank, reverse=True)
+        # A pair is no better than its columns: what is said of these is not said once more.
+        bad = {name for c in self.columns if c.verdict == USES[-1] for name in c.columns}
+        apart = [p for p in self.pairs if p.verdict == USES[-1] and not bad.intersection(p.columns)]
+        apart.sort(key=lambda p: p.rank, reverse=True)
+        places = _LINES - 1
+        chosen = [*worst[: places - bool(apart)], *apart][:places]
+        return (head, *(f"{one.verdict.capitalize()}: {one.name}. {one.why}" for one in chosen))
+
+    def on(self, columns: Sequence[str]) -> str:
+        """The worst verdict on some columns and their pairs, with its reason; "" if none of them is judged.
+
+        It also names the pairs among them that the model takes to be independent.
+        """
+        found = [one for one in (*self.columns, *self.pairs) if {*columns}.issuperset(one.columns)]
+        if not found:
+            return ""
+        worst = max(found, key=lambda one: one.rank)
+        said = f"{worst.verdict}: {worst.name}. {worst.why}"
+        apart = [one.name for one in found if one.basis == "independent" and one is not worst]
+        return f"{said} Taken to be independent: {', '.join(apart)}." if apart else said
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The verdicts as a pandas table: columns first, then pairs."""
+        import pandas as pd
+
+        rows = [((*one.columns, "")[:_PAIR], one) for one in (*self.columns, *self.pairs)]
+        cells = [(*names, one.verdict, one.error, one.why) for names, one in rows]
+        return pd.DataFrame(cells, columns=["column_1", "column_2", "verdict", "error", "why"])
+
+    def __str__(self) -> str:
+        """The lines."""
+        return "\n".join(self.lines)
+
+    def to_json(self) -> dict[str, object]:
+        """The verdict as the manifest has it."""
+        return {
+            "in_words": list(self.lines),
+            "columns": [one.to_json() for one in self.columns],
+            "pairs": [one.to_json() for one in self.pairs],
+        }
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Verdict:
+        """The verdict that a manifest has.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is damaged.
+        """
+        columns, pairs = (tuple(map(Judgement.from_json, written[of])) for of in ("columns", "pairs"))
+        return cls(columns, pairs)
+
+
+NO_VERDICT = Verdict((), ())
+
+
+def _numbers(judged: Sequence[Judgement]) -> str:
+    found = Counter(one.verdict for one in judged)
+    return ", ".join(f"{found[verdict]:,} {verdict}" for verdict in USES)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The public facts that a verdict follows from.
+
+    Attributes:
+        columns: the columns that were read from the private table.
+        counts: their noisy counts, float64[codes], and the noise's standard deviation; without those of a
+            column that is public.
+        table: counts of the finished table, float64[codes] for each column, scaled to ``rows``.
+        rows: number of rows of the private table, exact or estimated.
+        drawn: number of rows of the finished table.
+        basis: the marginals that it rests on.
+        exam: its measured errors; None without an exam.
+    """
+
+    columns: Sequence[Column]
+    counts: Mapping[str, tuple[Numbers, float]]
+    table: Mapping[str, Numbers]
+    rows: float
+    drawn: int
+    basis: Basis
+    exam: Exam | None = None
+
+    def verdict(self) -> Verdict:
+        """The verdicts on all columns and pairs."""
+        pairs = list(self._pairs())
+        columns = {column.name: self._column(column, pairs) for column in self.columns}
+        return Verdict(tuple(columns.values()), tuple(_no_better(p.judged, columns) for p in pairs))
+
+    def _column(self, column: Column, pairs: Sequence[_Pair]) -> Judgement:
+        counted = self.counts.get(column.name)
+        if counted is None:
+            return Judgement((column.name,), "use", "Its counts are public, so no noise is in them.")
+        look = _Look(column, *counted, self.table[column.name], self.rows, self.drawn)
+        found = look.verdict()
+        # No pair is nearer to the private table than its columns are.
+        limits = [p.surely for p in pairs if p.surely is not None and column.name in p.judged.columns]
+        if found.verdict == USES[1] and look.valued > UNUSABLE and min(limits, default=1.0) <= USABLE:
+            return replace(found, verdict="use", why=f"At most {_percent(min(limits))} of its rows are off.")
+        return found
+
+    def _pairs(self) -> Iterator[_Pair]:
+        names = [column.name for column in self.columns]
+        exam = None if self.exam is None or self.exam.distances is None else self.exam
+        if exam is None:
+            for pair in combinations(names, _PAIR) if len(names) <= MOST_SHOWN else ():
+                basis = self.basis.of(pair)
+                why = f"{_HAD[basis]} How far it is from the private table was not measured."
+                yield _Pair(Judgement(pair, "with care", why, None, basis), None)
+            return
+        spots = [i for i, e in enumerate(exam.examined) if e.kind == "pair"]
+        usual = {basis: exam.raw[[i for i in spots if exam.bases[i] == basis]] for basis in {*exam.bases}}
+        for i in spots:
+            yield self._examined(exam, i, usual[exam.bases[i]])
+
+    def _examined(self, exam: Exam, spot: int, usual: Numbers) -> _Pair:
+        raw, error, basis = float(exam.raw[spot]), exam.standard_error, exam.bases[spot]
+        pair, shown = exam.examined[spot].clique, min(max(raw, 0.0), 1.0)
+        mean, spread = _posterior(raw, error, usual)
+        low, high = mean - DEVIATIONS * spread, mean + DEVIATIONS * spread
+        if low > USABLE and mean - min(self._chance(pair), _FINE) > UNUSABLE:
+            found: Use = "don't use"
+        elif high <= USABLE and basis != "independent":
+            found = "use"
+        else:
+            found = "with care"
+        why = f"{_percent(shown)} of the rows are off (standard error {_percent(error)}). {_HAD[basis]}"
+        return _Pair(Judgement(pair, found, why, shown, basis), raw + _OVER * error)
+
+    def _chance(self, pair: Clique) -> float:
+        """Error by chance alone of a pair whose columns are independent; a share of the rows."""
+        one, two = (self.table[column] for column in pair)
+        expected = np.outer(one, two) / max(self.rows, 1.0)
+        return float((expected / np.sqrt(1.0 + pi * expected)).sum()) / max(self.rows, 1.0)
+
+
+_HAD: Mapping[str, str] = {
+    "measured": "The two were measured together.",
+    "public": "Their counts are public.",
+    "earlier": "The two were found together in earlier releases or a public table only.",
+    "through others": "The two were not measured together: they are related through other columns only.",
+    "independent": "These two were taken to be independent.",
+}
+"""How a relation was had, as a sentence."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The verdict on a pair, and the error that it surely doesn't exceed; None if it was not examined."""
+
+    judged: Judgement
+    surely: float | None
+
+
+def _no_better(pair: Judgement, columns: Mapping[str, Judgement]) -> Judgement:
+    """A pair, no better than its columns."""
+    worst = max((columns[name] for name in pair.columns), key=lambda one: one.rank)
+    if USES.index(worst.verdict) <= USES.index(pair.verdict):
+        return pair
+    return replace(pair, verdict=worst.verdict, why=f"{pair.why} {worst.name}: {worst.why}")
+
+
+def _posterior(raw: float, error: float, usual: Numbers) -> tuple[float, float]:
+    """Mean and standard deviation of an error, by its noisy answer and those of the pairs of its basis."""
+    if len(usual) < _FEW:
+        return raw, error
+    middle, of_mean = float(usual.mean()), error / sqrt(len(usual))
+    # Errors vary by half of their mean at least, which may itself be larger than noise lets it seem.
+    varies = max(float(usual.var()) - error**2, ((max(middle, 0.0) + of_mean) / 2) ** 2)
+    weight = varies / (varies + error**2)
+    spread = weight * error**2 + ((1 - weight) * of_mean) ** 2
+    return middle + weight * (raw - middle), sqrt(spread)
+
+
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """A look at one column of a finished table, by its own noisy counts.
+
+    Attributes:
+        column: the column.
+        noisy: its noisy counts, float64[codes].
+        stddev: their noise.
+        table: the finished table's counts, scaled to the private table's rows.
+        rows: number of these.
+        drawn: rows of the finished table.
+    """
+
+    column: Column
+    noisy: Numbers
+    stddev: float
+    table: Numbers
+    rows: float
+    drawn: int
+
+    @property
+    def _valued(self) -> slice:
+        return slice(0, len(self.column.codec.labels))
+
+    @cached_property
+    def valued(self) -> float:
+        """Share of the rows that have a value."""
+        known = max(float(self.table[self._valued].sum()), float(self.noisy[self._valued].sum()), 0.0)
+        return min(known / max(self.rows, 1.0), 1.0)
+
+    def _error(self, cells: slice, rows: float) -> float:
+        """Estimated share of some rows in the wrong one of some cells."""
+        table, noisy, s = self.table[cells], self.noisy[cells], self.stddev
+        there = table > s
+        most = int(there.sum())
+        squared = float(np.square(table - noisy).sum()) + s * s * (2 * most - table.size)
+        noise = _MEAN * s * most + float(table[~there].sum())
+        return min(max(_MEAN * sqrt(max(squared, 0.0) * max(most, 1)), noise) / (2 * max(rows, 1.0)), 1.0)
+
+    @cached_property
+    def error(self) -> float:
+        """Estimated share of rows in the wrong cell: of all, or of those with a value if that is more."""
+        whole = self._error(slice(None), self.rows)
+        return max(whole, self._error(self._valued, max(self.valued * self.rows, 1.0)))
+
+    @cached_property
+    def beyond_noise(self) -> float:
+        """Distance from the noisy counts that neither noise nor rounding explains; 0 if that is by chance."""
+        cells, twice = self.table.size, 2 * max(self.rows, 1.0)
+        apart = float(np.abs(self.table - self.noisy).sum()) / twice
+        explained = _MEAN * self.stddev * cells / twice + cells / (2 * max(self.drawn, 1))
+        chance = _SURE * self.stddev * sqrt(cells * (1 - _MEAN**2)) / twice
+        return apart - explained if apart > explained + chance else 0.0
+
+    @property
+    def alone(self) -> bool:
+        """True if no value can be told from noise, neither by its own count nor by the squares of all."""
+        signal = self.noisy[self._valued] / max(self.stddev, 1e-9)
+        cells = max(signal.size, 1)
+        highest = sqrt(2 * log(_OUT_OF * cells))
+        squares = float(np.square(signal).sum()) - cells
+        return bool(signal.max(initial=0.0) < highest and squares < _OVER * sqrt(2 * cells))
+
+    @property
+    def unknown(self) -> int:
+        """Number of listed values whose count can't be told from none."""
+        codec = self.column.codec
+        listed = codec.closed and not codec.ordered
+        return int((self.noisy[self._valued] < _OVER * self.stddev).sum()) if listed else 0
+
+    def verdict(self) -> Judgement:
+        """The verdict, by counts alone."""
+        found, why = self._found(min(_WIDER * self.error, 1.0))
+        if self.unknown and not self.alone:
+            some = f"{self.unknown} of its {self._valued.stop} values"
+            why = f"{why} Nothing is known of {some}: noise hides them."
+        return Judgement((self.column.name,), found, why, self.error, beyond_noise=self.beyond_noise)
+
+    def _found(self, high: float) -> tuple[Use, str]:
+        """Verdict and reason, by the error and its upper limit."""
+        whose = "its rows" if self.valued > UNUSABLE else "its rows with a value"
+        if self.alone:
+            return "don't use", (
+                f"Its values are noise alone: none of the {self._valued.stop:,} values or bins has more rows "
+                f"than noise may give it, which is {count(self.stddev)} rows for each."
+            )
+        if self.beyond_noise > CONTRADICTION:
+            return "don't use", (
+                "The table contradicts the column's own noisy counts: beyond all that noise explains, "
+                f"{_percent(self.beyond_noise)} of its rows are elsewhere."
+            )
+        if self.error > UNUSABLE:
+            return (
+                "don't use",
+                f"Noise puts about {_percent(self.error)} of {whose} in the wrong value or bin.",
+            )
+        if self.beyond_noise:
+            return "with care", (
+                f"The table is {_percent(self.beyond_noise)} off the column's own noisy counts, beyond what "
+                "noise explains."
+            )
+        if high <= USABLE:
+            return "use", f"At most {_percent(high)} of {whose} are off."
+        return "with care", f"Noise may put up to {_percent(high)} of {whose} in the wrong value or bin."
+
+
+_MEAN = sqrt(2 / pi)
+"""Mean size of a normal error, in standard deviations."""
+
+
+def _percent(share: float) -> str:
+    """A share in per cent, with a decimal below ten."""
+    return f"{100 * share:.1f} %" if share < UNUSABLE else f"{100 * share:.0f} %"
