@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, spelt_out
 
 Config = Annotated[Path, typer.Argument(help="The collection's YAML file, with trust: local.")]
 
@@ -90,6 +90,8 @@ def aggregate(
     promise = release.guarantee
     tables = len(release.tables)
     print(f"Released {release.drawn.rows:,} synthetic rows and {tables} table{'s' * (tables != 1)}.")
+    for line in release.verdict.lines:
+        print(f"Verdict: {spelt_out(line)}")
     print(f"Guarantee: ε = {promise.epsilon:.6g} for each respondent, who had to trust nobody.")
     if (shuffled := collection.shuffled) is not None:
         print(

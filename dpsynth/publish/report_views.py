@@ -87,7 +87,10 @@ class CrosstabView:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """One group's mean: texts, and its dot and whisker in per cent of the picture's width."""
+    """One group's mean: texts, and its dot and whisker in per cent of the picture's width.
+
+    The dot of an estimate ``beyond`` its interval stands at the nearer end.
+    """
 
     label: str
     figure: str
@@ -97,6 +100,7 @@ class MeanRow:
     dot: float | None
     low: float
     high: float
+    beyond: bool
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,11 @@ class MeanView:
     def binned(self) -> bool:
         """True if any mean has a grouping error."""
         return any(row.grouping_error for row in self.rows)
+
+    @property
+    def beyond(self) -> bool:
+        """True if noise has taken an estimate beyond its interval, which has possible figures alone."""
+        return any(row.beyond for row in self.rows)
 
     @property
     def counted(self) -> bool:
@@ -261,7 +270,9 @@ def _cell(row: Row, margin: str, most: float) -> Cell:
 def mean_view(statistic: StatisticTable) -> MeanView:
     """Dots with whiskers on the scale that holds all intervals."""
     rows = statistic.table.to_pylist()
-    ends = [_number(row, name) for row in rows for name in ("low", "high", "estimate")]
+    # An estimate beyond its interval is shown at the interval's end.
+    names = [("low", "high") if _number(row, "low") is not None else ("estimate",) for row in rows]
+    ends = [_number(row, name) for row, some in zip(rows, names, strict=True) for name in some]
     defined = [end for end in ends if end is not None]
     least, most = min(defined, default=0.0), max(defined, default=0.0)
     logarithmic = least > 0.0 and most > _WIDE_RANGE * least
@@ -291,15 +302,19 @@ def _mean_row(label: str, row: Row, position: Callable[[float | None], float]) -
     if error is None and low is not None and high is not None:
         # A quantile's interval is of bins, and not even around it.
         margin = f"{figures.number(low, high - low)} to {figures.number(high, high - low)}"
+    least = estimate if low is None else low
+    most = estimate if high is None else high
+    shown = None if estimate is None or least is None or most is None else min(max(estimate, least), most)
     return MeanRow(
         label=label,
         figure=figures.number(estimate, error),
         margin=margin,
         rows="" if "rows" not in row else figures.count(_number(row, "rows")),
         grouping_error=f"± {figures.number(grouping_error, error)}" if grouping_error else "",
-        dot=None if estimate is None else position(estimate),
-        low=position(low if low is not None else estimate),
-        high=position(high if high is not None else estimate),
+        dot=None if shown is None else position(shown),
+        low=position(least),
+        high=position(most),
+        beyond=shown != estimate,
     )
 
 

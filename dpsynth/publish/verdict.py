@@ -39,6 +39,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.presentation.figures import count
 from dpsynth.presentation.pair_matrix import MOST_SHOWN
+from dpsynth.publish.estimates import Z95
 from dpsynth.publish.exam import Basis, Exam
 
 if TYPE_CHECKING:
@@ -390,7 +391,7 @@ class _Look:
         """Number of listed values whose count can't be told from none."""
         codec = self.column.codec
         listed = codec.closed and not codec.ordered
-        return int((self.noisy[self._valued] < _OVER * self.stddev).sum()) if listed else 0
+        return int((self.noisy[self._valued] < Z95 * self.stddev).sum()) if listed else 0
 
     def verdict(self) -> Judgement:
         """The verdict, by counts alone."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from dpsynth import pipeline
 from dpsynth.cli import app
 from dpsynth.curator import noise
-from dpsynth.lifecycle import pausing
+from dpsynth.lifecycle import examining, measuring, pausing
 from tests.guarantee.wild_tables import RELATIONS, UNITS, base_table, neighbour, write
 from tests.thinned import thinned
 
@@ -42,7 +44,7 @@ class Said:
         code: its exit code.
         out, err: what it wrote.
         journal: the lines of its journal, without the names of runs.
-        warnings: those of its manifest; None where it has published nothing.
+        warnings: those of its manifest, and, where the whole release is recorded, its verdict.
     """
 
     code: int
@@ -61,7 +63,9 @@ class Runs:
         privacy: Mapping[str, object],
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
+        **changes: object,
     ) -> None:
+        self._changes = changes
         self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
         self._privacy = {"epsilon": 30, "delta": 1e-6, **privacy}
         monkeypatch.chdir(folder)
@@ -75,6 +79,7 @@ class Runs:
             "ledger": {"url": f"sqlite:///{outputs}.db", "cap": {"epsilon": 1000, "delta": 1e-3}},
             "columns": COLUMNS,
             "structure": {"method": "mst"},
+            **self._changes,
         }
         Path("config.yaml").write_text(json.dumps(config))
         self._capsys.readouterr()
@@ -91,8 +96,14 @@ class Runs:
             said.out.replace(str(outputs), "OUT"),
             said.err,
             [line for line in path.read_text().splitlines() if '"held"' not in line],
-            json.loads(manifest.read_text())["warnings"] if manifest.exists() else None,
+            self._warned(manifest),
         )
+
+    def _warned(self, manifest: Path) -> object:
+        if not manifest.exists():
+            return None
+        written = json.loads(manifest.read_text())
+        return [written["warnings"], written["verdict"]]
 
     def recorded(self, rows: list[list[str]]) -> tuple[Path, str]:
         """A release that paused, as if it had been killed just before, and its id."""
@@ -102,7 +113,7 @@ class Runs:
             patched.setattr(noise, "add_gaussian", lambda values, sigma: values)
             assert self.run(rows, outputs).code == 5
         (path,) = outputs.glob("replay/*/private/journal.jsonl")
-        path.write_text(path.read_text().replace('{"kind":"paused"}\n', ""))
+        path.write_text(re.sub(r'\{"kind":"paused".*\}\n', "", path.read_text()))
         return outputs, path.parents[1].name[1:].removesuffix(".partial")
 
     def replayed(self, rows: list[list[str]], record: tuple[Path, str], name: str) -> list[Said]:
@@ -112,7 +123,8 @@ class Runs:
         first = self.run(rows, outputs, "--resume", record[1])
         # What comes after the pause is drawn anew, and has nothing to do with warnings.
         then = self.run(rows, outputs, "--resume", record[1])
-        return [first, Said(then.code, "", then.err, then.journal[: len(first.journal)], then.warnings)]
+        warnings = then.warnings if self._changes else then.warnings[0]
+        return [first, Said(then.code, "", then.err, then.journal[: len(first.journal)], warnings)]
 
 
 def tables(small: bool) -> tuple[random.Random, list[list[str]]]:
@@ -159,6 +171,56 @@ def test_warnings_by_exact_counts_would_be_seen(
 
     monkeypatch.setattr("dpsynth.pipeline.heed_warnings", nosy)
     runs = Runs(tmp_path, {}, monkeypatch, capsys)
+    _, rows = tables(small=False)
+    record = runs.recorded(rows)
+    before = runs.replayed(rows, record, "same")
+    assert runs.replayed(rows[1:], record, "other") != before
+
+
+RULED: Mapping[str, object] = {
+    "columns": {
+        "age": {"type": "integer", "bins": [0, 20, 40, 60, 110]},
+        "well": {"type": "boolean", "missing": False},
+    },
+    "constraints": ["age >= 60"],
+}
+"""A rule that most rows violate: the finished table contradicts the counts of the ages."""
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], relation: str
+) -> None:
+    runs = Runs(tmp_path, {"neighbours": relation}, monkeypatch, capsys, **RULED)
+    rng, rows = tables(small=False)
+    record = runs.recorded(rows)
+    before = runs.replayed(rows, record, "same")
+    assert [said.code for said in before] == [5, 0] and "before it is shown" in before[0].err
+    assert "contradicts" in str(before[1].warnings)
+    for i in range(2):
+        assert runs.replayed(neighbour(rows, relation, "row", rng), record, f"other{i}") == before
+
+
+def test_verdicts_by_exact_counts_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The planted fault: the table's own counts in place of the noisy ones."""
+    sound = examining.judge
+    curators = []
+
+    def opened(*arguments):
+        stage = measuring.open_door(*arguments)
+        curators.append(stage.curator)
+        return stage
+
+    def nosy(inputs, fitted, table, exam=None):
+        counts = curators[-1]._counts
+        exact = {name: (counts.of((name,)), stddev) for name, (_, stddev) in fitted.densities.items()}
+        return sound(inputs, replace(fitted, densities=exact), table, exam)
+
+    monkeypatch.setattr("dpsynth.pipeline.judge", nosy)
+    monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})
+    runs = Runs(tmp_path, {}, monkeypatch, capsys, **RULED)
     _, rows = tables(small=False)
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")

@@ -162,6 +162,16 @@ def test_means_of_very_different_sizes_stand_on_a_logarithmic_axis():
     assert not shown(-1.0, 10.0, 1000.0).logarithmic
 
 
+def test_no_dot_stands_outside_of_its_interval_and_the_page_says_why():
+    figures = {"estimate": [-19.5, 3.0], "low": [0.0, 1.0], "high": [0.5, 4.0], "standard_error": [9.8, 1.0]}
+    table = pa.table({"p": ["g0", "g1"], **figures, "rows": [9.0, 9.0]})
+    view = mean_view(StatisticTable("n", "t", "mean", ("p", "q"), table, True))
+    assert all(row.low <= row.dot <= row.high for row in view.rows) and view.beyond
+    assert view.rows[0].figure.startswith("−20") and (view.least, view.most) == ("0.0", "4.0")
+    inside = StatisticTable("n", "t", "mean", ("p", "q"), table.slice(1), True)
+    assert not mean_view(inside).beyond
+
+
 def test_columns_are_shown_by_their_public_schema():
     missing = {"modelled": True, "markers": []}
     bins = {"labels": ["0", "1 to 9", "(missing)"], "edges": [0.0, 1.0, 9.5], "missing": missing}

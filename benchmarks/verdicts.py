@@ -1,0 +1,187 @@
+"""Verdicts of releases on themselves against the truth, for columns and pairs of real tables.
+
+    DPSYNTH_DATA=FOLDER python benchmarks/verdicts.py [--tables flights titanic ...] [--epsilon 0.3 1 3]
+        [--rows 10000] [--columns 20] [--seeds 1]
+
+Each table is configured by `dpsynth init --look`, every guess accepted as in `first_contact.py`, with rows
+as the unit, its first columns, and 10 000 of its rows at random. It is released with `--plain` under each
+epsilon. The verdict on each column and pair is read from the manifest. The true error is the share of rows
+that would have to change, by the columns' own values and bins, as in `exam.csv`. Of a column it is that among
+the rows with a value, if that is more; of a pair, that of one of its columns, if that is more. Printed are a
+line for each epsilon and verdict: how many, how many of them are truly off by more than 5 %, and the least
+and largest true error; then each column and pair to be used that is off by more, and each not to be used that
+is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from coded_tables import markdown
+from first_contact import TABLES as RAW
+from first_contact import accepted, path_of, read_texts
+
+from dpsynth.domain.column import Column
+from dpsynth.publish.verdict import USABLE, USES, Verdict
+from dpsynth.recipient import open_bundle
+
+TABLES = (*RAW, "persons", "households", "titanic", "nltcs", "fire")
+Codes = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A verdict beside the truth.
+
+    Attributes:
+        table, epsilon: of the release.
+        name: the column, or the pair.
+        pair: True of a pair.
+        verdict: the release's own.
+        error: the true error.
+    """
+
+    table: str
+    epsilon: float
+    name: str
+    pair: bool
+    verdict: str
+    error: float
+
+    @property
+    def off(self) -> bool:
+        """True if it is off by more than may be used."""
+        return self.error > USABLE
+
+
+def brought(table: str, work: Path, rows: int, seed: int) -> Path:
+    """A plain CSV file of some rows of a table."""
+    source = path_of(table) if table in RAW else Path(os.environ["DPSYNTH_DATA"]) / f"{table}.csv"
+    source = source if source.exists() else source.with_suffix(".csv.gz")
+    with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as old:
+        head, *lines = old.read().splitlines(keepends=True)
+    kept = sorted(random.Random(seed).sample(range(len(lines)), min(rows, len(lines))))
+    target = work / f"{table}.csv"
+    target.write_bytes(head + b"".join(lines[i] for i in kept))
+    return target
+
+
+def released(table: Path, epsilon: float, columns: int) -> Path:
+    """The public folder of a release of the first columns, every guess accepted."""
+    work = table.parent
+    config = work / f"{table.stem}-{epsilon:g}.yaml"
+    run = [sys.executable, "-m", "dpsynth"]
+    subprocess.run(
+        [*run, "init", str(table), "--look", "--out", str(config)], check=True, capture_output=True
+    )
+    values = accepted(config, epsilon, "row")
+    privacy, declared = values["privacy"], values["columns"]
+    assert isinstance(privacy, dict) and isinstance(declared, dict)
+    values["privacy"] = {"delta": 1e-9, **privacy, "on_empty": "go"}
+    values["columns"] = dict(list(declared.items())[:columns])
+    values = {key: value for key, value in values.items() if key not in ("constraints", "publish")}
+    config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
+    command = [*run, "run", str(config), "--plain", "--out", str(work / "out")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Path(done.stdout.splitlines()[-1]) / "public"
+
+
+def coded(columns: tuple[Column, ...], table: pd.DataFrame) -> Codes:
+    """The codes of a table of texts."""
+    return {c.name: np.asarray(c.encode(pa.array(table[c.name].tolist(), pa.string()))) for c in columns}
+
+
+def apart(real: np.ndarray, synthetic: np.ndarray) -> float:
+    """Total variation distance of two arrays of counts, the second scaled to the first."""
+    scaled = synthetic * (real.sum() / max(synthetic.sum(), 1))
+    return float(np.abs(real - scaled).sum() / 2 / max(real.sum(), 1))
+
+
+def held(table: Path, public: Path, epsilon: float) -> Iterator[Held]:
+    """The verdicts of a release beside the truth."""
+    bundle = open_bundle(public)
+    columns = bundle.layout.columns
+    sizes = {c.name: c.size for c in columns}
+    tables = [coded(columns, read_texts(path)) for path in (table, public / "synthetic.csv")]
+
+    def error(names: tuple[str, ...]) -> float:
+        shape = [sizes[name] for name in names]
+        places = [np.ravel_multi_index([codes[name] for name in names], shape) for codes in tables]
+        return apart(*(np.bincount(place, minlength=int(np.prod(shape))) for place in places))
+
+    single = {}
+    for column in columns:
+        counts = [np.bincount(codes[column.name], minlength=column.size) for codes in tables]
+        values = len(column.codec.labels)
+        # Rows with a value, at as many as the private table has of all rows.
+        real, synthetic = counts[0], counts[1] * (counts[0].sum() / max(counts[1].sum(), 1))
+        known = np.abs(real[:values] - synthetic[:values]).sum() / 2 / max(real[:values].sum(), 1)
+        single[column.name] = max(error((column.name,)), float(known))
+    verdict = Verdict.from_json(bundle.manifest["verdict"])
+    for one in verdict.columns:
+        yield Held(table.stem, epsilon, one.name, False, one.verdict, single[one.name])
+    for one in verdict.pairs:
+        true = max(error(one.columns), *(single[name] for name in one.columns))
+        yield Held(table.stem, epsilon, one.name, True, one.verdict, true)
+
+
+def lines(found: list[Held]) -> Iterator[list[str]]:
+    """A line of the table for each epsilon, kind and verdict."""
+    for epsilon in sorted({one.epsilon for one in found}):
+        for pair in (False, True):
+            for use in USES:
+                some = [x for x in found if (x.epsilon, x.pair, x.verdict) == (epsilon, pair, use)]
+                errors = [x.error for x in some] or [float("nan")]
+                off = sum(x.off for x in some)
+                kind = "pairs" if pair else "columns"
+                yield [
+                    f"{epsilon:g}",
+                    kind,
+                    use,
+                    f"{len(some)}",
+                    f"{off}",
+                    f"{min(errors):.3f}",
+                    f"{max(errors):.3f}",
+                ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--epsilon", nargs="*", type=float, default=[0.3, 1.0, 3.0])
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=1)
+    chosen = parser.parse_args()
+    found: list[Held] = []
+    for seed in range(1, chosen.seeds + 1):
+        for name in chosen.tables:
+            with tempfile.TemporaryDirectory() as work:
+                table = brought(name, Path(work), chosen.rows, seed)
+                for epsilon in chosen.epsilon:
+                    found += held(table, released(table, epsilon, chosen.columns), epsilon)
+            print(f"{name}, seed {seed}: {len(found):,} verdicts so far", file=sys.stderr, flush=True)
+    head = ("ε", "of", "verdict", "number", "off by more than 5 %", "least error", "largest error")
+    print(markdown(head, list(lines(found)), words=3))
+    for one in found:
+        if one.off == (one.verdict == USES[0]) and one.verdict != USES[1]:
+            print(f"{one.table}, ε = {one.epsilon:g}: {one.name}: {one.verdict}, truly {one.error:.3f} off")
+
+
+if __name__ == "__main__":
+    main()
