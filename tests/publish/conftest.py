@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpsynth.model import Bounds, LeastSquares, MarkovRandomField, Wanted, estim
 from dpsynth.publish import Publication, compute_statistics, write_public
 from dpsynth.publish.row_files import TableFiles, TableWriter
 from dpsynth.publish.row_source import RowSource
+from dpsynth.publish.verdict import USES, Judgement, Verdict
 from dpsynth.rules import Rules
 
 
@@ -86,6 +88,18 @@ def write_bundle(folder: Path, of: Publication, table: pa.Table | None = None) -
     write_public(folder, replace(of, synthetic=writer.written))
 
 
+VERDICT = Verdict(
+    tuple(
+        Judgement((name,), USES[place % 3], f"Why of {name}.", place / 10) for place, name in enumerate(NAMES)
+    ),
+    tuple(
+        Judgement(pair, USES[place % 3], f"Why of {pair[0]}.", place / 10, "independent")
+        for place, pair in enumerate(combinations(NAMES, 2))
+    ),
+)
+"""Verdicts of every kind, on columns with awkward names."""
+
+
 @pytest.fixture
 def publication() -> Publication:
     pairs = ((NAMES[0], NAMES[1]), (NAMES[1], NAMES[2]))
@@ -137,6 +151,7 @@ def publication() -> Publication:
         cliques=pairs,
         budget={"epsilon": 1.5, "delta": 1e-6, "noise": "gaussian"},
         formats=("csv", "parquet"),
+        verdict=VERDICT,
         lost=(),
         versions={"dpsynth": "0.1.0"},
     )

@@ -22,6 +22,21 @@ def test_reports_are_whole_labelled_and_legible_at_desktop_and_phone_width(
     assert faults(pages, browser) == []
 
 
+def test_a_matrix_of_many_columns_scrolls_in_its_frame_and_not_with_the_page(written, tmp_path: Path) -> None:
+    page = (written() / "report.html").read_text(encoding="utf-8")
+    cells = "<td><span class=unseen>words</span>0</td>" * 40
+    wide = (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="x"><table><tr>{cells}</tr></table></div>'
+    )
+    browser = tmp_path / "browser"
+    browser.mkdir()
+    shown = page.replace("<main>", f"<main>{wide}", 1)
+    assert faults([shown], browser, (PHONE,)) == []
+    # The planted fault: words for those who don't see hang outside of the frame.
+    loose = shown.replace(".scroll { position: relative;", ".scroll {", 1)
+    assert loose != shown and "the page is wider than its window" in str(faults([loose], browser, (PHONE,)))
+
+
 def test_faults_of_every_kind_would_be_seen(written, tmp_path: Path) -> None:
     """The planted faults: a table without a frame, a faint text, a picture and a heading without a name."""
     page = (written() / "report.html").read_text(encoding="utf-8")

@@ -167,7 +167,7 @@ def test_no_dot_stands_outside_of_its_interval_and_the_page_says_why():
     table = pa.table({"p": ["g0", "g1"], **figures, "rows": [9.0, 9.0]})
     view = mean_view(StatisticTable("n", "t", "mean", ("p", "q"), table, True))
     assert all(row.low <= row.dot <= row.high for row in view.rows) and view.beyond
-    assert view.rows[0].figure.startswith("−20") and (view.least, view.most) == ("0.0", "4.0")
+    assert view.rows[0].figure.startswith("\N{MINUS SIGN}20") and (view.least, view.most) == ("0.0", "4.0")
     inside = StatisticTable("n", "t", "mean", ("p", "q"), table.slice(1), True)
     assert not mean_view(inside).beyond
 
