@@ -7,6 +7,7 @@ leave a step, as Prefect stores the text of every exception.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -64,6 +65,23 @@ def _tell(sentence: str) -> None:
     heard = _heard.get()
     if heard is not None:
         heard(sentence)
+
+
+class PlainErrors(logging.Filter):
+    """A filter that says an error of our own in its paragraph, where Prefect would print a traceback.
+
+    A schedule's run is a process of Prefect's, whose engine prints whatever a flow ends with.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, an error of our own without its traceback."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, DpsynthError):
+            record.msg, record.args, record.exc_info = f"Nothing was released. {error}", (), None
+        return True
+
+
+logging.getLogger("prefect.engine").addFilter(PlainErrors())
 
 
 class _ProgressArtifact(StepWatcher):

@@ -16,6 +16,8 @@ from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.comparison import Composed, least, statements
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.group import of_groups, other_relation
+from dpsynth.accounting.guarantee import Guarantee
+from dpsynth.accounting.guesses import right_at_most
 from dpsynth.accounting.loss_pairs import LossPair
 from dpsynth.accounting.measures import GDP, MEASURES, PURE, ZCDP, Measure
 from dpsynth.accounting.rounding import float_down, float_up
@@ -68,6 +70,7 @@ def facts(subject: Subject, question: Question) -> dict[str, object]:
         ],
         "attacker": {
             "right_at_most": pair.best_guess,
+            "right_by_epsilon": _by_epsilon(subject.guarantee),
             "hits_at_false_alarms": [{"false_alarms": x, "hits": pair.hits(x)} for x in FALSE_ALARMS],
         },
         "odds": _odds(pair),
@@ -78,6 +81,11 @@ def facts(subject: Subject, question: Question) -> dict[str, object]:
         "each_within": _each_within(question),
         "cap": None if question.cap is None else _fits(subject.composed, question.cap),
     }
+
+
+def _by_epsilon(guarantee: Guarantee | None) -> float | None:
+    """The figure of plans and reports, which follows from epsilon and delta alone."""
+    return None if guarantee is None else right_at_most(guarantee.epsilon, guarantee.delta)
 
 
 def _finite(value: float) -> float | None:

@@ -17,6 +17,7 @@ from dpsynth.accounting.loss_pairs import LossPair
 from dpsynth.explain import words
 from dpsynth.explain.facts import posterior
 from dpsynth.explain.subjects import Subject
+from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.page_templates import environment
 
 _POINTS = 120
@@ -61,6 +62,7 @@ class Picture:
 @cache
 def _environment() -> Environment:
     pages = environment()
+    pages.filters["up"] = rounded_up
     pages.filters["figure"] = words.figure
     pages.filters["percent"] = words.percent
     return pages

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpsynth.accounting.comparison import NAMES
 from dpsynth.accounting.known_measures import AccountantName
+from dpsynth.presentation.figures import rounded_up
 
 Facts = Mapping[str, Any]
 """The facts of ``explain.facts``."""
@@ -43,10 +44,14 @@ def in_words(facts: Facts) -> Iterator[str]:
 
 
 def _attacker(attacker: Facts) -> Iterator[str]:
+    least, known = percent(attacker["right_at_most"]), attacker["right_by_epsilon"]
+    chance = least if known is None else f"{rounded_up(100 * known, 3)} %, as plan and report say"
     yield (
         "The best attacker, who knows all but one unit, tells two neighbours that are equally likely apart "
-        f"with a chance of at most {percent(attacker['right_at_most'])}; a coin has 50 %."
+        f"with a chance of at most {chance}; a coin has 50 %."
     )
+    if known is not None:
+        yield f"That follows from ε and δ alone. By all that the accountant knows it is at most {least}."
     yield "  false alarms   finds the unit in at most"
     for point in attacker["hits_at_false_alarms"]:
         yield f"  {percent(point['false_alarms']):>12}   {percent(point['hits'])}"

@@ -14,6 +14,7 @@ from dpsynth.cli.app import app
 from dpsynth.errors import ConfigError
 from dpsynth.explain import Question, facts, in_words, page, subject
 from dpsynth.explain.subjects import MECHANISMS
+from dpsynth.presentation.figures import guess_percent
 
 CONFIG = """\
 source: {path: people.csv}
@@ -108,6 +109,9 @@ def test_a_plan_and_its_manifest_are_the_same_guarantee(tmp_path):
     right = planned["attacker"]["right_at_most"]
     assert 0.5 < right < 1 / (1 + exp(-1)) + 1e-6
     of_plan = subject(str(path)).guarantee
+    # One figure for one thing: the explanation begins with that of plan and report.
+    shown = f"{guess_percent(of_plan.epsilon, of_plan.delta)} %, as plan and report say"
+    assert shown in " ".join(in_words(planned)) and shown.split(maxsplit=1)[0] in page(subject(str(path)), planned)
     manifest = {
         "release": "people",
         "release_id": "x",

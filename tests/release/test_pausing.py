@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -433,6 +434,31 @@ def test_prefect_is_told_of_the_warnings_as_of_an_interruption(monkeypatch: pyte
     assert (state.name, state.type.value) == ("Interrupted", "FAILED")
     assert state.message == f"{error} (Exit code 5.)"
     assert "about 100 %" in state.message and "r1 is paused" in state.message
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_schedule_prints_no_traceback_of_a_pause(ours: bool) -> None:
+    """The engine of Prefect's that runs a schedule's release; an error that isn't ours is left as it is."""
+    import logging
+
+    from prefect.engine import handle_engine_signals
+
+    import flows.release
+
+    assert flows.release
+    engine, written = logging.getLogger("prefect.engine"), StringIO()
+    handler = logging.StreamHandler(written)
+    engine.addHandler(handler)
+    error = Paused("r1", ["Column sex is empty."], "here", "Go on, or end it.") if ours else KeyError("x")
+    try:
+        with pytest.raises(SystemExit), handle_engine_signals():
+            raise error
+    finally:
+        engine.removeHandler(handler)
+    said = written.getvalue()
+    assert ("Traceback" in said) != ours
+    if ours:
+        assert said.startswith("Nothing was released. Column sex is empty. Release r1 is paused here.")
 
 
 def test_a_paused_release_is_not_abandoned_twice(keeper: Keeper, unread: Place) -> None:

@@ -49,6 +49,8 @@ def test_a_schedule_pauses_says_why_and_goes_on_by_its_owners_word_alone(
         again = served.api.ended(served.api.start("people"))
         assert again["state"]["name"] == "Interrupted"
         assert served.stop() == 0
+        said = served.log.read_text()
+        assert "Traceback" not in said and "Nothing was released. Column sex: about " in said
     finally:
         if served.process.poll() is None:
             served.kill()
