@@ -110,8 +110,9 @@ def test_a_plan_and_its_manifest_are_the_same_guarantee(tmp_path):
     assert 0.5 < right < 1 / (1 + exp(-1)) + 1e-6
     of_plan = subject(str(path)).guarantee
     # One figure for one thing: the explanation begins with that of plan and report.
-    shown = f"{guess_percent(of_plan.epsilon, of_plan.delta)} %, as plan and report say"
-    assert shown in " ".join(in_words(planned)) and shown.split(maxsplit=1)[0] in page(subject(str(path)), planned)
+    shown = f"{guess_percent(of_plan.epsilon, of_plan.delta)} %"
+    assert f"at most {shown}, as plan and report say" in " ".join(in_words(planned))
+    assert shown in page(subject(str(path)), planned)
     manifest = {
         "release": "people",
         "release_id": "x",
