@@ -9,11 +9,13 @@ Invariant: an error names the table's file and columns, and nothing else of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
+from dpsynth.assess.file_layout import with_layout
 from dpsynth.curator import MemoryTable
 from dpsynth.curator.cell_texts import as_texts
 from dpsynth.curator.profiling import Profile, profile
@@ -21,6 +23,8 @@ from dpsynth.curator.source import read_batches
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 from dpsynth.files import FileForm
 from dpsynth.files.opening import unheard
+
+Found = TypeVar("Found")
 
 
 def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: str | None = None) -> Profile:
@@ -33,7 +37,7 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: s
         person: the column with the person of each row, if a description names it.
 
     Returns:
-        Keys of the grammar by column, and whose rows belong together.
+        Keys of the grammar by column, whose rows belong together, and which lines are no rows.
 
     Raises:
         ConfigError: no table was named.
@@ -45,8 +49,12 @@ def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: s
     if not columns:
         return Profile({})
     names = list(dict.fromkeys([*columns, *([] if person is None else [person])]))
-    batches = Rereadable(lambda: read_batches(Path(table), names, form, keep_broken=False))
-    return _looked(batches, columns, person)
+
+    def read(form: FileForm) -> Rereadable:
+        return Rereadable(lambda: read_batches(Path(table), names, form, keep_broken=False))
+
+    rows = _plainly(lambda: with_layout(form, read))
+    return replace(_looked(read(rows), columns, person), form=rows)
 
 
 def look_in_memory(table: MemoryTable, columns: Sequence[str]) -> Profile:
@@ -72,8 +80,13 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
+    return _plainly(lambda: profile(batches, columns, person))
+
+
+def _plainly(look: Callable[[], Found]) -> Found:
+    """The result of a look, or an error that tells nothing of cells."""
     try:
-        return profile(batches, columns, person)
+        return look()
     except DpsynthError as error:
         error.__cause__ = error.__context__ = None
         raise

@@ -207,6 +207,13 @@ class Spec(Section):
         self._privacy_suits_the_method(columns)
         self._searches_checked(columns)
         self._period_checked()
+        if self.source.totals and self.privacy.neighbours == "replace_one":
+            raise refused(
+                "must be left out with neighbours: replace_one, where the number of rows is public: how many "
+                "of them are totals is not. Take totals out of the table",
+                "source",
+                "totals",
+            )
         unrepeated(self.constraints, "constraints")
         for pair in check_rules(self.constraints, layout).pairs:
             _countable(pair, columns, "constraints")

@@ -93,8 +93,10 @@ def _overridden(declared: Value, path: str) -> dict[str, Value]:
             if compression is None and "compression" in declared:
                 source["compression"] = declared["compression"]
         # What the configuration says of the cells holds of the other file too.
-        keys = {"csv": ("separator", "encoding", "multiline"), "xlsx": ("sheet",)}
-        source |= {key: declared[key] for key in keys.get(str(kind), ()) if key in declared}
+        where = ("header_row", "skip")
+        keys = {"csv": ("separator", "encoding", "multiline", *where), "xlsx": ("sheet", *where)}
+        kept = ("totals", *keys.get(str(kind), ()))
+        source |= {key: declared[key] for key in kept if key in declared}
     try:
         Source.model_validate(source)
     except ValidationError:

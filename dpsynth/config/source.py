@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from dpsynth.config.query import dialect_of, doubt_of
-from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text
+from dpsynth.config.scalars import EMPTY, Checked, Choice, Flag, JsonSchema, Text, Whole
 from dpsynth.config.section import Section, refused
 from dpsynth.files.encodings import USUAL, encoding_named
 from dpsynth.files.form import COMPRESSIONS, KINDS, SEPARATORS, Compression, FileForm, Kind, named_form
@@ -121,6 +121,32 @@ def _check_file_url(url: str) -> None:
             )
 
 
+class Totals(Checked):
+    """Texts that tell rows of totals, by column."""
+
+    def check(self, value: object) -> dict[str, list[str]]:
+        """Each column with its texts."""
+        words = "a mapping from columns to the texts that tell a total, such as {region: [Total]}"
+        if value is None:
+            raise refused(EMPTY)
+        if not isinstance(value, dict) or not value:
+            raise refused(f"must be {words}")
+        text = Text("a text as the table spells it")
+        found: dict[str, list[str]] = {}
+        for name, listed in value.items():
+            texts = listed if isinstance(listed, list | tuple) else [listed]
+            if not isinstance(name, str) or not name or not texts:
+                raise refused(f"must be {words}")
+            found[name] = [text.check(each).strip() for each in texts]
+        return found
+
+    def json_schema(self) -> JsonSchema:
+        """An object of strings, or lists of them."""
+        text: JsonSchema = {"type": "string", "minLength": 1}
+        one: JsonSchema = {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}]}
+        return {"type": "object", "minProperties": 1, "additionalProperties": one}
+
+
 class TableFile(Section):
     """A table in a file; by default the ending of the file's name gives its format and its compression."""
 
@@ -144,6 +170,20 @@ class TableFile(Section):
     )
     sheet: Annotated[str, Text("the name of a sheet", longest=100)] | None = Field(
         default=None, description="Sheet of an .xlsx file. Left out: the first one."
+    )
+    header_row: Annotated[int, Whole(at_least="1", at_most="1000")] | None = Field(
+        default=None,
+        description="Line of a .csv file, or row of a sheet, with the columns' names, from 1; what stands "
+        "above it, such as a title, is not read. Left out: the first line, or the first row with any cell.",
+    )
+    skip: Annotated[int, Whole(at_least="0", at_most="1000")] = Field(
+        default=0,
+        description="Number of lines or rows below the header that are no rows, such as 1 for units.",
+    )
+    totals: Annotated[dict[str, list[str]], Totals()] | None = Field(
+        default=None,
+        description="Columns with the texts that tell a row of totals, such as {region: [Total]}; these rows "
+        "are not read.",
     )
 
     @classmethod
@@ -173,6 +213,9 @@ class TableFile(Section):
             for key in ("separator", "encoding", "compression", "multiline"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
                     raise refused("is for .csv files: remove it", key)
+        for key in ("header_row", "skip"):
+            if self.format == "parquet" and getattr(self, key):
+                raise refused("is for .csv and .xlsx files: remove it", key)
         if self.format != "xlsx" and self.sheet is not None:
             raise refused("is for .xlsx files: remove it", "sheet")
 
@@ -186,7 +229,15 @@ class TableFile(Section):
         if self.format is None:
             raise ValueError("a file of no format")
         return FileForm(
-            self.format, self.separator, self.encoding, self.compression, self.multiline, self.sheet
+            self.format,
+            self.separator,
+            self.encoding,
+            self.compression,
+            self.multiline,
+            self.sheet,
+            self.header_row,
+            self.skip,
+            tuple((name, tuple(texts)) for name, texts in (self.totals or {}).items()),
         )
 
 

@@ -38,6 +38,7 @@ from dpsynth.curator.unit_guesses import (
     repeating,
 )
 from dpsynth.domain.number_texts import parse_numbers
+from dpsynth.files.form import FileForm
 
 _MOST_KNOWN = 20_000
 _MOST_LISTED = 250
@@ -69,11 +70,13 @@ class Profile:
         columns: keys of the grammar by column.
         unit: the persons, if a column seems to name them.
         questions: further questions about who repeats, as sentences.
+        form: the form of the file, with the lines that are no rows; None if the table is no file.
     """
 
     columns: Mapping[str, Guess]
     unit: Unit | None = None
     questions: tuple[str, ...] = ()
+    form: FileForm | None = None
 
 
 def profile(

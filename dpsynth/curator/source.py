@@ -14,8 +14,9 @@ two tables that differ in the rows of one unit. Of a file with broken quotes tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import reduce
 from itertools import islice
 from typing import BinaryIO, Literal
 
@@ -104,13 +105,14 @@ def read_cells(
         SourceError: the file can't be opened, is no table, or lacks a column.
     """
     with _careful(path, form):
+        names = _with_totals(columns, form)
         if form.kind == "parquet":
-            yield from _parquet_batches(path, columns, form)
+            yield from _without_totals(_parquet_batches(path, names, form), columns, form)
         elif form.kind == "xlsx":
-            yield from _sheet_batches(path, columns, form, keep_empty)
+            yield from _without_totals(_sheet_batches(path, names, form, keep_empty), columns, form)
         else:
             counts = BrokenRows() if broken is None else broken
-            yield from _csv_batches(path, columns, form, counts)
+            yield from _without_totals(_csv_batches(path, names, form, counts), columns, form)
             left = counts.rows if keep_broken else 0
             while left:
                 size = min(left, _BATCH_ROWS)
@@ -125,10 +127,31 @@ def check_source(path: Place, columns: Sequence[str], form: FileForm) -> None:
     The header of a CSV file decides; of a Parquet file the first rows are read too.
     """
     with _careful(path, form):
+        names = _with_totals(columns, form)
         if form.kind == "parquet":
-            next(_parquet_batches(path, columns, form), None)
+            next(_parquet_batches(path, names, form), None)
         else:
-            missing_columns(path, form, columns, header_of(path, form))
+            missing_columns(path, form, names, header_of(path, form))
+
+
+def _with_totals(columns: Sequence[str], form: FileForm) -> list[str]:
+    """The columns to read, with those by which totals are told."""
+    return list(dict.fromkeys([*columns, *(name for name, _ in form.totals)]))
+
+
+def _without_totals(batches: Iterable[Batch], columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
+    """The columns of the rows that are no totals. Each row is left out, or not, by its own cells alone."""
+    for batch in batches:
+        if not form.totals:
+            yield batch
+            continue
+        texts = next(iter(as_texts([{name: batch[name] for name, _ in form.totals}])))
+        hits = (
+            pc.is_in(pc.utf8_trim_whitespace(texts[name]), pa.array(listed, pa.string()))
+            for name, listed in form.totals
+        )
+        kept = pc.invert(reduce(pc.or_, hits))
+        yield {name: batch[name].filter(kept) for name in columns}
 
 
 def _parquet_batches(path: Place, columns: Sequence[str], form: FileForm) -> Iterator[Batch]:
@@ -221,7 +244,7 @@ def _sheet_batches(
     path: Place, columns: Sequence[str], form: FileForm, keep_empty: bool
 ) -> Iterator[dict[str, pa.StringArray]]:
     rows = sheet_rows(path, form.sheet)
-    header = sheet_header(path, rows)
+    header = sheet_header(path, form, rows)
     missing_columns(path, form, columns, header)
     spots = {name: spot for spot, name in enumerate(header)}
     rows = rows if keep_empty else filter(is_row, rows)

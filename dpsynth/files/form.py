@@ -35,6 +35,10 @@ class FileForm:
         compression: the compression of a CSV file; None for a plain one.
         multiline: True if quoted cells of a CSV file may hold line breaks; False if a line is a row.
         sheet: the sheet of a workbook; None for the first one.
+        header_row: the line of a CSV file, or the row of a sheet, that is the header, from 1; what stands
+            above is not read. None: the first line, or the first row that has any cell.
+        skip: number of lines or rows below the header that are not read, such as one of units.
+        totals: columns with texts; a row that has one of the texts in its column is a total and no row.
     """
 
     kind: Kind = "csv"
@@ -43,6 +47,9 @@ class FileForm:
     compression: Compression | None = None
     multiline: bool = True
     sheet: str | None = None
+    header_row: int | None = None
+    skip: int = 0
+    totals: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def named_form(path: str) -> tuple[Kind | None, Compression | None, str]:

@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import BinaryIO
 
 from dpsynth.errors import SourceError
@@ -35,35 +36,68 @@ def header_of(path: Place, form: FileForm) -> list[str]:
     if form.kind == "parquet":
         return list(next(parquet_parts(path)).schema.names)
     if form.kind == "xlsx":
-        return sheet_header(path, sheet_rows(path, form.sheet))
+        return sheet_header(path, form, sheet_rows(path, form.sheet))
     with opened(path, form) as stream:
         return csv_header(path, form, stream)
 
 
-def sheet_header(path: Place, rows: Iterator[tuple[Cell, ...]]) -> list[str]:
-    """The names in the first row of a sheet that has any cell; all further rows are left."""
-    names = [cell_text(cell) or "" for cell in next(filter(is_row, rows), ())]
-    if not any(names):
+def sheet_header(path: Place, form: FileForm, rows: Iterator[tuple[Cell, ...]]) -> list[str]:
+    """The names in the first row of a sheet that has any cell, or in the row that was declared.
+
+    The iterator is left where the rows begin.
+    """
+    if form.header_row is None:
+        header = next(filter(is_row, rows), ())
+    else:
+        header = next(islice(rows, form.header_row - 1, None), ())
+    names = [cell_text(cell) or "" for cell in header]
+    next(islice(rows, form.skip, form.skip), None)
+    if not any(names) and form.header_row is None:
         raise SourceError(f"{path} is empty: the first row of its sheet must be a header.")
+    if not any(names):
+        raise SourceError(
+            f"{path} has no header in row {form.header_row} of its sheet: set source.header_row to the row "
+            "with the columns' names."
+        )
     return names
 
 
 def csv_header(path: Place, form: FileForm, stream: BinaryIO) -> list[str]:
-    """The names in the first line of a CSV file; the stream is left behind it.
+    """The names in the header of a CSV file; the stream is left where its rows begin.
 
     Raises:
-        SourceError: there is no first line, or it is no header.
+        SourceError: there is no such line, or it is no header.
     """
-    line = stream.readline(LONGEST_HEADER)
-    if not line.strip():
+    line = header_line(stream, form)
+    which = "first line" if form.header_row is None else f"line {form.header_row}"
+    if not line.strip() and form.header_row is None:
         raise SourceError(f"{path} is empty: its first line must be a header.")
+    if not line.strip():
+        raise SourceError(
+            f"{path} has no header in {which}: set source.header_row to the line with the columns' names."
+        )
     try:
-        return names_in(line, form)
+        names = names_in(line, form)
     except UnicodeDecodeError:
         raise SourceError(_not_text(path, form, line)) from None
     except csv.Error:
         advice = other_format(path) if form.compression is None else ""
-        raise SourceError(f"{path} is no CSV file: its first line is no header. {advice}".rstrip()) from None
+        raise SourceError(f"{path} is no CSV file: its {which} is no header. {advice}".rstrip()) from None
+    for _ in range(form.skip):
+        _pass_line(stream)
+    return names
+
+
+def header_line(stream: BinaryIO, form: FileForm) -> bytes:
+    """The line with the names of a CSV file, at most ``LONGEST_HEADER`` bytes of it."""
+    for _ in range((form.header_row or 1) - 1):
+        _pass_line(stream)
+    return stream.readline(LONGEST_HEADER)
+
+
+def _pass_line(stream: BinaryIO) -> None:
+    while (piece := stream.readline(LONGEST_HEADER)) and not piece.endswith(b"\n"):
+        pass
 
 
 def names_in(line: bytes, form: FileForm) -> list[str]:
@@ -169,7 +203,7 @@ def spelling_advice(absent: Sequence[str], header: Sequence[str]) -> str:
 
 def _first_line(path: Place, form: FileForm) -> bytes:
     with opened(path, form) as stream:
-        return stream.readline(LONGEST_HEADER)
+        return header_line(stream, form)
 
 
 def _has_all(line: bytes, form: FileForm, columns: Sequence[str]) -> bool:

@@ -1,13 +1,17 @@
 """A table's header: the first line of a CSV file, the first row of a sheet, or the schema of a Parquet file.
 
-Invariant: only the header is read. A first line that is a row of values rather than a header is
-refused without quoting it.
+Invariant: only the header is read. Where the first line has two cells at most, and may be a title, some lines
+more are read to find the header. A line that is a row of values rather than a header is refused without
+quoting it.
 """
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +21,19 @@ from dpsynth.config.declaration import Declared
 from dpsynth.config.grammar import MAX_COLUMNS
 from dpsynth.domain.number_texts import is_number
 from dpsynth.errors import SourceError
-from dpsynth.files.encodings import encoding_named, likely_encoding, usual_name
-from dpsynth.files.form import KINDS, FileForm, named_form
-from dpsynth.files.header import LONGEST_HEADER, header_of, separator_of
+from dpsynth.files.encodings import WIDE, encoding_named, likely_encoding, usual_name
+from dpsynth.files.form import KINDS, SEPARATORS, FileForm, named_form
+from dpsynth.files.header import LONGEST_HEADER, header_of, names_in, separator_of
 from dpsynth.files.opening import opened, plainly
+from dpsynth.files.workbook import cell_text, sheet_rows
 from dpsynth.starter.fitting import fitted
 from dpsynth.starter.sketch import STUB, Draft, Sketch
 
 FORMATS = KINDS
+_MOST_TITLES = 30
+"""Lines among which the header is looked for."""
+_NARROW = 2
+"""Most cells of a line that may be a title."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class Header:
         names: names of the columns that a configuration can name, in order.
         types: declarations that follow from a Parquet file's schema, for some of the columns.
         unusable: number of columns without a name, or with the name of another column.
+        searched: True if some lines were read to see if the first one is a title.
     """
 
     path: Path
@@ -44,11 +54,16 @@ class Header:
     names: tuple[str, ...]
     types: dict[str, Declared] = field(default_factory=dict)
     unusable: int = 0
+    searched: bool = False
 
     def draft(self) -> Draft:
         """A stub for each column, with its type if the schema has it."""
         columns = tuple(fitted(Sketch(name, dict(self.types.get(name, STUB)))) for name in self.names)
         part = {"csv": "first line", "parquet": "schema", "xlsx": "first row"}[self.form.kind]
+        if (row := self.form.header_row) is not None:
+            part = (
+                f"{'line' if self.form.kind == 'csv' else 'row'} {row}, as what stands above it seems a title"
+            )
         origin = [f"The header of {self.path} was read, its {part}."]
         if (encoding := usual_name(self.form.encoding)) != "utf-8":
             origin.append(
@@ -57,7 +72,14 @@ class Header:
             )
         if self.unusable:
             origin.append("Columns without a name, or with that of another column, were left out.")
-        return Draft(tuple(origin), columns, described=False, table=str(self.path), form=self.form)
+        return Draft(
+            tuple(origin),
+            columns,
+            described=False,
+            table=str(self.path),
+            form=self.form,
+            searched=self.searched,
+        )
 
 
 def read_header(path: Path, kind: str | None = None) -> Header:
@@ -75,11 +97,12 @@ def read_header(path: Path, kind: str | None = None) -> Header:
     if form.kind == "csv":
         form = replace(form, compression=compression)
     types: dict[str, Declared] = {}
+    searched = False
     with plainly(path, form, "Relative paths start at the working directory."):
         if form.kind == "parquet":
             names, types = _parquet(path)
         else:
-            form = _recognised(path, form) if form.kind == "csv" else form
+            form, searched = (_recognised if form.kind == "csv" else _sheet_recognised)(path, form)
             names = header_of(path, form)
             _refuse_values(path, names)
     counted = Counter(names)
@@ -91,17 +114,79 @@ def read_header(path: Path, kind: str | None = None) -> Header:
             f"{path} has {len(usable):,} columns; a configuration can declare {MAX_COLUMNS:,}. Give a table "
             "of the columns that matter."
         )
-    return Header(path, form, usable, types, len(names) - len(usable))
+    return Header(path, form, usable, types, len(names) - len(usable), searched)
 
 
-def _recognised(path: Path, form: FileForm) -> FileForm:
-    """The form of a CSV file with the encoding and the separator that its first line tells."""
+def _recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
+    """The form of a CSV file with the encoding, the separator and the line of its header.
+
+    Returns:
+        The form; and True if more lines than the first were read.
+    """
     with opened(path, form) as stream:
         line = stream.readline(LONGEST_HEADER)
     found = replace(form, encoding=encoding_named(likely_encoding(line)) or "utf-8")
     with opened(path, found) as stream:
         line = stream.readline(LONGEST_HEADER)
-    return found if form.separator != "," else replace(found, separator=separator_of(line, found))
+        signs = list(SEPARATORS.values()) if form.separator == "," else [form.separator]
+        narrow = max(len(_cells(line, replace(found, separator=sign))) for sign in signs) <= _NARROW
+        lines = [line, *islice(iter(lambda: stream.readline(LONGEST_HEADER), b""), _MOST_TITLES)] * narrow
+    if found.encoding not in WIDE and narrow:
+        found = replace(found, encoding=encoding_named(likely_encoding(b"".join(lines))) or "utf-8")
+    titled = (
+        [_below_titles(f, lines) for f in (replace(found, separator=sign) for sign in signs)]
+        if narrow
+        else []
+    )
+    below = [(f, cells) for f, cells in titled if f.header_row is not None]
+    if below:
+        return max(below, key=lambda one: one[1])[0], True
+    return found if form.separator != "," else replace(found, separator=separator_of(line, found)), narrow
+
+
+def _below_titles(form: FileForm, lines: Sequence[bytes]) -> tuple[FileForm, int]:
+    """The form of a CSV file with the line of its header by a separator, and the number of names."""
+    cells = [_cells(line, form) for line in lines]
+    row = _header_row(cells)
+    return replace(form, header_row=row), 0 if row is None else len(cells[row - 1])
+
+
+def _cells(line: bytes, form: FileForm) -> list[str]:
+    """The cells of a line that aren't empty; none of a line that is no text."""
+    try:
+        return [name for name in names_in(line, form) if name.strip()]
+    except (UnicodeDecodeError, csv.Error, StopIteration):
+        return []
+
+
+def _sheet_recognised(path: Path, form: FileForm) -> tuple[FileForm, bool]:
+    """The form of a workbook with the row of its header; and True if more rows than the first were read."""
+    rows = ([text for cell in row if (text := cell_text(cell))] for row in sheet_rows(path, form.sheet))
+    seen: list[list[str]] = []
+    while not any(seen) and (more := next(rows, None)) is not None:
+        seen.append(more)
+    if not any(seen) or len(seen[-1]) > _NARROW:
+        return form, False
+    row = _header_row([*seen, *islice(rows, _MOST_TITLES)])
+    # Without a title the first row that has any cell is the header anyway.
+    return replace(form, header_row=row if row is not None and row > len(seen) else None), True
+
+
+def _header_row(cells: Sequence[list[str]]) -> int | None:
+    """The number of the line of a header below titles, from 1; None if the first line is the header.
+
+    A title has one cell or two, and the header more names than the line above it. The lines below it have
+    about as many, since a long text may hold separators too.
+
+    Args:
+        cells: the filled cells of the first lines.
+    """
+    narrow = max((len(line) for line in cells[:1]), default=0)
+    for spot, line in enumerate(cells):
+        below = [len(more) for more in cells[spot + 1 : spot + 3]]
+        if len(line) > max(narrow, 1) and below and max(below) <= len(line) < 2 * max(below):
+            return None if any(is_number(name.strip()) for name in line) else spot + 1
+    return None
 
 
 def _refuse_values(path: Path, names: list[str]) -> None:

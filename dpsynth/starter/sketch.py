@@ -75,6 +75,11 @@ class Look(Protocol):
         """Further questions about who repeats, as sentences."""
         ...
 
+    @property
+    def form(self) -> FileForm | None:
+        """The form of the file, with the lines that are no rows; None if the table is no file."""
+        ...
+
 
 STUB: Declared = {"type": None}
 """Declaration of a column of which only the name is known."""
@@ -122,6 +127,7 @@ class Draft:
         unit: the guess of whose rows belong together, if there is one.
         questions: questions about who repeats, from the private table.
         looked: True if the private table was profiled.
+        searched: True if some lines were read to see if the first one is a title.
     """
 
     origin: tuple[str, ...]
@@ -133,6 +139,7 @@ class Draft:
     unit: Unit | None = None
     questions: tuple[str, ...] = ()
     looked: bool = False
+    searched: bool = False
 
     def in_order_of(self, header: Sequence[str]) -> Draft:
         """The columns in the order of a table's header, with stubs for columns without a description.
@@ -153,7 +160,10 @@ class Draft:
         """Sentences about the files that were read, and a warning if the description may reveal the table."""
         if self.looked:
             return (*self.origin, f"All rows of {self.table or 'the table'} were read.", LOOKED)
-        return (*self.origin, "No row of the table was read.", *([DESCRIBED] if self.described else []))
+        none = "No row of the table was read."
+        if self.searched:
+            none = "Its first lines were read to see if a title stands above the header, and no other row."
+        return (*self.origin, none, *([DESCRIBED] if self.described else []))
 
     @property
     def to_look_at(self) -> tuple[str, ...]:
@@ -166,7 +176,16 @@ class Draft:
         columns = tuple(_guessed(sketch, found.get(sketch.name, {})) for sketch in self.columns)
         unit = look.unit if self.person is None else None
         person = self.person if unit is None else unit.column
-        return replace(self, columns=columns, looked=True, person=person, unit=unit, questions=look.questions)
+        form = look.form or self.form
+        return replace(
+            self,
+            columns=columns,
+            looked=True,
+            person=person,
+            unit=unit,
+            questions=look.questions,
+            form=form,
+        )
 
 
 _NUMERIC = {"integer", "number"}

@@ -66,6 +66,13 @@ _KINDS = (
 )
 """Guesses that a reader may wonder at: key, value or None for any, and what they mean."""
 
+_LINES = {
+    "header_row": "is that the line of the columns' names, and are those above it titles?",
+    "skip": "are so many lines below the header no rows, such as units?",
+    "totals": "rows with these texts are left out: are they totals, and nobody's?",
+}
+"""Questions to the reader about lines that are no rows."""
+
 _QUESTIONS = {
     "fill": "To fill in: what is null.",
     "bounds": "Bounds. Could anyone name them without the table? Wider is safe, and costs little.",
@@ -130,7 +137,7 @@ def _comment(text: str, indent: str = "") -> list[str]:
 def _source(draft: Draft) -> list[str]:
     table = draft.table
     keys = "".join(
-        f", {key}: {_scalar(value)}" for key, value in _told_by_no_name(draft.form, table or "").items()
+        f", {key}: {_flow(value)}" for key, value in _told_by_no_name(draft.form, table or "").items()
     )
     if table is None:
         return [_aside(f"source: {{path: null{keys}}}", "the table: .csv, .parquet or .xlsx")]
@@ -149,6 +156,9 @@ def _told_by_no_name(form: FileForm, path: str) -> dict[str, Value]:
         "compression": (form.compression, form.compression != compression),
         "multiline": (form.multiline, not form.multiline),
         "sheet": (form.sheet, form.sheet is not None),
+        "header_row": (form.header_row, form.header_row is not None),
+        "skip": (form.skip, form.skip > 0),
+        "totals": ({name: list(texts) for name, texts in form.totals}, form.totals != ()),
     }
     return {key: value for key, (value, said) in found.items() if said}
 
@@ -245,6 +255,8 @@ def _review(draft: Draft) -> list[str]:
         entries.append(("source.path", "to fill in"))
     if draft.described:
         entries.append(("columns", "is every bound and value known without the table?"))
+    told = _told_by_no_name(draft.form, draft.table or "")
+    entries += [(f"source.{key}", words) for key, words in _LINES.items() if key in told]
     lines = [_aside(f"  {_scalar(entry)},", words) for entry, words in entries]
     groups = [(group, f"columns.{sketch.name}") for sketch in draft.columns if (group := _group(sketch))]
     for group, question in _QUESTIONS.items():

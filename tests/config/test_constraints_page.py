@@ -24,9 +24,16 @@ OTHERS = {
     "city": {"type": "category", "values": ["Rome", "Nice"]},
     "country": {"type": "category", "values": ["it", "fr"]},
     "died": {"type": "date", "min": "2020-01-01", "max": "2024-12-31", "unit": "month"},
+    "seen": {"type": "date", "min": "2020-01-01", "max": "2024-12-31", "unit": "month"},
+    "start": {"type": "datetime", "min": "2020-01-01", "max": "2024-12-31", "unit": "month"},
+    "diagnosis": {"type": "text", "pattern": "[A-C][0-9]{2}", "keep": 1},
+    "chapter": {"type": "category", "values": ["A", "B", "C"]},
+} | {
+    name: {"type": "integer", "min": 0, "max": 400}
+    for name in ("systolic", "diastolic", "stay", "hour", "month")
 } | {
     name: {"type": "number", "min": 0, "max": 9000, "decimals": 2}
-    for name in ("pay", "bonus", "limit", "total", "a", "b", "net", "gross", "own", "insured", "income")
+    for name in ("pay", "bonus", "limit", "total", "a", "b", "c", "net", "gross", "own", "insured", "income")
 }  # fmt: skip
 
 
