@@ -32,6 +32,9 @@ HOSTILE = [
     "\U0001f4a5",
     "--3",
     "1e-400",
+    "1e308",
+    "-1e308",
+    "5e-324",
 ]
 
 
@@ -55,6 +58,7 @@ def test_a_cell_without_a_number_has_no_step_or_the_first_of_the_bin_that_takes_
 
 
 @pytest.mark.parametrize("column", [PAY, AGE], ids=lambda c: c.name)
+@pytest.mark.filterwarnings("error")
 def test_no_cell_is_too_hostile_to_have_a_step(column):
     found = np.array(steps(column, *HOSTILE))
     assert ((found >= 0) & (found <= column.codec.steps.last)).all()
