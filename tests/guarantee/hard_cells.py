@@ -247,19 +247,19 @@ _TYPES = {
         span=pa.duration("us"),
         truth=pa.bool_(),
     ),
-    "text view": _of_types(number=pa.float64(), text=pa.string_view(), clock=pa.time64("ns")),
+    "text-view": _of_types(number=pa.float64(), text=pa.string_view(), clock=pa.time64("ns")),
     "dictionary": _of_types(
         number=pa.dictionary(pa.int16(), pa.float64()),
         whole=pa.int64(),
         text=pa.dictionary(pa.int8(), pa.string()),
         truth=pa.bool_(),
     ),
-    "bytes in a dictionary": _of_types(
+    "bytes-in-dictionary": _of_types(
         number=pa.float64(), text=pa.dictionary(pa.int32(), pa.large_binary()), truth=pa.bool_()
     ),
 }
 _IN_MEMORY = _TYPES | {
-    "views in a dictionary": _of_types(
+    "views-in-dictionary": _of_types(
         number=pa.float64(),
         text=pa.dictionary(pa.int32(), pa.binary_view()),
         moment=pa.timestamp("s"),
@@ -544,8 +544,8 @@ KINDS: Mapping[str, Kind] = {
     "gz": Kind(_TEXTS, _gz),
     "zip": Kind(_TEXTS, _zip),
     "utf-16": Kind(_TEXTS, _utf_16),
-    **{f"parquet, {n}": Kind(columns, _parquet(types)) for n, (types, columns) in _TYPES.items()},
-    **{f"arrow, {n}": Kind(columns, _held(types)) for n, (types, columns) in _IN_MEMORY.items()},
+    **{f"parquet-{n}": Kind(columns, _parquet(types)) for n, (types, columns) in _TYPES.items()},
+    **{f"arrow-{n}": Kind(columns, _held(types)) for n, (types, columns) in _IN_MEMORY.items()},
     "polars": Kind(_TYPES["plain"][1], _polars(_TYPES["plain"][0])),
     "objects": Kind(_OBJECTS, _objects),
     "pandas": Kind(_TYPED, _typed),

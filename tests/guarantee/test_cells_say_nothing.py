@@ -127,7 +127,7 @@ def test_an_exchanged_row_of_a_sheet_may_be_empty(runs: Runs) -> None:
     assert runs.said(kind.write(runs.folder, empty), ["number"]) == found
 
 
-@pytest.mark.parametrize("name", ["csv", "xlsx", "sqlite", "parquet, dictionary"])
+@pytest.mark.parametrize("name", ["csv", "xlsx", "sqlite", "parquet-dictionary"])
 def test_the_owner_checks_a_table_with_hard_cells_to_its_end(name: str, runs: Runs) -> None:
     """What a check says is private; how it ends, and Python's warnings, say nothing."""
     kind = KINDS[name]
