@@ -433,6 +433,16 @@ LARGE: tuple[Fault, ...] = (
         "guarantee/test_audiences.py::"
         "test_a_third_and_a_fourth_audience_reach_their_own_epsilon_and_none_exceeds_it",
     ),
+    _fault(
+        "charged for at most 500 distances",
+        "The noise is that of all distances, and what stands in the journal costs less than they tell.",
+        "curator/terms.py",
+        "        return self.bought.event",
+        "        event = self.bought.event\n        if isinstance(event, LaplaceEvent):\n    "
+        "        return event\n        return GaussianEvent(event.sigma, "
+        "min(event.l2_squared, 500))",
+        f"{_WORST}[1_replace_one-gdp_gaussian-errors_of_3160]",
+    ),
 )
 
 ALL = (*FAULTS, *LARGE)

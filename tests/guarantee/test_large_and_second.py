@@ -20,12 +20,15 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
+from dpsynth.accounting.calibration import Calibration
+from dpsynth.accounting.events import GaussianEvent
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.accounting.partition_selection import SelectionEvent
 from dpsynth.curator import Curator, Terms, UnboundedCurator, load_rows, noise, partition_selection
 from dpsynth.curator.kept_texts import Texts
 from dpsynth.curator.table import PrivateTable
+from dpsynth.curator.terms import Noised
 from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.compression import Compression
@@ -240,11 +243,12 @@ CASES = {
 
 def shares(
     monkeypatch: pytest.MonkeyPatch, near: Neighbours, terms: tuple[Measure, str], case: tuple[str, int]
-) -> list[float]:
-    """The losses over the price of a small question, a large one, and the large one in a second tier."""
+) -> list[tuple[float, float]]:
+    """Losses and charges over the price: of a small question, a large one, and a large one in a second tier."""
     (verb, size), (ask, sizes) = case, ASKED[case[0]]
     values = size if verb in {"counts_under", "medians"} else 2
     noted: list[list[list[list[Draw]]]] = []
+    charged: list[float] = []
     for rows in rows_of(near):
         notes, parts = Drawn(), []
         with monkeypatch.context() as patch:
@@ -254,15 +258,19 @@ def shares(
             asked = [(first, size), (first.keeping(Fraction(0)), size)]
             if values == 2:
                 asked.insert(0, (first, sizes[-1]))
+            charged = []
             for place, number in asked:
                 notes.draws.clear()
+                before = notes.charged(terms[0])
                 ask(place, number)
+                charged.append(float(notes.charged(terms[0]) - before))
                 parts.append(list(notes.draws))
         noted.append(parts)
-    return [
-        sum(loss(a, b, terms[0]) for a, b in zip(one, two, strict=True)) / float(PRICE)
+    losses = [
+        sum(loss(a, b, terms[0]) for a, b in zip(one, two, strict=True))
         for one, two in zip(*noted, strict=True)
     ]
+    return [(x / float(PRICE), y / float(PRICE)) for x, y in zip(losses, charged, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -277,9 +285,46 @@ def shares(
 def test_the_worst_neighbour_costs_the_price_of_a_question_of_any_size_and_no_more(
     monkeypatch, near, terms, case
 ):
+    for lost, charged in shares(monkeypatch, UNITS[near], KINDS[terms], CASES[case]):
+        assert 0.99 < lost <= charged * (1 + 1e-9)
+        assert charged <= 1
+
+
+# Planted faults; ``tests/faults/large.py`` has many more.
+
+
+def worst(monkeypatch: pytest.MonkeyPatch, near: str, terms: str, case: str) -> float:
+    """The largest loss over the charge."""
     found = shares(monkeypatch, UNITS[near], KINDS[terms], CASES[case])
-    assert min(found) > 0.99
-    assert max(found) <= 1 + 1e-9
+    return max(lost / charged for lost, charged in found)
+
+
+@pytest.mark.parametrize("terms", ["gdp_gaussian", "pure_laplace"])
+@pytest.mark.parametrize("case", ["errors_of_3160", "examine_of_3160"])
+def test_noise_and_charge_for_at_most_500_distances_are_caught(monkeypatch, terms, case):
+    sound = Calibration.distances
+    monkeypatch.setattr(Calibration, "distances", lambda self, price, k=1: sound(self, price, min(k, 500)))
+    assert worst(monkeypatch, "1_add_remove", terms, case) == pytest.approx(3160 / 500, rel=0.01)
+
+
+def test_a_charge_for_at_most_500_distances_beside_their_noise_is_caught(monkeypatch):
+    def fewer(self: Noised) -> GaussianEvent:
+        return GaussianEvent(self.bought.scale, min(self.bought.event.l2_squared, 500))
+
+    monkeypatch.setattr(Noised, "event", property(fewer))
+    assert worst(monkeypatch, "1_add_remove", "zcdp_gaussian", "errors_of_3160") > 6
+
+
+def test_sums_cut_at_twice_their_limit_from_a_million_steps_on_are_caught(monkeypatch):
+    sound = PrivateTable.sums
+
+    def loose(self, column, by, centring):
+        limit = min(2 * centring.limit, MOST_STEPS) if centring.limit >= 1 << 20 else centring.limit
+        return sound(self, column, by, Centring(centring.offsets, limit))
+
+    monkeypatch.setattr(PrivateTable, "sums", loose)
+    assert worst(monkeypatch, "1_add_remove", "zcdp_gaussian", "sums_of_1048576") > 3.9
+    assert worst(monkeypatch, "1_add_remove", "zcdp_gaussian", "sums_of_1048575") < 1.01
 
 
 def test_every_verb_is_asked_here():
