@@ -425,11 +425,12 @@ LARGE: tuple[Fault, ...] = (
         "randomisers/test_randomisers.py::test_the_privacy_loss_among_many_cells_is_the_one_stated",
     ),
     _fault(
-        "third tier beside the first alone",
-        "A third audience's tier is given what the second one has spent already.",
+        "third tier with the budget of the last",
+        "From the third audience on each has the answers that the last one pays for.",
         "plan/tiers.py",
-        "(tiers[place - 1].budget if place else 0)",
-        "(tiers[0].budget if place else 0)",
+        "budget = measure.budget(epsilon, _beside(delta, selection))",
+        "budget = measure.budget(epsilon if len(found) < 2 else promises[-1].epsilon, "
+        "_beside(delta, selection))",
         "guarantee/test_audiences.py::"
         "test_a_third_and_a_fourth_audience_reach_their_own_epsilon_and_none_exceeds_it",
     ),

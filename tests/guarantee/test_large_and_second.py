@@ -244,7 +244,7 @@ CASES = {
 def shares(
     monkeypatch: pytest.MonkeyPatch, near: Neighbours, terms: tuple[Measure, str], case: tuple[str, int]
 ) -> list[tuple[float, float]]:
-    """Losses and charges over the price: of a small question, a large one, and a large one in a second tier."""
+    """Losses and charges over the price: of a small question, a large one, and one in a second tier."""
     (verb, size), (ask, sizes) = case, ASKED[case[0]]
     values = size if verb in {"counts_under", "medians"} else 2
     noted: list[list[list[list[Draw]]]] = []
