@@ -44,6 +44,8 @@ SEVERAL_ROWS = (
     "SELECT age FROM t EXCEPT SELECT age FROM t WHERE sex = 'F'",
     "SELECT age FROM t WHERE age > (SELECT avg(age) FROM t)",
     "SELECT age FROM t WHERE age IN (SELECT max(age) FROM t)",
+    "SELECT age FROM t WHERE sex IN (SELECT sex FROM t WHERE age > '80')",
+    "SELECT age FROM t WHERE age > (SELECT age FROM t WHERE sex = 'X')",
     "SELECT age FROM t WHERE EXISTS (SELECT 1 FROM t WHERE age > 80)",
     "SELECT age, (SELECT count(*) FROM t) AS n FROM t",
     "WITH RECURSIVE v(age) AS (SELECT age FROM t UNION SELECT age + 1 FROM v WHERE age < 5) SELECT 1 FROM v",

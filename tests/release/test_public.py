@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpsynth
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.lifecycle.result import Release
 from dpsynth.lifecycle.steps import Step
@@ -129,12 +130,17 @@ def test_the_private_table_is_never_taken_for_a_public_one(place: Place, way: st
     path = {"dotted": place.folder / "." / "x" / ".." / "people.csv", "link": link, "hard link": hard}.get(
         way, private
     )
-    source = {"URL": {"path": url}, "both URLs": {"path": f"file://{private}"}}.get(way, {})
-    if way == "in its folder":
-        source = {"path": f"file://{place.folder}", "format": "parquet"}
-    place.configure(public_table=url if way == "both URLs" else str(path), source=source)
-    with pytest.raises(ConfigError, match=r"public_table\.path must be another file than source\.path"):
-        release(place)
+    source = {"URL": url, "both URLs": f"file://{private}", "in its folder": f"file://{place.folder}"}
+    place.configure(
+        public_table=url if way == "both URLs" else str(path),
+        source={
+            "path": source.get(way, str(private)),
+            "format": "parquet" if way == "in its folder" else "csv",
+        },
+        ledger={"url": place.url},
+    )
+    with pytest.raises(ConfigError, match=r"public_table(\.path)? must be another file than source\.path"):
+        dpsynth.release(dpsynth.load(place.folder / "config.yaml"), outputs=place.folder / "outputs")
     assert untouched(place)
 
 
