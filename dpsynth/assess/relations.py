@@ -170,9 +170,11 @@ def _formula(parts: Sequence[Term], coefficients: Sequence[int], constant: float
 
 def _short_sums(columns: Sequence[Term], others: Sequence[Term]) -> Iterator[_Sum]:
     """Sums of one part or two: columns, parts of dates, or the time between two dates."""
+    if not columns:
+        return
     years = [t for t in others if t.written.startswith("year(")]
     pairs = [(a,) for a in (*columns, *others)] + list(combinations((*columns, *years), 2))
-    spots = _spread_out(len(columns[0].numbers), _FIRST) if columns else np.zeros(0, np.int64)
+    spots = _spread_out(len(columns[0].numbers), _FIRST)
     totals = [*columns, *years]
     first = np.array([t.numbers[spots] for t in totals])
     for parts in pairs:
