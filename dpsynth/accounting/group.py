@@ -25,8 +25,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.guarantee import Guarantee
-from dpsynth.accounting.measures import GDP, ZCDP
+from dpsynth.accounting.measures import GDP, PURE, ZCDP
 from dpsynth.accounting.rounding import float_up
 
 GROUPS = (2, 5, 10, 20)
@@ -62,6 +63,41 @@ def group_amount(guarantee: Guarantee, units: int) -> Amount | None:
         return Amount(ZCDP.epsilon(units**2 * Fraction(guarantee.rho), delta), delta)
     grown = delta * _powers(epsilon, units)
     return Amount(units * epsilon, grown) if grown < 1 else None
+
+
+@lru_cache(maxsize=4096)
+def group_cost(cost: Cost, units: int) -> Cost | None:
+    """The cost of a release for a group of units; None where delta would be 1 or more.
+
+    Without an approximate delta rho and mu^2/2 grow by units^2, and epsilon is that of the lesser of the two
+    at the same delta; without any delta it grows by units. With an approximate delta, nothing but the grown
+    (epsilon, delta) holds. But for outcomes of probability delta, its losses are those of an answer of pure
+    epsilon (Kairouz, Oh and Viswanath 2015). So rho and mu^2/2 follow from epsilon, and all of delta is
+    approximate.
+
+    Args:
+        cost: the cost for one unit.
+        units: number of units that change together, at least 1.
+
+    Raises:
+        ValueError: there are no units.
+    """
+    if units < 1:
+        raise ValueError("a group has at least one unit")
+    if units == 1:
+        return cost
+    epsilon, delta = cost.amount.epsilon, cost.amount.delta
+    if cost.approximate_delta:
+        grown = Amount(units * epsilon, delta * _powers(epsilon, units))
+        if grown.delta >= 1:
+            return None
+        return Cost(grown, *PURE.implied(grown.epsilon, mu_by_rho=True), grown.delta)
+    rho, half = units**2 * cost.rho, cost.half_mu_squared
+    half = None if half is None else units**2 * half
+    if not delta:
+        return Cost(Amount(units * epsilon), rho, half)
+    least = ZCDP.epsilon(rho, delta)
+    return Cost(Amount(least if half is None else min(least, GDP.epsilon(half, delta)), delta), rho, half)
 
 
 def of_groups(guarantee: Guarantee) -> list[dict[str, float | None]]:

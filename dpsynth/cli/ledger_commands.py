@@ -191,6 +191,37 @@ def cap(  # noqa: PLR0913 (one parameter for each option of the command)
 
 
 @app.command()
+def unit(
+    config: Annotated[Path, typer.Option(help="A release's YAML file, whose unit is the one from now on.")],
+    most_rows: Annotated[
+        str, typer.Option(help="Most rows of one person in any release so far, or unknown if nobody knows.")
+    ],
+    reason: Reason,
+    dataset: Dataset = None,
+    ledger: Url = None,
+    head: Head = None,
+) -> None:
+    """Go on with persons in an account that protected rows; recorded with the reason."""
+    from dpsynth.ledger.views import unit_change_in_words
+    from dpsynth.plan.plan import neighbours_of
+
+    place = _place(ledger, head, config, dataset)
+    assert place.spec is not None
+    if most_rows != "unknown" and not (most_rows.isascii() and most_rows.isdigit() and len(most_rows) < 9):
+        raise ConfigError("--most-rows must be a whole number, or unknown.")
+    book = place.open()
+    name = place.dataset(book)
+    assert name is not None
+    most = None if most_rows == "unknown" else int(most_rows)
+    after = book.change_unit(name, neighbours_of(place.spec), most, _said(reason))
+    print(f"Dataset '{name}' protects {after.unit}, from now on.")
+    for sentence in unit_change_in_words(after):
+        print(sentence)
+    if after.share_used > 1:
+        print("That is more than the cap: every further release is refused, unless the cap is raised.")
+
+
+@app.command()
 def abandon(  # noqa: PLR0913 (one parameter for each option of the command)
     release_id: Annotated[str, typer.Argument(help="The release to give up.")],
     reason: Reason,

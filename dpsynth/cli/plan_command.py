@@ -122,6 +122,7 @@ def _in_words(facts: Facts) -> Iterator[str]:
         number = len(facts["constraints"])
         yield f"Every synthetic row obeys {'the rule' if number == 1 else f'{number} rules'} of the config."
     yield _ledger(facts["ledger"])
+    yield from facts["ledger"]["unit_changed"]
     yield _time(facts)
 
 

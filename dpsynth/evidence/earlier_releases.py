@@ -46,7 +46,8 @@ def earlier_releases(
 ) -> tuple[Reused, tuple[str, ...]]:
     """The releases that serve as evidence, and a public sentence on each that can't.
 
-    The ledger has one unit for a dataset, so the contributions to all releases were bounded alike. But where
+    The ledger has one unit for a dataset, and releases from before a change of it don't serve: so the
+    contributions to all that do were bounded alike. But where
     a person has more rows than the contribution bound, each release draws the rows that count anew: answers
     about the same slice are then about nearly the same rows.
 
@@ -59,7 +60,9 @@ def earlier_releases(
         same_period: true to use answers about the same slice.
         earlier_periods: true to use answers about earlier slices.
     """
-    closed = [e for e in ([] if account is None else account.releases) if e.state == "closed"]
+    closed = [
+        e for e in ([] if account is None else account.releases) if e.state == "closed" and e.changed is None
+    ]
     wanted = [(e, 0) for e in closed if same_period and part is not None and e.part == part]
     if earlier_periods:
         wanted += _before(closed, part)
@@ -73,7 +76,9 @@ def earlier_releases(
             left_out.append(f"Release {entry.release_id} is not used as evidence: {error}.")
             continue
         found.append(EarlierRelease(entry.release, entry.release_id, entry.part, periods, digest))
-    before = Amount() if account is None else Amount(account.epsilon_used, account.delta_used)
+    # Of releases that nothing bounds for persons, the bundle says so.
+    known = None if account is None else account.of_unit
+    before = Amount() if known is None else Amount(known.epsilon_used, known.delta_used)
     so_far = before + adding
     return Reused(tuple(found), (float_up(so_far.epsilon), float_up(so_far.delta))), tuple(left_out)
 

@@ -16,7 +16,8 @@ from math import inf, isqrt
 from typing import Literal
 
 from dpsynth.accounting.amount import Amount, digits
-from dpsynth.accounting.cost import Cost, planned
+from dpsynth.accounting.cost import Cost, charge, planned
+from dpsynth.accounting.group import group_cost
 from dpsynth.accounting.measures import Measure
 from dpsynth.accounting.noises import LAPLACE
 from dpsynth.accounting.rounding import float_down, float_up
@@ -121,6 +122,28 @@ class Reservation:
 
 
 @dataclass(frozen=True)
+class UnitChange:
+    """A change of an account's unit, from rows to those who may have several.
+
+    Releases before it protect one row. For somebody with several rows, group privacy bounds them if the most
+    rows of a unit are known. Otherwise nothing bounds them.
+
+    Attributes:
+        before: the unit before, in words: a row or an event.
+        unit: the unit since, in words.
+        most_rows: the most rows that one unit has in any release before; None where nobody knows.
+        created: UTC date.
+        reason: the reason for it, and how the number of rows is known.
+    """
+
+    before: str
+    unit: str
+    most_rows: int | None
+    created: date
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReleaseEntry:
     """A release as the ledger has it.
 
@@ -138,6 +161,7 @@ class ReleaseEntry:
         source: the table's resolved path or address; "" for a table in memory, None before format 5.
         other_people: the declared reason why the source may have another account; empty where none was given.
         audiences: as reserved.
+        changed: the change of the account's unit that came after it; None where there was none.
     """
 
     release_id: str
@@ -159,11 +183,27 @@ class ReleaseEntry:
     source: str | None = None
     other_people: str = ""
     audiences: Audiences = ()
+    changed: UnitChange | None = None
+
+    @property
+    def cost_of_unit(self) -> Cost | None:
+        """The cost for the account's unit as it is now; None where nothing bounds it."""
+        if self.changed is None:
+            return self.cost
+        most = self.changed.most_rows
+        if most is None:
+            return None
+        whole, ended = group_cost(self.reserved, most), group_cost(self.cost, most)
+        return None if whole is None or ended is None else charge(whole, ended)
 
     @property
     def counted(self) -> Counted:
-        """The cost as a filter counts it."""
-        return Counted(self.cost, self.part if self.parallel else None)
+        """The cost as a filter counts it: for the account's unit, or for a row where nothing bounds that.
+
+        Parts of a table were disjoint for rows. A person may have rows in several of them.
+        """
+        parted = self.parallel and self.changed is None
+        return Counted(self.cost_of_unit or self.cost, self.part if parted else None)
 
 
 @dataclass(frozen=True)
@@ -198,11 +238,12 @@ class Balance:
     """A dataset's account.
 
     Attributes:
-        unit, neighbours: the unit and the neighbour relation of its guarantees, as first recorded.
+        unit, neighbours: the unit and the neighbour relation of its guarantees, as recorded.
         filter: the privacy filter that adds up its costs, as first recorded.
         caps: the first cap, then each change; the last is in force.
         releases: in the order of their reservations.
         opened: UTC date of the first reservation.
+        changed: the change of the unit; None where it is that of the first reservation.
     """
 
     dataset: str
@@ -212,6 +253,12 @@ class Balance:
     caps: tuple[CapChange, ...]
     releases: tuple[ReleaseEntry, ...]
     opened: date
+    changed: UnitChange | None = None
+
+    @property
+    def of_unit(self) -> Balance:
+        """The account without releases that nothing bounds for its unit."""
+        return replace(self, releases=tuple(r for r in self.releases if r.cost_of_unit is not None))
 
     @property
     def cap(self) -> Amount:

@@ -12,7 +12,7 @@ from datetime import date
 
 from dpsynth.accounting.cost import Cost
 from dpsynth.accounting.measures import MEASURES
-from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry
+from dpsynth.ledger.balance import Balance, CapChange, ReleaseEntry, UnitChange
 from dpsynth.ledger.chain import Row
 from dpsynth.ledger.contents import (
     UNREADABLE,
@@ -23,6 +23,7 @@ from dpsynth.ledger.contents import (
     read,
     reserved,
     resumed,
+    unit_of,
 )
 from dpsynth.ledger.privacy_filter import (
     NOTHING_COUNTED,
@@ -62,6 +63,19 @@ class _Account:
     kept: bool = False
     releases: dict[str, ReleaseEntry] = field(default_factory=dict)
     parts: dict[str, Counted] = field(default_factory=dict)
+    changed: UnitChange | None = None
+
+    def change_unit(self, change: UnitChange) -> None:
+        """Count all releases for another unit from now on."""
+        unfinished = next((r.release_id for r in self.releases.values() if r.state == "reserved"), None)
+        if unfinished is not None:
+            raise MalformedContent(f"changes the unit while release {unfinished} is under way")
+        self.unit, self.changed, self.parts, self.everyone = change.unit, change, {}, NOTHING_COUNTED
+        self.kept = False
+        for name, entry in self.releases.items():
+            self.releases[name] = replace(entry, changed=change)
+            if self.checked:
+                self.everyone = plus(self.everyone, self._figures(self.releases[name].counted.cost))
 
     def count(self, entry: ReleaseEntry) -> None:
         """Replace the cost of a release by that of its new entry."""
@@ -103,6 +117,7 @@ class _Account:
             tuple(self.caps),
             tuple(self.releases.values()),
             self.opened,
+            self.changed,
         )
 
 
@@ -169,7 +184,7 @@ class Book:
         return None if dataset is None else self._accounts[dataset].releases[release_id]
 
     def _enter(self, row: Row, content: Mapping[str, object], created: date) -> None:
-        if (row.release_id is None) != (row.kind in ("dataset", "cap")):
+        if (row.release_id is None) != (row.kind in ("dataset", "cap", "unit")):
             raise MalformedContent("is not about what its kind is about")
         if row.kind == "dataset":
             self._open(row, content, created)
@@ -180,6 +195,8 @@ class Book:
         if row.kind == "cap":
             account.caps.append(cap_of(content, created, read(content, "reason", str), account.filter))
             account.kept = False
+        elif row.kind == "unit":
+            account.change_unit(unit_of(content, created, account.unit, account.neighbours))
         elif row.kind == "reserved":
             if row.release_id in self._dataset_of:
                 raise MalformedContent(f"reserves for release {row.release_id} a second time")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Literal, get_args
 
-Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap"]
+Kind = Literal["dataset", "reserved", "resumed", "closed", "abandoned", "cap", "unit"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 FIRST = "0" * 64

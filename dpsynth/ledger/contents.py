@@ -17,8 +17,9 @@ from typing import TypeVar
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, charge
+from dpsynth.accounting.neighbours import EVENT, ROW, neighbours_in_words
 from dpsynth.domain.slices import Slice
-from dpsynth.ledger.balance import CapChange, ReleaseEntry, Reservation, State
+from dpsynth.ledger.balance import CapChange, ReleaseEntry, Reservation, State, UnitChange
 from dpsynth.ledger.chain import KINDS, Row
 from dpsynth.ledger.privacy_filter import Filter
 
@@ -90,6 +91,11 @@ def of_end(cost: Cost, events: Sequence[Mapping[str, object]], reason: str, dige
 def of_cap(cap: Amount, approximate_share: Fraction, reason: str) -> dict[str, object]:
     """Content of a row that changes a cap."""
     return {"cap": _amount_json(cap), "approximate_share": str(approximate_share), "reason": reason}
+
+
+def of_unit(unit: str, most_rows: int | None, reason: str) -> dict[str, object]:
+    """Content of the row that changes an account's unit."""
+    return {"unit": unit, "most_rows": most_rows, "reason": reason}
 
 
 def facts(row: Row) -> Mapping[str, object]:
@@ -179,6 +185,19 @@ def cap_of(content: Mapping[str, object], created: date, reason: str, kind: Filt
     if cap.delta >= 1 or approximate_share >= 1 or (not cap.delta if kind.needs_delta else approximate_share):
         raise MalformedContent("has a cap that the filter can't keep to")
     return CapChange(cap, created, reason, approximate_share)
+
+
+def unit_of(content: Mapping[str, object], created: date, before: str, neighbours: str) -> UnitChange:
+    """The change of a unit that a row puts in force, after another unit under a neighbour relation."""
+    unit, most = read(content, "unit", str), content["most_rows"]
+    number = None if most is None else read(content, "most_rows", int)
+    if before not in (ROW, EVENT):
+        raise MalformedContent(f"changes the unit '{before}', which is no row")
+    if neighbours_in_words("add_remove", unit).person is None:
+        raise MalformedContent("changes the unit to one that is none of persons")
+    if number is not None and (number < 1 or neighbours != "add_remove"):
+        raise MalformedContent("has a number of rows that bounds nothing")
+    return UnitChange(before, unit, number, created, read(content, "reason", str))
 
 
 def read(content: Mapping[str, object], key: str, kind: type[T]) -> T:

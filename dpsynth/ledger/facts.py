@@ -8,8 +8,8 @@ from __future__ import annotations
 from math import isfinite
 
 from dpsynth.accounting.rounding import float_down, float_up
-from dpsynth.ledger.balance import CapChange
-from dpsynth.ledger.views import AccountView, Line
+from dpsynth.ledger.balance import Balance, CapChange
+from dpsynth.ledger.views import AccountView, Line, unit_change_in_words
 
 
 def facts(view: AccountView) -> dict[str, object]:
@@ -19,6 +19,15 @@ def facts(view: AccountView) -> dict[str, object]:
         "dataset": account.dataset,
         "unit": account.unit,
         "neighbours": account.neighbours,
+        "unit_changed": None
+        if account.changed is None
+        else {
+            "since": account.changed.created.isoformat(),
+            "before": account.changed.before,
+            "most_rows": account.changed.most_rows,
+            "reason": account.changed.reason,
+            "in_words": list(unit_change_in_words(account)),
+        },
         "opened": account.opened.isoformat(),
         "sources": sorted(account.sources),
         "filter": account.filter.accountant,
@@ -34,7 +43,7 @@ def facts(view: AccountView) -> dict[str, object]:
             for s in view.statements
         ],
         "least": view.least.accountant,
-        "releases": [_release(line) for line in view.lines],
+        "releases": [_release(line, account) for line in view.lines],
         "runway": None
         if forecast is None
         else {
@@ -60,7 +69,7 @@ def _share(share: float) -> float | None:
     return share if isfinite(share) else None
 
 
-def _release(line: Line) -> dict[str, object]:
+def _release(line: Line, account: Balance) -> dict[str, object]:
     entry = line.entry
     amount, part = entry.cost.amount, entry.part
     return {
@@ -72,6 +81,10 @@ def _release(line: Line) -> dict[str, object]:
         "state": entry.state,
         "epsilon": float_up(amount.epsilon),
         "delta": float_up(amount.delta),
+        "unit": account.unit if entry.changed is None else entry.changed.before,
+        "epsilon_of_unit": None
+        if entry.cost_of_unit is None
+        else float_up(entry.cost_of_unit.amount.epsilon),
         "approximate_delta": float_up(entry.cost.approximate_delta),
         "share": _share(line.share),
         "share_so_far": _share(line.so_far),

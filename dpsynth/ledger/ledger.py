@@ -30,6 +30,7 @@ from pathlib import Path
 
 from dpsynth.accounting.amount import Amount
 from dpsynth.accounting.cost import Cost, charge
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger import contents, tables
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State, first_balance
@@ -41,6 +42,8 @@ from dpsynth.ledger.refusals import (
     check_cap,
     check_end,
     check_holder,
+    check_reason,
+    check_unit,
     taken_over,
 )
 from dpsynth.ledger.sessions import Page, Sessions, damaged
@@ -267,17 +270,9 @@ class Ledger:
             ConfigError: no reason is given, the dataset is unknown, its filter can't keep to such a cap, or
                 the ledger can't be used.
         """
-        reason = reason.strip()
-        if not reason or not reason.isprintable() or len(reason) > 1000:
-            raise ConfigError("To change a cap takes a reason (--reason) of 1 to 1000 printable characters.")
+        reason = check_reason(reason, "a cap")
         with self._sessions.changing() as page:
-            account = page.book.balance(dataset)
-            if account is None:
-                recorded = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
-                raise ConfigError(
-                    f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {recorded}. A new "
-                    "dataset's cap is that of the config of its first release."
-                )
+            account = self._account(dataset, page, "cap")
             share = account.approximate_share if approximate_share is None else approximate_share
             check_cap(cap, account, share)
             last = account.caps[-1]
@@ -287,6 +282,53 @@ class Ledger:
             changed = page.book.balance(dataset)
             assert changed is not None
             return changed
+
+    def change_unit(self, dataset: str, near: Neighbours, most_rows: int | None, reason: str) -> Balance:
+        """Go on with persons in an account that protected rows, for a reason that stays on record.
+
+        Releases so far count for a person as a change of ``most_rows`` rows from now on. Where nobody knows
+        that number, they count as they did, and nothing is claimed of them for persons. The unit in force
+        changes nothing.
+
+        Args:
+            dataset: name of the dataset.
+            near: the relation and the unit from now on.
+            most_rows: the most rows that a unit has in any release so far; None where nobody knows.
+            reason: the reason for it, and how that number is known.
+
+        Returns:
+            The account with the unit.
+
+        Raises:
+            ConfigError: no reason is given, the dataset is unknown, protects something else than rows, or has
+                releases that have not ended; or the ledger can't be used.
+        """
+        reason = check_reason(reason, "a unit")
+        with self._sessions.changing() as page:
+            account = self._account(dataset, page, "unit")
+            last = account.changed
+            if last is not None and (last.unit, last.most_rows, last.reason) == (
+                near.unit,
+                most_rows,
+                reason,
+            ):
+                return account
+            check_unit(near, most_rows, account)
+            page.add("unit", dataset, None, contents.of_unit(near.unit, most_rows, reason))
+            changed = page.book.balance(dataset)
+            assert changed is not None
+            return changed
+
+    def _account(self, dataset: str, page: Page, what: str) -> Balance:
+        """A dataset's account, which is to be changed."""
+        account = page.book.balance(dataset)
+        if account is None:
+            recorded = ", ".join(f"'{a.dataset}'" for a in page.book.balances()) or "none"
+            raise ConfigError(
+                f"The ledger {self._store.name} has no dataset '{dataset}'; it has: {recorded}. A new "
+                f"dataset's {what} is that of the config of its first release."
+            )
+        return account
 
     def read(self) -> Reading:
         """The ledger as it is now, for several questions; ConfigError as ``balance``."""

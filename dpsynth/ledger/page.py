@@ -98,7 +98,10 @@ def _shown(view: AccountView, today: date) -> dict[str, object]:
         "guarantee": views.guarantee_in_words(view),
         "runway": views.runway_in_words(view),
         "filter": views.filter_in_words(view.account),
-        "sources": tuple(views.sources_in_words(view.account)),
+        "sources": (
+            *views.unit_change_in_words(view.account),
+            *views.sources_in_words(view.account),
+        ),
         "length": _lengths(view),
         "asked": {line.entry.release_id: views.asked_in_words(line) for line in view.lines},
     }

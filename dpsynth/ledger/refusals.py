@@ -13,25 +13,38 @@ from fractions import Fraction
 
 from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.cost import Cost
-from dpsynth.accounting.neighbours import protected
+from dpsynth.accounting.neighbours import EVENT, ROW, Neighbours, neighbours_in_words, protected
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError, TakenOver
 from dpsynth.ledger.balance import Balance, ReleaseEntry, Reservation, State
 from dpsynth.ledger.privacy_filter import figures
 from dpsynth.ledger.runway import runway
+
+_MOST_ROWS = 10_000
+_LONGEST_REASON = 1000
 
 
 def check_protection(entry: Reservation, account: Balance) -> None:
     """ConfigError unless a reservation has the unit, the relation and the filter of the account.
 
     Guarantees about rows and about persons, or under two relations, don't add up. Guarantees with two
-    contribution bounds do.
+    contribution bounds do. A release from before a change of the unit keeps its own.
     """
-    if (protected(entry.unit), entry.neighbours) != (protected(account.unit), account.neighbours):
+    recorded = next((r for r in account.releases if r.release_id == entry.release_id), None)
+    change = account.changed if recorded is None else recorded.changed
+    unit = account.unit if recorded is None or change is None else change.before
+    if (protected(entry.unit), entry.neighbours) != (protected(unit), account.neighbours):
         raise ConfigError(
-            f"Dataset '{entry.dataset}' is in the ledger with the unit '{account.unit}' and the relation "
+            f"Dataset '{entry.dataset}' is in the ledger with the unit '{unit}' and the relation "
             f"{account.neighbours}, and this config has '{entry.unit}' and {entry.neighbours}. Their costs "
-            "can't be added up. Use the recorded unit and relation: what is protected is decided before the "
-            "first release of a table. Nothing was read and nothing was charged."
+            f"can't be added up. {_way_on(entry, account)} Nothing was read and nothing was charged."
+        )
+    most = neighbours_in_words("add_remove", entry.unit).max_rows
+    known = None if recorded is not None or change is None else change.most_rows
+    if known is not None and most > known:
+        raise ConfigError(
+            "The ledger has on record that nobody has more than "
+            f"{_rows(known)} in dataset '{entry.dataset}', and this config uses up to {_rows(most)} of each "
+            f"(max_rows, or at_most). Write at most {known:,}. Nothing was read and nothing was charged."
         )
     if entry.filter is not None and entry.filter != account.filter:
         raise ConfigError(
@@ -39,6 +52,73 @@ def check_protection(entry: Reservation, account: Balance) -> None:
             f"good, and ledger.filter is {entry.filter.accountant}. Leave it out, or write "
             f"{account.filter.accountant}."
         )
+
+
+def _way_on(entry: Reservation, account: Balance) -> str:
+    """The advice to a config that protects something else than the account."""
+    persons = neighbours_in_words("add_remove", entry.unit).person is not None
+    if account.unit not in (ROW, EVENT) or not persons or entry.neighbours != account.neighbours:
+        return "Use the recorded unit and relation: an account goes on protecting what it protects."
+    return (
+        "To protect persons from now on, in the same account, say how many rows one of them has at most in "
+        f"the releases so far: dpsynth ledger unit '{entry.dataset}' --config CONFIG --most-rows NUMBER "
+        "--reason WHY. If nobody knows, write --most-rows unknown."
+    )
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row{'s' * (number != 1)}"
+
+
+def check_unit(near: Neighbours, most_rows: int | None, account: Balance) -> None:
+    """ConfigError unless an account of rows may go on with a unit of persons."""
+    about = f"Dataset '{account.dataset}'"
+    if account.unit not in (ROW, EVENT):
+        raise ConfigError(
+            f"{about} protects '{account.unit}'. Only an account that protects rows can go on with persons."
+        )
+    if near.person is None or near.relation != account.neighbours:
+        raise ConfigError(
+            f"{about} protects rows, under {account.neighbours}, and this config has '{near.unit}' and "
+            f"{near.relation}. Write the persons as privacy.unit, such as "
+            "{column: patient_id, max_rows: 4}, and keep the neighbours."
+        )
+    if most_rows is not None and near.relation != "add_remove":
+        raise ConfigError(
+            f"{about} is under {near.relation}, where the number of rows is public. Somebody who is "
+            "exchanged may bring more rows or fewer, and no number of exchanged rows makes up for that. "
+            "Write --most-rows unknown."
+        )
+    if most_rows is not None and not 1 <= most_rows <= _MOST_ROWS:
+        raise ConfigError(f"--most-rows must be a whole number from 1 to {_MOST_ROWS:,}, or unknown.")
+    if most_rows is not None and near.max_rows > most_rows:
+        raise ConfigError(
+            f"Nobody has more than {_rows(most_rows)}, by --most-rows, and this config uses up to "
+            f"{near.max_rows:,} of each (max_rows, or at_most). Write at most {most_rows:,} there, or a "
+            "larger --most-rows."
+        )
+    unfinished = [release.release_id for release in account.releases if release.state == "reserved"]
+    if unfinished:
+        raise ConfigError(
+            f"{about} has releases that have not ended: {', '.join(unfinished[:20])}. Finish each with "
+            "dpsynth run CONFIG --resume ID, or give it up with dpsynth ledger abandon ID. Then change the "
+            "unit."
+        )
+
+
+def check_reason(reason: str, what: str) -> str:
+    """The reason for a change, without blanks around it; ConfigError where there is none to keep.
+
+    Args:
+        reason: as given.
+        what: the words for the change.
+    """
+    said = reason.strip()
+    if not said or not said.isprintable() or len(said) > _LONGEST_REASON:
+        raise ConfigError(
+            f"To change {what} takes a reason (--reason) of 1 to {_LONGEST_REASON} printable characters."
+        )
+    return said
 
 
 def check_counted(entry: Reservation, account: Balance) -> None:

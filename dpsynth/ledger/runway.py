@@ -65,7 +65,7 @@ def runway(account: Balance, today: date, ticks: Ticks | None = None) -> Runway 
         return None
     like = counted[-1]
     fits = _fits(account, like)
-    disjoint = like.part is not None and like.parallel and _fits_disjoint(account, like, like.part)
+    disjoint = like.counted.part is not None and _fits_disjoint(account, like, like.counted.part)
     wanted = min(fits + 1, FARTHEST)
     if ticks is not None:
         return Runway(like, fits, disjoint, None, tuple(ticks(wanted)))
@@ -77,7 +77,7 @@ def _fits(account: Balance, like: ReleaseEntry) -> int:
     """The number of releases that fit if each reserves and in the end costs as much as the last one."""
     if account.fits(like.reserved) < 1:
         return 0
-    one_more = replace(like, state="reserved", cost=like.reserved, part=None, parallel=False)
+    one_more = replace(like, state="reserved", cost=like.reserved, part=None, parallel=False, changed=None)
     return 1 + replace(account, releases=(*account.releases, one_more)).fits(like.cost)
 
 

@@ -12,15 +12,29 @@ from dataclasses import astuple
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, insert, inspect, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    case,
+    insert,
+    inspect,
+    select,
+    update,
+)
 
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.chain import FIRST, Fields, Kind, Row, chained
 
 FORMAT = 5
-FORMATS = (2, 3, 4, FORMAT)
+FORMAT_OF_UNITS = 6
+FORMATS = (2, 3, 4, FORMAT, FORMAT_OF_UNITS)
 """Formats that are read. Format 2 has no approximate deltas, format 3 no holders and digests, and format 4 no
-sources of tables; the first row that is added makes each of them format 5."""
+sources of tables; the first row that is added makes each of them format 5. A ledger in which a unit was
+changed is of format 6. No earlier version reads it: it would count releases of rows as those of persons."""
 
 _tables = MetaData()
 _ledger = Table(
@@ -74,8 +88,8 @@ def present(connection: Connection, name: str, *, own_file: bool) -> bool:
         stated = formats[0] if len(formats) == 1 else "?"
         raise ConfigError(
             f"The ledger {name} is in format {stated}, and this version of dpsynth reads formats "
-            f"{FORMATS[0]} to {FORMAT}. Use the version that wrote it, or begin another ledger, with caps "
-            "that allow for what was spent."
+            f"{FORMATS[0]} to {FORMATS[-1]}. Use the version that wrote it, or begin another ledger, with "
+            "caps that allow for what was spent."
         )
     return True
 
@@ -139,7 +153,9 @@ def append(
     connection.execute(insert(_rows).values(dict(zip(names, astuple(row), strict=True))))
     # An older version would omit approximate deltas from its sums, would settle for any run, and would open
     # an account for each name of a config.
-    connection.execute(update(_ledger).values(format=FORMAT, rows=row.number, hash=row.hash))
+    least = FORMAT_OF_UNITS if kind == "unit" else FORMAT
+    kept = case((_ledger.c.format > least, _ledger.c.format), else_=least)
+    connection.execute(update(_ledger).values(format=kept, rows=row.number, hash=row.hash))
     return row
 
 

@@ -46,6 +46,8 @@ def print_summary(out: Console, view: AccountView) -> None:
         f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}, by {number:,} "
         f"release{'s' * (number != 1)} since {account.opened}, for {printable(account.unit)}."
     )
+    for sentence in views.unit_change_in_words(account):
+        out.print(printable(sentence))
     out.print(" ".join(views.runway_in_words(view)))
     if view.unfinished:
         names = ", ".join(entry.release_id for entry in view.unfinished[:5])
@@ -64,6 +66,10 @@ def print_account(out: Console, view: AccountView) -> None:
     out.print(
         f"Protects {printable(account.unit)} ({account.neighbours}). In the ledger since {account.opened}."
     )
+    for sentence in views.unit_change_in_words(account):
+        out.print(printable(sentence))
+    if account.changed is not None:
+        out.print(f"Reason of the change: {printable(account.changed.reason)}")
     out.print(
         f"{_bar(account.share_used)} {views.share_in_words(account.share_used)} of the cap: "
         f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}"

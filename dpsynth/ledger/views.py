@@ -16,8 +16,9 @@ from math import isfinite
 from dpsynth.accounting.amount import digits
 from dpsynth.accounting.comparison import NAMES, Composed, Statement, least, statements_of
 from dpsynth.accounting.events import LOCAL_REPORTS, from_json
+from dpsynth.accounting.neighbours import protected
 from dpsynth.accounting.rounding import float_up
-from dpsynth.ledger.balance import Balance, ReleaseEntry
+from dpsynth.ledger.balance import Balance, ReleaseEntry, UnitChange
 from dpsynth.ledger.runway import Runway, Ticks, runway
 from dpsynth.presentation.figures import NOTHING, rounded_up
 
@@ -75,7 +76,7 @@ def account_view(account: Balance, today: date, ticks: Ticks | None = None) -> A
     """
     releases = account.releases
     lines = tuple(
-        Line(entry, account.share_of(entry.cost), _share(account, releases[: i + 1]), _asked(entry))
+        Line(entry, account.share_of(entry.counted.cost), _share(account, releases[: i + 1]), _asked(entry))
         for i, entry in enumerate(releases)
     )
     return AccountView(
@@ -92,13 +93,18 @@ def _share(account: Balance, releases: tuple[ReleaseEntry, ...]) -> float:
 
 
 def _composed(account: Balance) -> list[list[Composed]]:
-    composed = {
-        r.release_id: Composed(
-            r.cost, tuple(from_json(e) for e in r.events if e.get("mechanism") != LOCAL_REPORTS)
-        )
-        for r in account.releases
-    }
-    return [[composed[r.release_id] for r in group] for group in account.together()]
+    """The sets of releases that one unit may be in, without those that nothing bounds for it."""
+    composed = {r.release_id: _of_unit(r) for r in account.releases}
+    groups = [[composed[r.release_id] for r in group] for group in account.together()]
+    return [[found for found in group if found is not None] for group in groups]
+
+
+def _of_unit(entry: ReleaseEntry) -> Composed | None:
+    if entry.cost_of_unit is None or entry.changed is not None:
+        # Its answers are those of rows.
+        return None if entry.cost_of_unit is None else Composed(entry.cost_of_unit)
+    events = (e for e in entry.events if e.get("mechanism") != LOCAL_REPORTS)
+    return Composed(entry.cost, tuple(map(from_json, events)))
 
 
 def _asked(entry: ReleaseEntry) -> tuple[tuple[str, int], ...]:
@@ -190,13 +196,57 @@ def guarantee_in_words(view: AccountView) -> str:
     """The guarantee of all releases together, by the accountant with the least epsilon, in words."""
     if not view.account.releases:
         return "Nothing has been released."
-    found = view.least
+    found, account = view.least, view.account
+    unbounded = account.changed is not None and account.of_unit.releases != account.releases
+    which = f"Releases since {account.changed.created}" if account.changed and unbounded else "All releases"
     return (
-        f"All releases together{', unfinished ones in full,' if view.unfinished else ''} are "
+        f"{which} together{', unfinished ones in full,' if view.unfinished else ''} are "
         f"ε = {epsilon_of(found)}, δ = {delta_of(found)} for {view.account.unit} "
         f"({view.account.neighbours}), by {NAMES[found.accountant]}: the least of the accountants under "
         "which noise may be set from earlier answers."
     )
+
+
+_SIZES = (2, 5, 20)
+"""Numbers of rows whose loss by releases of rows is stated where nobody knows the rows of a unit."""
+
+
+def unit_change_in_words(account: Balance) -> tuple[str, ...]:
+    """The promises of releases from before a change of the unit, as sentences; none where there are none."""
+    change = account.changed
+    if change is None:
+        return ()
+    earlier = tuple(r for r in account.releases if r.changed is not None)
+    number = f"{len(earlier):,} release{'s' * (len(earlier) != 1)}"
+    of_rows = _together(account, earlier, replace(change, most_rows=1))
+    first = f"Releases until {change.created} protect {change.before}: {number}, together {of_rows}."
+    whom = protected(change.unit)
+    if change.most_rows is not None:
+        comes_to = _together(account, earlier, change)
+        return (
+            f"{first} It was declared that nobody has more than {change.most_rows:,} rows in any of them, so "
+            f"by group privacy they come to {comes_to} for {whom}.",
+        )
+    unknown = (
+        f"{first} How many rows others have in them is not known, so nothing bounds what they tell of {whom}."
+    )
+    counted = "Under the cap they count as for somebody with one row."
+    if account.neighbours != "add_remove":
+        return (f"{unknown} {counted}",)
+    sizes = [f"{n} rows {_together(account, earlier, replace(change, most_rows=n))}" for n in _SIZES]
+    return (
+        f"{unknown} Of somebody who has that many rows in each they tell at most: {'; '.join(sizes)}.",
+        counted,
+    )
+
+
+def _together(account: Balance, earlier: tuple[ReleaseEntry, ...], change: UnitChange) -> str:
+    """The loss of some releases together under a number of rows: ``ε = 4, δ = 1e-6``."""
+    found = tuple(replace(entry, changed=change) for entry in earlier)
+    if any(entry.cost_of_unit is None for entry in found):
+        return "no bound that says anything"
+    alone = replace(account, releases=found)
+    return f"ε = {figure(alone.epsilon_used)}, δ = {digits(alone.delta_used, up=True)}"
 
 
 def epsilon_of(statement: Statement) -> str:

@@ -193,6 +193,11 @@ def _new(
             tell(hint)
     reused = _reused(inputs, request, occasion, account, tell)
     header = _header(inputs, occasion, reused, release_id, now) | {"ledger": ledger.name}
+    if account is not None and account.changed is not None:
+        # It takes a while to import.
+        from dpsynth.ledger.views import unit_change_in_words
+
+        header["unit_changed"] = list(unit_change_in_words(account))
     if request.rehearsal:
         header["rehearsal"] = True
     with alone_in(folder):

@@ -266,8 +266,15 @@ def _ledger(
     after = replace(capped, releases=(*before.releases, first_entry(wanted, now.date())))
     more = after.fits(wanted.cost)
     due = [] if parallel else next_releases(spec, now, more + 2, released)
+    sentences: tuple[str, ...] = ()
+    if before.changed is not None:
+        # It takes longer to import than a plan.
+        from dpsynth.ledger.views import unit_change_in_words
+
+        sentences = unit_change_in_words(before)
     return {
         "filter": before.filter.accountant,
+        "unit_changed": list(sentences),
         "cap": {"epsilon": digits(cap.epsilon, up=False), "delta": digits(cap.delta, up=False)},
         "before": _counted(capped),
         "after": _counted(after),

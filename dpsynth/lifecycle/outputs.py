@@ -85,6 +85,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         lost=tuple(c for c, m in zip(selection.cliques, selection.answers, strict=True) if m is None),
         versions=software(),
         reused=None if answers.reused is None else replace(answers.reused, cliques=together),
+        unit_changed=run.unit_changed,
         nameless=None if plan.neighbours.person is None else plan.neighbours.nameless,
         found=_found(plan),
         constraints=enforcement_of(inputs.compiled.rules, fitted.layout),

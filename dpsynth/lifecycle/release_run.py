@@ -113,6 +113,12 @@ class ReleaseRun:
         return Reused.from_journal(self.journal.header["reused"])
 
     @property
+    def unit_changed(self) -> tuple[str, ...]:
+        """Sentences on releases of the account that protected rows, as it stood when this one began."""
+        found = self.journal.header.get("unit_changed", ())
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+    @property
     def public_sha256(self) -> str | None:
         """SHA-256 of the public table that is evidence; None without one."""
         found = self.journal.header.get("public")

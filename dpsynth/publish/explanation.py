@@ -82,7 +82,8 @@ def guarantee_words(publication: Publication) -> tuple[str, ...]:
     """The guarantee of a publication as sentences, by a curator or of every respondent by herself."""
     if publication.collection is None:
         others = () if publication.audience is None else audiences_in_words(publication.audience)
-        return (*guarantee_in_words(publication.guarantee), *_sampled_in_words(publication), *others)
+        more = (*_sampled_in_words(publication), *others, *publication.unit_changed)
+        return (*guarantee_in_words(publication.guarantee), *more)
     return local_guarantee_in_words(publication.guarantee, publication.collection)
 
 

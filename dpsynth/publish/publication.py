@@ -66,6 +66,7 @@ class Publication:
         lost: cliques chosen but not measured, because the release was interrupted.
         versions: names and versions of the software that ran.
         reused: the earlier releases that were used; None where the config asks for none.
+        unit_changed: sentences on releases of these people that protected rows; none where there are none.
         found: the facts that were found of each column with a part of the budget: "bounds", "quantiles",
             "tree", "values" or "prefixes"; "max_rows" for the column of the person.
         constraints: the rules that every synthetic row obeys, each with its enforcement.
@@ -110,6 +111,7 @@ class Publication:
     lost: tuple[Clique, ...]
     versions: Mapping[str, str]
     reused: Reused | None = None
+    unit_changed: tuple[str, ...] = ()
     found: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     constraints: tuple[Enforcement, ...] = ()
     public_table: PublicUse | None = None

@@ -11,8 +11,10 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpsynth.accounting.accountants import compose
-from dpsynth.accounting.events import GaussianEvent
-from dpsynth.accounting.group import group_amount, of_groups, other_relation
+from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.cost import NOTHING, Cost, spent
+from dpsynth.accounting.events import ExponentialEvent, GaussianEvent, LaplaceEvent
+from dpsynth.accounting.group import group_amount, group_cost, of_groups, other_relation
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.measures import GDP, PURE, ZCDP, Measure
 from dpsynth.accounting.neighbours import Neighbours
@@ -125,3 +127,71 @@ def test_to_exchange_is_to_remove_one_and_add_another_and_nothing_follows_the_ot
 def _of(guarantee: Guarantee, units: int) -> dict[str, float | None]:
     (found,) = [group for group in of_groups(guarantee) if group["units"] == units]
     return {key: found[key] for key in ("epsilon", "delta")}
+
+
+def moved(events: list[LaplaceEvent | GaussianEvent | ExponentialEvent], units: int) -> list[object]:
+    """The same noise on counts and scores that several units move."""
+    return [
+        LaplaceEvent(e.scale, units * e.l1)
+        if isinstance(e, LaplaceEvent)
+        else GaussianEvent(e.sigma, units**2 * e.l2_squared)
+        if isinstance(e, GaussianEvent)
+        else ExponentialEvent(e.scale, units * e.sensitivity)
+        for e in events
+    ]
+
+
+PURE_EVENTS = [LaplaceEvent(10.0, 1), LaplaceEvent(7.5, 2), ExponentialEvent(30.0, 1)]
+MIXED_EVENTS = [*PURE_EVENTS, GaussianEvent(12.0, 1), GaussianEvent(40.0, 5)]
+
+
+def covers(grown: Cost, events: list[object]) -> bool:
+    """True if a cost is at least that of some events, in rho and in mu."""
+    true = spent(events, Amount())  # type: ignore[arg-type]
+    slack = 1 + Fraction(1, 10**12)
+    assert grown.half_mu_squared is not None and true.half_mu_squared is not None
+    return grown.rho * slack >= true.rho and grown.half_mu_squared * slack >= true.half_mu_squared
+
+
+@pytest.mark.parametrize("units", [1, 2, 7, 50])
+@pytest.mark.parametrize("events", [PURE_EVENTS, MIXED_EVENTS], ids=["pure", "mixed"])
+def test_the_cost_of_a_group_is_that_of_the_same_noise_on_counts_that_it_moves(events, units):
+    pure = events is PURE_EVENTS
+    epsilon = sum((e.epsilon for e in PURE_EVENTS), Fraction(0)) if pure else Fraction(2)
+    grown = group_cost(spent(events, Amount(epsilon, Fraction(0) if pure else DELTA)), units)
+    assert grown is not None and covers(grown, moved(events, units))
+    if pure:
+        assert grown.amount == Amount(units * epsilon)
+    elif units > 1:
+        # Of the two that hold, the lesser.
+        assert grown.half_mu_squared is not None
+        assert grown.amount.delta == DELTA
+        assert grown.amount.epsilon <= min(
+            ZCDP.epsilon(grown.rho, DELTA), GDP.epsilon(grown.half_mu_squared, DELTA)
+        )
+    assert not units > 1 or not covers(spent(events, Amount(epsilon)), moved(events, units))
+
+
+def test_a_cost_that_grows_by_the_number_of_units_alone_is_caught():
+    """The planted fault: k times rho, as k times epsilon."""
+    cost = spent(MIXED_EVENTS, Amount(Fraction(2), DELTA))
+    assert cost.half_mu_squared is not None
+    linear = Cost(cost.amount, 3 * cost.rho, 3 * cost.half_mu_squared)
+    assert not covers(linear, moved(MIXED_EVENTS, 3))
+
+
+def test_a_group_of_a_release_that_finds_values_has_what_follows_from_epsilon_and_delta() -> None:
+    epsilon, delta = Fraction(1, 2), Fraction(1, 10**7)
+    cost = Cost(Amount(epsilon, delta), Fraction(1, 100), Fraction(1, 100), delta / 2)
+    grown = group_cost(cost, 3)
+    assert grown is not None and grown.amount.epsilon == 3 * epsilon
+    e = exp(0.5)
+    assert float(grown.amount.delta) == pytest.approx(1e-7 * (1 + e + e * e))
+    assert float(grown.amount.delta) >= 1e-7 * (1 + e + e * e) * (1 - 1e-15)
+    # Beside its delta, a loss of at most 3 epsilon: as an answer of pure epsilon.
+    assert grown.approximate_delta == grown.amount.delta
+    assert (grown.rho, grown.half_mu_squared) == PURE.implied(3 * epsilon, mu_by_rho=True)
+    assert group_cost(cost, 60) is None
+    assert group_cost(NOTHING, 60) == NOTHING
+    with pytest.raises(ValueError, match="at least one unit"):
+        group_cost(cost, 0)

@@ -581,8 +581,10 @@ MISTAKES = (
         (
             "Dataset 'people' is in the ledger with the unit 'one row' and the relation add_remove, and "
             "this config has 'one person: all rows with the same person, at most 3' and add_remove. "
-            "Their costs can't be added up. Use the recorded unit and relation: what is protected is "
-            "decided before the first release of a table. Nothing was read and nothing was charged."
+            "Their costs can't be added up. To protect persons from now on, in the same account, say how "
+            "many rows one of them has at most in the releases so far: dpsynth ledger unit 'people' "
+            "--config CONFIG --most-rows NUMBER --reason WHY. If nobody knows, write --most-rows unknown. "
+            "Nothing was read and nothing was charged."
         ),
         changes=(("delta: 1.0e-6", "delta: 1.0e-6, unit: {column: person, max_rows: 3}"),),
     ),

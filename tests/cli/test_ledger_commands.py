@@ -302,7 +302,7 @@ def test_a_stranger_recomputes_the_chain_from_an_export_with_ten_lines(here: Her
 
 def test_the_docs_name_every_command_and_options_that_there_are(here: Here) -> None:
     named = re.findall(r"dpsynth ledger ([a-z]+)((?: [^`\n]*)?)", DOCS.read_text(encoding="utf-8"))
-    known = {"show", "report", "cap", "abandon", "verify", "head", "export"}
+    known = {"show", "report", "cap", "abandon", "verify", "head", "export", "unit"}
     assert {command for command, _ in named} == known
     for command, rest in named:
         helped = here.call(command, "--help").out
@@ -324,6 +324,30 @@ def test_a_raised_cap_is_exact_and_in_the_chain_with_its_reason(here: Here) -> N
     here.months.cap = ("2.1", "0")
     here.months.reserve(1)
     assert here.call("verify").code == 0
+
+
+def test_an_account_of_rows_goes_on_with_persons_for_a_reason_on_record(here: Here) -> None:
+    here.months.release(0, 1)
+    config = here.config()
+    text = json.loads((here.folder / config).read_text())
+    text["privacy"]["unit"] = {"column": "who", "max_rows": 3}
+    (here.folder / config).write_text(json.dumps(text))
+    asked = ("unit", "--config", config, "--reason", "a form a year")
+    assert "must be a whole number, or unknown" in here.refused(*asked, "--most-rows", "few")
+    assert "uses up to 3 of each" in here.refused(*asked, "--most-rows", "2")
+    changed = here.call(*asked, "--most-rows", "3")
+    assert (
+        changed.code == 0
+        and "protects one person: all rows with the same who, at most 3, from now on" in changed.out
+    )
+    for command in (("show",), ("show", "--detail")):
+        shown = here.call(*command).out
+        assert "nobody has more than 3 rows in any of them" in shown
+    assert "Reason of the change: a form a year" in shown
+    here.call("report")
+    assert "nobody has more than 3 rows in any of them" in (here.folder / "ledger.html").read_text()
+    assert here.call("verify").code == 0
+    assert "Only an account that protects rows" in here.refused(*asked, "--most-rows", "5")
 
 
 def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) -> None:

@@ -20,6 +20,7 @@ from random import Random
 import pytest
 
 from dpsynth.accounting.amount import Amount
+from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.errors import ConfigError
 from dpsynth.ledger.book import problems_of
 from dpsynth.ledger.chain import FIRST, Row, broken_link, broken_links, chained
@@ -46,10 +47,14 @@ class Kept:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    """Two datasets, parts, occasions, ends of both kinds, changes of caps; names beyond ASCII."""
+    """Three datasets, parts, occasions, ends of both kinds, changes of caps and of a unit, many letters."""
     folder = tmp_path_factory.mktemp("kept")
     head = folder / "head"
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}", head)
+    ledger.reserve(asking("u1", "0.01", dataset="rows"))
+    ledger.settle("u1", cost("0.01"), EVENTS)
+    ledger.change_unit("rows", Neighbours("add_remove", "who", 3), 3, "a form a year")
+    ledger.change_cap("rows", Amount(Fraction(2), Fraction(1, 10**6)), "agreed")
     more = {"cap": Amount(Fraction(50), Fraction(1, 10**6)), "dataset": "Köln"}
     for i in range(1, ROWS):
         whose = more if i % 2 else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,44 @@ def test_a_plan_says_what_the_release_will_say_of_its_account(
     )
     assert "This is a further release, number 2 of dataset 'people'" in notes[-1]
     assert keeper.run(place).err.splitlines()[-1].startswith("Note: This configuration was released")
+
+
+@pytest.mark.parametrize("most", ["6", "unknown"])
+def test_an_account_of_rows_goes_on_with_persons_and_every_bundle_says_what_came_before(
+    keeper: Keeper, place: Place, most: str
+) -> None:
+    place.configure(**SMALL)
+    first = keeper.run(place)
+    persons = {"privacy": {"unit": {"column": "person", "max_rows": 4}}}
+    place.configure(**SMALL, **persons)
+    refused = keeper.run(place)
+    assert refused.code == 2 and "dpsynth ledger unit 'people' --config CONFIG" in refused.err
+    changing = (
+        "ledger",
+        "unit",
+        "--config",
+        "config.yaml",
+        "--most-rows",
+        most,
+        "--reason",
+        "a form a month",
+    )
+    assert keeper.call(place, *changing).code == 0
+    said = (
+        "nobody has more than 6 rows in any of them, so by group privacy they come to"
+        if most == "6"
+        else "nothing bounds what they tell of one person: all rows with the same person"
+    )
+    assert said in keeper.call(place, "plan", "config.yaml").out
+    second = keeper.run(place)
+    assert second.code == 0
+    bundle = place.folder / second.out.splitlines()[-1]
+    manifest = json.loads((bundle / "public/manifest.json").read_text())
+    assert any(said in sentence for sentence in manifest["guarantee"]["in_words"])
+    assert said in (bundle / "public/README.md").read_text() and "a form a month" not in json.dumps(manifest)
+    assert keeper.call(place, "verify", str(bundle)).code == 0
+    # The bundle from before is what it was, and can be shown again under its own config.
+    place.configure(**SMALL)
+    again = keeper.run(place, "--resume", Path(first.out.splitlines()[-1]).name)
+    assert (again.code, again.out) == (0, first.out)
+    assert place.ledger.verify().problems == ()
