@@ -19,6 +19,10 @@ from dpsynth.curator.profiling import ColumnTexts
 from dpsynth.domain.column import Column
 
 _ABOUT = "privacy.unit"
+_REMEDY = (
+    "if they are, protect them, before the first release; an account that has releases of rows goes on with "
+    "persons by dpsynth ledger unit"
+)
 
 
 class UnitTally:
@@ -59,14 +63,14 @@ class UnitTally:
                 self._texts.texts[unit.column].rows,
                 f"{unit.question} The unit is one row, so whoever has several is protected less than the "
                 "config says of a row",
-                "if they are, protect them, before the first release",
+                _REMEDY,
                 keys({"unit": {"column": unit.column, "max_rows": unit.max_rows, **kind}}),
                 tuned=True,
             )
         for question in who.questions:
-            yield Finding(
-                _ABOUT, 0, question.rstrip("."), "if they are, protect them, before the first release"
-            )
+            # A finding ends with a full stop.
+            what = question.removesuffix(".") if question.endswith(".") else f"{question} The unit is one row"
+            yield Finding(_ABOUT, 0, what, _REMEDY)
 
     def _about_column(self, name: str, form: Form) -> Finding:
         texts = self._texts.texts[name]

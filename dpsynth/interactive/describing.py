@@ -41,6 +41,7 @@ class Description:
         yaml: the text of a configuration, as ``dpsynth init --look`` writes it.
         columns: the declaration of each column. A release refuses one that has a guess or a gap.
         unit: the privacy unit: "row", or the column of the person with a bound on rows.
+        questions: questions about who repeats, with exact numbers.
         review: the keys that someone has to check, each with what there is to do.
     """
 
@@ -48,6 +49,7 @@ class Description:
     columns: Mapping[str, dict[str, object]]
     unit: object
     review: tuple[str, ...]
+    questions: tuple[str, ...] = ()
 
     def reviewed(
         self, changes: Mapping[str, Mapping[str, object] | None] | None = None
@@ -85,7 +87,7 @@ class Description:
         shown = [
             f"  {name:{wide}}  {declared}{f'  <- {mark}' if mark else ''}" for name, declared, mark in lines
         ]
-        return "\n".join([_CAUTION, f"unit: {_short(self.unit)}", "columns:", *shown])
+        return "\n".join([_CAUTION, *self.questions, f"unit: {_short(self.unit)}", "columns:", *shown])
 
     def _repr_html_(self) -> str:
         """A row a column."""
@@ -95,7 +97,8 @@ class Description:
             for name, declared, mark in self._lines()
         )
         head = "<tr><th>column</th><th>declaration</th><th>to review</th></tr>"
-        unit = f"<p>unit: <code>{escape(_short(self.unit))}</code></p>"
+        asked = "".join(f"<p>{escape(question)}</p>" for question in self.questions)
+        unit = f"{asked}<p>unit: <code>{escape(_short(self.unit))}</code></p>"
         return f"<p>{escape(_CAUTION)}</p>{unit}<table>{head}{rows}</table>"
 
 
@@ -123,7 +126,7 @@ def _description(draft: Draft) -> Description:
         found = {key: _python(value) for key, value in keys.items()}
         columns[name] = Guessed(found) if marks[f"columns.{name}"] else found
     privacy = cast(dict[str, Value], values["privacy"])
-    return Description(text, columns, _python(privacy["unit"]), review)
+    return Description(text, columns, _python(privacy["unit"]), review, draft.asked)
 
 
 def _mark(sketch: Sketch) -> str:

@@ -166,6 +166,11 @@ class Draft:
         return (*self.origin, none, *([DESCRIBED] if self.described else []))
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """All questions about who repeats, that about the guessed unit first."""
+        return (*([self.unit.question] if self.unit is not None else []), *self.questions)
+
+    @property
     def to_look_at(self) -> tuple[str, ...]:
         """Names of the columns with gaps."""
         return tuple(sketch.name for sketch in self.columns if sketch.gaps)

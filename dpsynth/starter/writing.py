@@ -173,12 +173,11 @@ def _privacy(draft: Draft) -> list[str]:
     elif draft.person is not None:
         unit = f"{{column: {_scalar(draft.person)}, max_rows: null}}"
         advice = "the description says that this column names the person of a row"
-    asked = [draft.unit.question] if draft.unit is not None else []
     return [
         "privacy:",
         _aside("  epsilon: 1.0", "less protects more; 0.1 to 5 is usual"),
         _aside("  delta: 1.0e-9", "well below 1 divided by the number of rows"),
-        *(line for question in (*asked, *draft.questions) for line in _comment(question, "  ")),
+        *(line for question in draft.asked for line in _comment(question, "  ")),
         _aside(f"  unit: {unit}", advice),
     ]
 

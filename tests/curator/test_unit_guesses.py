@@ -7,11 +7,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpsynth.curator import profiling
+from dpsynth.curator.identifier_forms import form_of
 from dpsynth.curator.profiling import profile
-from dpsynth.curator.unit_guesses import Unit
+from dpsynth.curator.unit_guesses import Texts, Unit, identifier_form
 from tests.curator.repeaters import FORMS, PERSONS, texts, things, visits
+from tests.examples import examples
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
@@ -154,3 +158,25 @@ def test_a_person_that_a_description_names_is_counted_though_nobody_looks_at_the
     table = texts(visiting())  # type: ignore[arg-type]
     found = profile([table], ["diagnosis"], "patient")
     assert found.unit is None and found.columns["diagnosis"]["values"] == ["A", "B", "C"]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=30),
+            st.from_regex(r"[0-9]{8,18}", fullmatch=True),
+            st.from_regex(r"[A-Z]{0,6}[0-9A-Z² ./+-]{6,34}", fullmatch=True),
+        ),
+        min_size=20,
+        max_size=40,
+        unique=True,
+    ),
+    st.integers(1, 3),
+)
+@examples(300)
+def test_whatever_cells_hold_their_form_is_told_or_none_is(cells, times):
+    assert form_of(cells) is None or form_of(cells).words
+    texts = Texts(
+        "a", dict.fromkeys([*cells, *(f"{cell}0" for cell in cells)], times), True, 80 * times, 0, "text"
+    )
+    assert identifier_form(texts) is None or texts.counts

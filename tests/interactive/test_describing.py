@@ -93,3 +93,15 @@ def test_columns_without_a_name_of_their_own_are_left_out() -> None:
 
 def test_a_table_of_constant_columns_has_nothing_to_declare() -> None:
     assert not dpsynth.describe(pd.DataFrame({"a": [0] * 30})).columns
+
+
+def test_whoever_repeats_is_asked_about_and_a_frames_numbers_of_persons_are_no_column() -> None:
+    whose = np.repeat(np.arange(1_000_000, 1_000_400), 3)
+    np.random.default_rng(0).shuffle(whose)
+    frame = pd.DataFrame({"f7": whose, "age": whose % 80})
+    found = dpsynth.describe(frame)
+    assert found.unit == {"column": "f7", "max_rows": 3}
+    assert found.columns["f7"] == {"type": "identifier"} and found.columns["age"]["type"] == "integer"
+    asked = "400 values of f7 come 1,200 times: are they persons?"
+    assert found.questions == (asked,)
+    assert asked in repr(found) and asked in found._repr_html_() and f"# {asked}" in found.yaml
