@@ -389,7 +389,7 @@ class Spec(Section):
         public = public_marginals_of(self.public_marginals, columns)
         if public.marginals and self.constraints:
             raise refused(
-                "must be left out where there are constraints: rows that are drawn again because they "
+                "must be left out where there are constraints: rows that are repaired because they "
                 "violate one would not keep the public counts",
                 "public_marginals",
             )

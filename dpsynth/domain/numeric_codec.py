@@ -134,6 +134,22 @@ class NumericCodec:
         """
         return replace(self, slopes=tuple(slopes(*self._grid, counts, least).tolist()))
 
+    def divided(self, pieces: NDArray[np.int64]) -> tuple[NumericCodec, Codes]:
+        """Bins divided into pieces of about as many values each, uniform inside; and the bin of each piece.
+
+        Args:
+            pieces: int64[bins], the number of pieces of each; a bin of fewer values has one a value.
+        """
+        low, high = self._grid
+        many = np.minimum(pieces, high - low + 1)
+        # The last bin holds its end, which no piece can begin at.
+        many[-1] = max(min(many[-1], high[-1] - low[-1]), 1)
+        bins = np.repeat(np.arange(len(low)), many)
+        number = np.arange(len(bins)) - np.repeat(np.cumsum(many) - many, many)
+        steps = low[bins] + number * (high - low + 1)[bins] // many[bins]
+        edges = np.where(number == 0, np.array(self.edges[:-1])[bins], steps / 10.0**self.decimals)
+        return replace(self, edges=(*edges.tolist(), self.edges[-1]), slopes=()), bins
+
     @cached_property
     def _sloping(self) -> NDArray[np.intp]:
         """The bins whose density is not uniform."""

@@ -114,7 +114,7 @@ def fit_model(advance: Advance, inputs: Described, stage: Answered, measured: Me
     """The model of groups, fitted to all counts; it starts from the strategy's last fit.
 
     Cells that constraints exclude are zeros of the model, as far as its size allows. Rows in the remaining
-    excluded cells are drawn again.
+    excluded cells are repaired.
     """
     expansion, selection = measured.expansion, measured.selection
     counts = [*expansion.sums, *denoised_answers(measured.fitted_to, measured.posteriors)]

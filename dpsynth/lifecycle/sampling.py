@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dpsynth.lifecycle.generating import Described, FittedModel, row_source
 from dpsynth.lifecycle.progress import Advance
 from dpsynth.publish.row_files import TableFiles, TableWriter
 from dpsynth.publish.row_source import PIECE, RowSource
+from dpsynth.rules import RuledRows, RuleRepairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class SyntheticTable:
         files: its files; without names if it was published before.
         generator: the generator as it was before the rows were drawn.
         piece: all rows, if they are one piece.
+        repairs: the rows that broke rules as they were drawn, and what was changed so that all obey.
     """
 
     source: RowSource
@@ -44,6 +46,7 @@ class SyntheticTable:
     files: TableFiles
     generator: np.random.Generator
     piece: pa.Table | None = None
+    repairs: RuleRepairs = field(default_factory=RuleRepairs)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -73,6 +76,7 @@ def sample_rows(
     number = same if asked == "same" else asked
     readings = [Reading(column) for column in fitted.layout.columns]
     coded, done, whole = CodedRows(None if public is None else public.parent), 0, []
+    repairs = RuleRepairs()
     with ExitStack() as stack:
         writer = None
         if public is not None:
@@ -85,10 +89,12 @@ def sample_rows(
             if writer is not None:
                 writer.write(rows.table, rows.codes)
             done += rows.table.num_rows
+            if isinstance(rows, RuledRows):
+                repairs = repairs.with_more(rows.repairs)
             if number <= PIECE:
                 whole.append(rows.table)
             columns = rows.table.num_columns
             advance(done, number)
     files = TableFiles((), number) if writer is None else writer.written
     piece = whole[0] if whole else None
-    return SyntheticTable(source, number, columns, coded, files, before, piece)
+    return SyntheticTable(source, number, columns, coded, files, before, piece, repairs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import islice
+from itertools import combinations, islice
 from typing import cast
 
 import numpy as np
@@ -32,7 +32,7 @@ from dpsynth.model import (
     refined_rows,
     sample,
 )
-from dpsynth.rules import Checks, Drawing, Rules, Tied
+from dpsynth.rules import Drawing, RuleRepairs, Rules, Tied
 
 PIECE = 1 << 19
 """Rows that are drawn, refined and decoded together; a longer table is made of such pieces."""
@@ -46,7 +46,9 @@ _PIECES_AT_ONCE = 2
 
 Integers = Mapping[str, NDArray[np.integer]]
 """Codes of the rows of a piece, by column."""
-Make = Callable[[np.random.Generator], Integers]
+Made = tuple[Integers, RuleRepairs]
+"""Codes of the rows of a piece, in cells that obey the rules, and what was changed so that they do."""
+Make = Callable[[np.random.Generator], Made]
 """Maker of the codes of one piece."""
 
 Allowed = Mapping[str, NDArray[np.bool_]]
@@ -110,8 +112,8 @@ class RowSource:
         if number > piece:
             yield from self._stream(number, int(rng.integers(1 << 62)), piece, 0)
             return
-        tied = Tied(Checks(self.rules, self.layout), self.model.marginal, rng)
-        yield self._piece(tied, self.codes(number, rng), 0, rng)
+        tied = self._tied(rng)
+        yield self._piece(tied, self._obeying(tied, self.codes(number, rng), rng), 0, rng)
 
     def tables(
         self, number: int, seed: int | None, piece: int = PIECE, before: int = 0
@@ -132,19 +134,40 @@ class RowSource:
 
     def _stream(self, number: int, seed: int, piece: int, before: int) -> Iterator[DrawnRows]:
         sizes = [min(piece, number - begin) for begin in range(0, number, piece)]
-        tied = Tied(Checks(self.rules, self.layout), self.model.marginal, _generator(seed, 0))
+        tied = self._tied(_generator(seed, 0))
         if self.rules.written:
             # Before any thread begins: all pieces have the same.
-            _ = tied.partners, tied.pins
+            _ = tied.pins, tied.obedience.components
 
         def work(turn: int, make: Make) -> Callable[[], DrawnRows]:
             rng = _generator(seed, 1, turn)
             return lambda: self._piece(tied, make(rng), before + turn * piece, rng)
 
-        makers = enumerate(self._makers(sizes, seed))
+        makers = enumerate(self._makers(tied, sizes, seed))
         return in_order((work(turn, make) for turn, make in makers), _PIECES_AT_ONCE)
 
-    def _makers(self, sizes: Sequence[int], seed: int) -> Iterator[Make]:
+    def _tied(self, rng: np.random.Generator) -> Tied:
+        """The rules with what all pieces have in common."""
+        names = self.wanted.values_of
+        measured = {
+            frozenset((names.get(a, a), names.get(b, b)))
+            for clique in self.wanted.counts
+            for a, b in combinations(clique, 2)
+        }
+        shut = {c: closed for (c, *more), closed in self.bounds.zeros.items() if not more}
+        return Tied(
+            self.rules,
+            self.layout,
+            self.model.marginal,
+            rng,
+            frozenset(measured),
+            {column.name: shut[column.name] for column in self.layout.columns if column.name in shut},
+        )
+
+    def _obeying(self, tied: Tied, codes: Integers, rng: np.random.Generator) -> Made:
+        return tied.repaired(codes, rng) if self.rules.written else (codes, RuleRepairs())
+
+    def _makers(self, tied: Tied, sizes: Sequence[int], seed: int) -> Iterator[Make]:
         """The makers of the codes of each piece; any thread may call them."""
         first = -(-DISTINCT // sizes[0])
         again = max(sum(size == sizes[0] for size in sizes) - first, 0)
@@ -154,22 +177,23 @@ class RowSource:
         draws = chunk_draws(self.model, sum(drawn), seed, chunk=sizes[0])
 
         def refined(draw: Callable[[], dict[str, Codes]], size: int) -> Make:
-            return lambda rng: self._refined(draw(), rng, Refinement(targets[size], effort))
+            how = Refinement(targets[size], effort)
+            return lambda rng: self._obeying(tied, self._refined(draw(), rng, how), rng)
 
         makers = (refined(draw, size) for draw, size in zip(draws, drawn, strict=True))
         if again:
             begun = (partial(make, _generator(seed, 2, n)) for n, make in enumerate(islice(makers, first)))
-            kept = [self._narrow(codes) for codes in in_order(begun, _PIECES_AT_ONCE)]
-            yield from (partial(_as_they_are, codes) for codes in kept)
+            kept = [(self._narrow(codes), done) for codes, done in in_order(begun, _PIECES_AT_ONCE)]
+            yield from (partial(_as_they_are, made) for made in kept)
             yield from (partial(_in_random_order, kept[number % first]) for number in range(again))
         yield from makers
 
     def _narrow(self, codes: Integers) -> Integers:
         return {column.name: codes[column.name].astype(column.code_type) for column in self.layout.columns}
 
-    def _piece(self, tied: Tied, refined: Integers, before: int, rng: np.random.Generator) -> DrawnRows:
+    def _piece(self, tied: Tied, made: Made, before: int, rng: np.random.Generator) -> DrawnRows:
         """Refined rows decoded, whose identifiers follow those of ``before`` rows."""
-        plain = not self.rules.written
+        plain, (refined, repairs) = not self.rules.written, made
         codes: dict[str, Codes] = {}
         for column in self.layout.columns:
             own = refined[column.name]
@@ -177,13 +201,8 @@ class RowSource:
             codes[column.name] = cast("Codes", own) if narrow else own.astype(np.int64, copy=False)
         if plain:
             return DrawnRows(self.layout.following(before).decode(codes, rng), codes)
-        waiting, number = [codes], len(next(iter(codes.values())))
-
-        def draw(missing: int) -> dict[str, Codes]:
-            """The refined rows first; then rows in place of those that violate a rule."""
-            return waiting.pop() if waiting else sample(self.model, missing, rng)
-
-        return Drawing(tied, draw, rng).rows(number, before)
+        drawing = Drawing(tied, lambda more: sample(self.model, more, rng), rng)
+        return drawing.rows(codes, repairs, before)
 
     def codes(self, number: int, rng: np.random.Generator) -> dict[str, Codes]:
         """Codes of rows drawn from the model and refined together, int64[rows] of the model's columns."""
@@ -245,15 +264,16 @@ def _kept(counts: NDArray[np.float64], clique: Clique, allowed: Allowed) -> NDAr
     return counts * reduce(np.logical_and.outer, masks)
 
 
-def _as_they_are(codes: Integers, rng: np.random.Generator) -> Integers:
+def _as_they_are(made: Made, rng: np.random.Generator) -> Made:
     del rng
-    return codes
+    return made
 
 
-def _in_random_order(codes: Integers, rng: np.random.Generator) -> Integers:
+def _in_random_order(made: Made, rng: np.random.Generator) -> Made:
     """The same rows in another order."""
+    codes, repairs = made
     order = permuted(len(next(iter(codes.values()))), rng)
-    return {column: own[order] for column, own in codes.items()}
+    return {column: own[order] for column, own in codes.items()}, repairs
 
 
 def _generator(seed: int, *key: int) -> np.random.Generator:

@@ -1,9 +1,10 @@
 """Rules across columns that every synthetic row obeys: their reading, checks and enforcement."""
 
 from dpsynth.rules.checking import Checks
-from dpsynth.rules.drawing import Drawing, Tied, obeying, refuse_unobeyed
+from dpsynth.rules.drawing import Drawing, RuledRows, Tied, obeying, refuse_unobeyed
 from dpsynth.rules.grids import grids_of, zeros_of
 from dpsynth.rules.reading import condition_of, rules_of
+from dpsynth.rules.repair import RuleRepairs
 from dpsynth.rules.rule import RuleRefused, Rules
 from dpsynth.rules.ways import Enforcement, enforcement_of
 from dpsynth.rules.witness import Unobeyed, Witness, witness_of
@@ -13,6 +14,8 @@ __all__ = [
     "Drawing",
     "Enforcement",
     "RuleRefused",
+    "RuleRepairs",
+    "RuledRows",
     "Rules",
     "Tied",
     "Unobeyed",

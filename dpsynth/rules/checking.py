@@ -22,7 +22,7 @@ from dpsynth.domain.expression import Call, Expression, Reference, references
 from dpsynth.domain.formulas import Operand, value_of
 from dpsynth.domain.layout import Layout
 from dpsynth.rules.grids import DEPENDS, VIOLATED, Grid, grids_of
-from dpsynth.rules.rule import Condition, Rules
+from dpsynth.rules.rule import Condition, Rules, Sum
 
 Arrays = Mapping[str, pa.Array]
 """Typed values of columns, null for missing."""
@@ -31,6 +31,8 @@ Bad = NDArray[np.bool_]
 
 _MOST_TAKEN = 0.5
 """Share of the rows up to which it pays to check these rows alone."""
+_CLOSE = 1e-9
+"""Distance of a number from the end of its cell that arithmetic alone may make."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +98,33 @@ class Checks:
             parts = np.logical_and.reduce([operands[n].values.is_valid() for n in references(turn.formula)])
             new = pc.if_else(pc.and_(value.is_valid(), old.is_valid()), value, old)
             lost = parts & np.asarray(pc.and_(value.is_null(), old.is_valid()))
-            bad[turn.number] = lost | ~self._fits(column, new)
+            bad[turn.number] = lost | ~self.fits(column, new)
             arrays[turn.target] = new
             operands[turn.target] = self._operand(turn.target, new)
         return arrays, bad
+
+    def computed(self, turn: Sum, values: Arrays) -> pa.Array:
+        """The value of a sum in each row, of its column's type and decimals; null where a part is missing."""
+        wanted = set(references(turn.formula))
+        operands, needed = self._operands(values, wanted), self._derived(wanted)
+        for other in self.rules.turns:
+            if isinstance(other, Derived) and other.name in needed:
+                operands[other.name] = other.operand(operands, self._rows(values))
+        column = self.columns[turn.target]
+        value = rounded(value_of(turn.formula, operands, self._rows(values)), column.codec.kind.decimals)
+        return value.cast(values[turn.target].type)
+
+    def outside(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
+        """Rows in which a sum lies outside of its own cell, bool[rows]."""
+        found = np.zeros(self._rows(summed), dtype=np.bool_)
+        for target in self.rules.sums:
+            cells, own = self.columns[target].codec.cell_values, codes[target]
+            assert isinstance(cells, Intervals), "the column of a sum is continuous"
+            has = np.asarray(summed[target].is_valid()) & (own < len(cells.low))
+            value = np.asarray(pc.fill_null(summed[target].cast(pa.float64()), 0.0))
+            spot = np.where(has, own, 0)
+            found |= has & ((value < cells.low[spot] - _CLOSE) | (value > cells.high[spot] + _CLOSE))
+        return found
 
     def violating_values(self, codes: Mapping[str, Codes], summed: Arrays) -> Bad:
         """Rows that violate a condition, bool[rows]; those in which cells decide may be left out."""
@@ -138,7 +163,7 @@ class Checks:
             bad |= ~np.asarray(obeyed)
         return bad
 
-    def _fits(self, column: Column, values: pa.Array) -> Bad:
+    def fits(self, column: Column, values: pa.Array) -> Bad:
         """Valid values of a column, bool[rows]: missing, or between its ends and not written like missing."""
         numbers = column.codec.cell_values
         assert isinstance(numbers, Intervals), "the column of a sum is continuous"

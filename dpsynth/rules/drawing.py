@@ -12,33 +12,33 @@ Invariant: no row of the table violates a rule, for any model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil
 
 import numpy as np
 import pyarrow as pa
 
 from dpsynth.domain.codec import Codes
+from dpsynth.domain.domain import Clique
+from dpsynth.domain.expression import references
 from dpsynth.domain.layout import DrawnRows, Layout
 from dpsynth.errors import DpsynthError
 from dpsynth.rules.checking import Arrays, Bad, Checks
+from dpsynth.rules.finer import Finer
+from dpsynth.rules.obedience import Obedience, columns_of
 from dpsynth.rules.partners import NONE, Marginal, partners_of
-from dpsynth.rules.rule import Rules, Tie
+from dpsynth.rules.repair import Integers, RuleRepairs, repaired
+from dpsynth.rules.rule import Rules, Sum, Tie
+from dpsynth.rules.solving import solved_for_parts
 from dpsynth.rules.witness import Witness, witness_of
 
-VALUE_ROUNDS = 8
+VALUE_ROUNDS = 24
 """Number of rounds that draw values again within their cells."""
-_HOPELESS = 0.95
-"""Share of violating rows above which these rounds end."""
 ROW_ROUNDS = 24
-"""Largest number of rounds that draw whole rows."""
-_MOST_AT_ONCE = 1 << 20
-"""Largest number of rows drawn in a round after the first, or as many as are missing."""
-_MOST_TIMES = 30
-"""Bound on all drawn rows, in multiples of the wanted rows; ``_SOME`` rows more are allowed."""
-_SOME = 100_000
+"""Number of times that more rows are drawn, where none obeys."""
+_SOME = 10_000
+"""Rows that are drawn then."""
 
 Draw = Callable[[int], dict[str, Codes]]
 """A function from a number of rows to rows of a model: int64[rows] codes of each column."""
@@ -72,17 +72,21 @@ class Batch:
             self.computed,
         )
 
-    @staticmethod
-    def together(batches: list[Batch]) -> Batch:
-        """All rows of some batches."""
-        if len(batches) == 1:
-            return batches[0]
-        first = batches[0]
-        return Batch(
-            {c: np.concatenate([b.codes[c] for b in batches]) for c in first.codes},
-            {c: pa.concat_arrays([b.values[c] for b in batches]) for c in first.values},
-            frozenset().union(*(b.computed for b in batches)),
-        )
+    def given(self, columns: Clique, rows: Codes, donors: Batch) -> Batch:
+        """The same rows, some of them with the cells and values of others in some columns."""
+        order = np.arange(self.rows)
+        order[rows] = self.rows + np.arange(rows.size)
+        at = pa.array(order)
+        codes = {c: np.concatenate([self.codes[c], donors.codes[c]])[order] for c in columns}
+        values = {c: pa.concat_arrays([self.values[c], donors.values[c]]).take(at) for c in columns}
+        return Batch(self.codes | codes, self.values | values, self.computed | donors.computed)
+
+
+@dataclass(frozen=True, eq=False)
+class RuledRows(DrawnRows):
+    """Rows of a synthetic table that obey its rules, and what was changed so that they do."""
+
+    repairs: RuleRepairs
 
 
 def obeying(
@@ -101,8 +105,8 @@ def obeying(
     Raises:
         DpsynthError: no row that obeys the rules was found.
     """
-    tied = Tied(Checks(rules, layout), marginal, rng)
-    return Drawing(tied, draw, rng).rows(rows).table
+    tied = Tied(rules, layout, marginal, rng)
+    return Drawing(tied, draw, rng).rows(*tied.repaired(draw(rows), rng)).table
 
 
 def refuse_unobeyed(rules: Rules, layout: Layout) -> Witness:
@@ -126,19 +130,52 @@ class Tied:
     """The tied values of a table, the same in all of its pieces.
 
     Attributes:
-        checks: the rules, and the layout of the table.
+        rules: the rules.
+        whole: the layout of the table.
         marginal: the model's marginals, which decide the partners of tied values.
         rng: decides the values within a cell.
+        measured: pairs of columns that were measured, whose counts repairs keep.
+        shut: for some columns, cells that no row may have.
     """
 
-    checks: Checks
+    rules: Rules
+    whole: Layout
     marginal: Marginal
     rng: np.random.Generator
+    measured: frozenset[frozenset[str]] = frozenset()
+    shut: Mapping[str, Bad] = field(default_factory=dict)
+
+    def repaired(self, codes: Integers, rng: np.random.Generator) -> tuple[dict[str, Codes], RuleRepairs]:
+        """Drawn rows in cells that obey the rules, as far as such cells were found, and what was changed."""
+        wide = {c.name: codes[c.name].astype(np.int64, copy=False) for c in self.whole.columns}
+        before = self.finer.fine(wide, rng)
+        found, broken = repaired(self.obedience, before, rng, self.measured, self.finer.cell_of)
+        cells = [self.finer.coarse({c: some[c] for c in self.rules.named}) for some in (before, found)]
+        changed = {c: int((cells[0][c] != cells[1][c]).sum()) for c in self.rules.named}
+        return found, RuleRepairs(len(next(iter(found.values()))), broken, changed)
+
+    @cached_property
+    def finer(self) -> Finer:
+        """The layout with finer cells of the columns that rules are about."""
+        return Finer.of(self.rules, self.whole, self.marginal)
+
+    @cached_property
+    def checks(self) -> Checks:
+        """The rules, and the layout with finer cells."""
+        return Checks(self.rules, self.finer.layout)
+
+    @cached_property
+    def obedience(self) -> Obedience:
+        """The rules over cells."""
+        finer = self.finer.cell_of
+        shut = {c: closed[finer[c]] if c in finer else closed for c, closed in self.shut.items()}
+        return Obedience(self.rules, self.finer.layout, self.partners, shut)
 
     @cached_property
     def partners(self) -> tuple[tuple[Tie, Codes], ...]:
         """The partner of each cell, by tie."""
-        return partners_of(self.checks.rules, self.checks.layout, self.checks.grids, self.marginal)
+        checks = self.checks
+        return partners_of(checks.rules, checks.layout, checks.grids, self.marginal)
 
     @cached_property
     def pins(self) -> Mapping[str, pa.Array]:
@@ -169,45 +206,59 @@ class Drawing:
         """The rules, and the layout of the table."""
         return self.tied.checks
 
-    def rows(self, rows: int, before: int = 0) -> DrawnRows:
-        """So many rows, whose identifiers follow those of ``before`` rows.
+    def rows(self, first: dict[str, Codes], repairs: RuleRepairs, before: int = 0) -> RuledRows:
+        """The rows of repaired cells, whose identifiers follow those of ``before`` rows.
+
+        Args:
+            first: int64[rows] of each modelled column, as ``Tied.repaired`` made them.
+            repairs: what was changed so far.
+            before: number of rows before these.
 
         Raises:
             DpsynthError: no row that obeys the rules was found.
         """
-        layout = self.checks.layout.following(before)
-        first = self.draw(rows)
+        finer, rows = self.tied.finer, len(next(iter(first.values())))
+        layout = finer.before.following(before)
         if not rows:
-            return DrawnRows(layout.decode(first, self.rng), first)
+            return RuledRows(layout.decode(first, self.rng), first, repairs)
         batch, bad = self._batch(first)
-        good, missing = np.flatnonzero(~bad), np.flatnonzero(bad)
-        if missing.size:
-            order = np.empty(rows, dtype=np.int64)
-            order[good], order[missing] = np.arange(good.size), np.arange(good.size, rows)
-            batch = self._completed(batch.take(good), rows, first).take(order)
-        cells = {c: codes for c, codes in batch.codes.items() if c not in batch.computed}
-        return DrawnRows(layout.whole(batch.codes, batch.values), cells)
+        if bad.any():
+            batch = self._completed(batch, bad, first)
+        codes = finer.coarse(batch.codes)
+        cells = {c: own for c, own in codes.items() if c not in batch.computed}
+        return RuledRows(layout.whole(codes, batch.values), cells, repairs)
 
-    def _completed(self, good: Batch, rows: int, first: dict[str, Codes]) -> Batch:
-        """The rows that obey, then as many more as are missing."""
-        found, left = [good], rows - good.rows
-        drawn, kept = rows, good.rows
-        for _ in range(ROW_ROUNDS):
-            if drawn > _MOST_TIMES * rows + _SOME:
-                break
-            wanted = ceil(1.1 * left * drawn / max(kept, 1)) + 10
-            batch, bad = self._batch(self.draw(min(wanted, max(_MOST_AT_ONCE, left), 8 * rows + _SOME)))
-            drawn, kept = drawn + batch.rows, kept + int((~bad).sum())
-            more = batch.take(np.flatnonzero(~bad)[:left])
-            found.append(more)
-            left -= more.rows
-            if not left:
-                return Batch.together(found)
-        obeying = Batch.together(found)
-        if obeying.rows:
-            copies = obeying.take(self.rng.integers(0, obeying.rows, left))
-            return Batch.together([obeying, copies])
-        return self._of_a_witness(first)
+    def _completed(self, batch: Batch, bad: Bad, first: dict[str, Codes]) -> Batch:
+        """The rows, of which those that still violate a rule get the values of rows that obey."""
+        good = batch.take(np.flatnonzero(~bad))
+        drawn = 0
+        while not good.rows and drawn < ROW_ROUNDS:
+            drawn += 1
+            more, unlike = self._batch(self.tied.repaired(self.draw(_SOME), self.rng)[0])
+            good = more.take(np.flatnonzero(~unlike))
+        if not good.rows:
+            return self._of_a_witness(first)
+        for columns, rows in self._by_component(batch, np.flatnonzero(bad)):
+            batch = batch.given(columns, rows, good.take(self.rng.integers(0, good.rows, rows.size)))
+        return batch
+
+    def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
+        """The rows that violate rules which share columns, with these columns."""
+        checks, some = self.checks, batch.take(bad)
+        _, alone = self._tied(some.codes)
+        values, unfit = checks.summed(some.values)
+        broken: dict[int, Bad] = checks.each(values)
+        for number, those in unfit.items():
+            broken[number] = those | broken.get(number, False)
+        for tie in checks.rules.ties:
+            broken[tie.number] = broken.get(tie.number, False) | alone
+        for parts in self.tied.obedience.components:
+            columns = columns_of(parts)
+            of = [checks.rules.columns(number) for number in broken]
+            own = [b for b, c in zip(broken.values(), of, strict=True) if not set(c).isdisjoint(columns)]
+            rows = bad[np.logical_or.reduce(own)] if own else bad[:0]
+            if rows.size:
+                yield columns, rows
 
     def _of_a_witness(self, first: dict[str, Codes]) -> Batch:
         """The drawn rows, with one obeying row's values in all columns that rules name."""
@@ -228,10 +279,12 @@ class Drawing:
         codes, alone = self._tied(codes)
         bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
-        values = checks.layout.within_bins(codes, values, self.rng)
-        values, unfit = checks.summed(values)
-        wrong = np.flatnonzero(~bad & _any(checks.violating_values(codes, values), unfit))
-        values, still = self._within_cells(codes, values, wrong)
+        finer = self.tied.finer
+        values = finer.inside.within_bins(finer.coarse(codes), values, self.rng)
+        values, unfit = checks.summed(self._solved(codes, values))
+        violated = ~bad & _any(checks.violating_values(codes, values), unfit)
+        wrong = np.flatnonzero(violated | (~bad & checks.outside(codes, values)))
+        values, still = self._within_cells(codes, values, wrong, violated)
         bad[still] = True
         return Batch(codes, values, frozenset(checks.rules.sums)), bad
 
@@ -254,28 +307,38 @@ class Drawing:
         return self.checks.columns[name].decode(codes, self.rng)
 
     def _within_cells(
-        self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes
+        self, codes: dict[str, Codes], values: dict[str, pa.Array], wrong: Codes, violated: Bad
     ) -> tuple[dict[str, pa.Array], Codes]:
-        """Values, drawn again within their cells for violating rows, and the rows still violating."""
+        """Values, drawn again within their cells for some rows, and the rows still violating.
+
+        Args:
+            codes: the cells.
+            values: the values.
+            wrong: the rows to be drawn again: they violate a rule, or have a sum outside of its cell.
+            violated: those that violate a rule, bool[rows].
+        """
         checks = self.checks
         redrawn = [c for c in checks.undecided if c not in self.tied.pins]
         needed = (*checks.undecided, *checks.rules.sums)
         spots: list[Codes] = []
         drawn: list[Arrays] = []
-        for _ in range(VALUE_ROUNDS):
+        for turn in range(VALUE_ROUNDS + 1):
             if not wrong.size:
                 break
+            last = turn == VALUE_ROUNDS
             of = {c: codes[c][wrong] for c in needed}
             taken = pa.array(wrong)
             again = {c: self._decoded(c, of[c]) if c in redrawn else values[c].take(taken) for c in needed}
-            again, unfit = checks.summed(again)
+            again |= {c: self._decoded(c, of[c]) for c in checks.rules.sums}
+            again, unfit = checks.summed(self._solved(of, again))
             bad = _any(checks.violating_values(of, again), unfit)
-            right = pa.array(np.flatnonzero(~bad))
-            spots.append(wrong[~bad])
-            drawn.append({c: again[c].take(right) for c in (*redrawn, *checks.rules.sums)})
-            wrong = wrong[bad]
-            if bad.mean() > _HOPELESS:
-                break
+            off = checks.outside(of, again)
+            right = ~bad & (~off | (last & violated[wrong]))
+            kept = pa.array(np.flatnonzero(right))
+            spots.append(wrong[right])
+            drawn.append({c: again[c].take(kept) for c in (*redrawn, *checks.rules.sums)})
+            wrong = wrong[~right]
+        wrong = wrong[violated[wrong]]
         if not drawn:
             return values, wrong
         order = np.arange(len(next(iter(values.values()))))
@@ -284,6 +347,16 @@ class Drawing:
         at = pa.array(order)
         patched = {c: pa.concat_arrays([values[c], *(d[c] for d in drawn)]).take(at) for c in drawn[0]}
         return values | patched, wrong
+
+    def _solved(self, codes: Mapping[str, Codes], values: Arrays) -> dict[str, pa.Array]:
+        """Values of which each sum lies in its own cell, where its parts allow."""
+        found, kept = dict(values), set(self.tied.pins)
+        for turn in self.checks.rules.turns:
+            if isinstance(turn, Sum):
+                found = solved_for_parts(self.checks, turn, codes, found, self.rng, kept)
+                # A part of two sums is solved for the first.
+                kept |= set(references(turn.formula))
+        return found
 
 
 def _any(bad: Bad, others: Mapping[int, Bad]) -> Bad:

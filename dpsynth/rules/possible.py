@@ -10,7 +10,8 @@ Invariant: each value that a formula takes in some row is among the values found
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from math import prod
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsynth.domain.cell_values import Intervals, Truths
+from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import COMPARISONS, Expression, Literal, Reference, references
@@ -80,7 +82,9 @@ class _Cells:
         parts = {part.name: part for part in layout.parts}
         self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
         self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
-        self._single = {n for n, column in self._columns.items() if column.codec.cell_values.single}
+        self._axes = len(self._names)
+        self._values = {n: column.codec.cell_values for n, column in self._columns.items()}
+        self._single = {n for n, values in self._values.items() if values.single}
 
     def _kind(self, formula: Expression) -> Kind:
         return kind_of(formula, self._layout.kinds)
@@ -149,12 +153,14 @@ class _Cells:
                 operands[derived.name] = derived.operand(operands, rows)
         kind = self._kind(formula)
         values = value_of(formula, operands, rows)
-        shape = [self._columns[n].size if n in roots else 1 for n in self._names]
+        shape = (
+            [self._columns[n].size if n in roots else 1 for n in self._names] if roots else [1] * self._axes
+        )
         # The grid's axes stand in the order of mention.
         order = np.argsort([self._names.index(n) for n in roots])
 
         def placed(flat: NDArray[D]) -> NDArray[D]:
-            axes = flat.reshape([self._columns[n].size for n in roots] or [1] * len(self._names))
+            axes = flat.reshape([self._columns[n].size for n in roots] or [1] * self._axes)
             return (axes.transpose(order) if roots else axes).reshape(shape)
 
         present = placed(np.asarray(values.is_valid()))
@@ -175,10 +181,10 @@ class _Cells:
         values = np.arange(size) < cells
         present = self._on_axis(name, values)
         missing = self._on_axis(name, ~values | (values & column.markers_may_be_drawn))
-        found = column.codec.cell_values
+        found = self._values[name]
 
         def padded(of_cells: NDArray[D]) -> NDArray[D]:
-            return self._on_axis(name, np.pad(of_cells, (0, size - cells)))
+            return self._on_axis(name, np.concatenate([of_cells, np.zeros(size - cells, of_cells.dtype)]))
 
         if isinstance(found, Intervals):
             return Range(padded(found.low), padded(found.high), present, missing)
@@ -193,7 +199,7 @@ class _Cells:
         found = self.of(derived.formula)
         kind = self._layout.kinds[derived.name]
         if derived.map:
-            unknown = np.ones((1,) * len(self._names), dtype=np.bool_)
+            unknown = np.ones((1,) * self._axes, dtype=np.bool_)
             infinite = np.full(unknown.shape, np.inf)
             return Range(-infinite, infinite, unknown, unknown) if kind.word == "number" else any_word([])
         if not isinstance(found, Range):
@@ -228,6 +234,37 @@ class _Cells:
         if sign == "!=" and not isinstance(a, Range):
             yes, no = no, yes
         return Truth(present & yes, present & no, missing)
+
+
+class CellsOfRows(_Cells):
+    """Possible values of formulas in rows of which the cells are known, for more columns than have a grid."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        """Prepare the cells of some columns of a layout."""
+        super().__init__(layout, names)
+        self._single, self._axes = set(), 2
+        self._codes: Mapping[str, Codes] = {}
+        self._moving: str | None = None
+
+    def cells(self, name: str) -> int:
+        """Number of cells of a column."""
+        return self._columns[name].size
+
+    def possible(self, formula: Expression, codes: Mapping[str, Codes], moving: str | None) -> Possible:
+        """Possible values of a formula, arrays that broadcast to (rows, 1), or (rows, cells of one column).
+
+        Args:
+            formula: a formula over the columns.
+            codes: int64[rows] of each column.
+            moving: the column that takes each of its cells in turn, if any.
+        """
+        # A copy, since pieces of a table are made by several threads.
+        own = copy(self)
+        own._codes, own._moving = codes, moving
+        return own.of(formula)
+
+    def _on_axis(self, name: str, values: NDArray[D]) -> NDArray[D]:
+        return values[None, :] if name == self._moving else values[self._codes[name]][:, None]
 
 
 def _literal(formula: Literal) -> Possible:

@@ -21,7 +21,9 @@ def enforcement_of(rules: Rules, layout: Layout) -> tuple[Enforcement, ...]:
     """The enforcement of each rule, in the order of the config."""
     kept: dict[int, str] = {}
     for total in rules.sums.values():
-        kept[total.number] = f"by construction: {total.target} is computed"
+        kept[total.number] = (
+            f"by construction: {total.target} is computed, and its parts are solved for its own counts"
+        )
     for tie in rules.ties:
         one = "a value of its own" if tie.both else "one value"
         kept[tie.number] = f"by construction: each value of {tie.left} is given {one} of {tie.right}"
@@ -29,9 +31,9 @@ def enforcement_of(rules: Rules, layout: Layout) -> tuple[Enforcement, ...]:
     for condition in rules.conditions:
         grid = grids.get(condition.number)
         if grid is None or not grid.zeros.any():
-            kept[condition.number] = "by drawing again what violates it"
+            kept[condition.number] = "by repair of the rows that violate it"
             continue
         zeros = int(grid.zeros.sum())
         cells = f"{zeros:,} of {grid.zeros.size:,} cells of {', '.join(grid.columns)}"
-        kept[condition.number] = f"by zeros of the model: {cells}; what they leave, by drawing again"
+        kept[condition.number] = f"by zeros of the model: {cells}; what they leave, by repair"
     return tuple(Enforcement(text, kept[number]) for number, text in enumerate(rules.written))
