@@ -16,6 +16,7 @@ import pyarrow as pa
 from dpsynth.assess.findings import Finding, examples, keys
 from dpsynth.curator.identifier_forms import FREE_TEXT, NAMES, Form
 from dpsynth.curator.profiling import ColumnTexts
+from dpsynth.curator.unit_guesses import NUMBERS, Repeating
 from dpsynth.domain.column import Column
 
 _ABOUT = "privacy.unit"
@@ -46,15 +47,15 @@ class UnitTally:
 
     def findings(self) -> Iterator[Finding]:
         """Questions about the unit, then the columns that name persons."""
+        who = self._texts.who()
         if self._rows:
-            yield from self._about_unit()
+            yield from self._about_unit(who)
         for name in self._declared:
-            form = self._texts.forms[name]
+            form = self._texts.forms[name] or (NUMBERS if name in who.columns else None)
             if form is not None:
                 yield self._about_column(name, form)
 
-    def _about_unit(self) -> Iterator[Finding]:
-        who = self._texts.who()
+    def _about_unit(self, who: Repeating) -> Iterator[Finding]:
         if who.unit is not None:
             unit = who.unit
             kind = {} if unit.kind == "person" else {"kind": unit.kind}

@@ -104,7 +104,7 @@ def profile(
         _count_units(batches, seen.tallies, whose)
         found = {name: tally.guess() for name, tally in seen.tallies.items()}
     for name in columns:
-        if seen.forms[name] is not None or name == whose:
+        if seen.forms[name] is not None or name in who.columns or name == whose:
             found[name] = {"type": "identifier"}
     return Profile(found, who.unit if person is None else None, who.questions if person is None else ())
 

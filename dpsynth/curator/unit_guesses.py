@@ -246,10 +246,12 @@ class Repeating:
     Attributes:
         unit: the guess; None where rows are guessed to be the units.
         questions: further questions to the owner, as sentences.
+        columns: names of all columns whose values repeat as those of persons, accounts or households do.
     """
 
     unit: Unit | None = None
     questions: tuple[str, ...] = ()
+    columns: frozenset[str] = frozenset()
 
 
 def repeating(
@@ -266,7 +268,7 @@ def repeating(
     a_row_each = next((t for t in columns if t.all_differ and _names_persons(t, forms[t.name])), None)
     if a_row_each is not None:
         asked = [_asked(one) for one in found if one.household]
-        return Repeating(None, tuple(asked[:_MOST_QUESTIONS]))
+        return Repeating(None, tuple(asked[:_MOST_QUESTIONS]), frozenset(one.texts.name for one in found))
     persons = [one for one in found if not one.household] or found
     chosen = _chosen(persons, sample) if persons else None
     # Numbers may begin anew in each clinic.
@@ -277,7 +279,8 @@ def repeating(
     asked = [_asked(one) for one in others if not _one_to_one(chosen, one, sample)]
     kind: Literal["person", "household"] = "household" if chosen.household else "person"
     unit = Unit(chosen.texts.name, _max_rows(chosen.texts), kind, _asked(chosen))
-    return Repeating(unit, tuple([*pairs, *asked][:_MOST_QUESTIONS]))
+    names = frozenset(one.texts.name for one in found)
+    return Repeating(unit, tuple([*pairs, *asked][:_MOST_QUESTIONS]), names)
 
 
 def _names_persons(texts: Texts, form: Form | None) -> bool:

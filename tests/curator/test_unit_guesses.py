@@ -83,6 +83,7 @@ def test_a_card_is_within_a_customer_and_a_household_is_asked_about():
     found = profile([table], list(table))
     assert found.unit is not None and (found.unit.column, found.unit.kind) == ("patient_id", "person")
     assert found.questions == ("300 values of household come 3,000 times: are they households?",)
+    assert [found.columns[name]["type"] for name in table] == ["identifier", "identifier", "integer"]
     alone = {name: cells for name, cells in table.items() if name != "patient_id"}
     found = profile([alone], list(alone))
     assert found.unit is not None and (found.unit.column, found.unit.kind) == ("household", "household")
