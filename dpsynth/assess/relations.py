@@ -363,32 +363,45 @@ def _ratios(columns: Sequence[Term], computed: set[str]) -> Iterator[Candidate]:
     targets = [t for t in columns if t.written not in computed]
     first = np.array([t.numbers[spots] for t in targets]).reshape(len(targets), len(spots))
     half = np.array([0.501 * 10.0**-t.decimals for t in targets])[:, None]
-    for parts, formula, work in _products(columns):
-        off = np.abs(first - work.at(spots))
-        known = ~np.isnan(off) & (first != 0)
-        hits = ((off <= half) & known).sum(axis=1)
-        for place in np.flatnonzero((hits >= 20) & (hits >= 0.95 * known.sum(axis=1))):
-            total = targets[place]
-            if total in parts or total.written in computed:
-                continue
-            if found := _ratio(total, parts, formula, work.at(slice(None))):
-                computed.add(total.written)
-                least = [float(np.nanmin(p.numbers)) for p in parts]
-                orders = (
-                    zip(parts, reversed(least), strict=True) if "*" in formula and min(least) >= 0 else ()
-                )
-                yield replace(
-                    found, implies=frozenset((_name(p), _name(total)) for p, other in orders if other >= 1)
-                )
-    for total in targets:
+
+    def close(wanted: Numbers) -> NDArray[np.intp]:
+        """Targets that the wanted numbers of the first rows come near."""
+        known = ~np.isnan(first - wanted) & (first != 0)
+        hits = ((np.abs(first - wanted) <= half) & known).sum(axis=1)
+        return np.flatnonzero((hits >= 20) & (hits >= 0.95 * known.sum(axis=1)))
+
+    def found() -> Iterator[tuple[Term, Candidate | None]]:
+        for parts, formula, work in _products(columns):
+            for place in close(work.at(spots)):
+                if targets[place] not in parts:
+                    yield targets[place], _product(targets[place], parts, formula, work)
         for part in columns:
-            if part is not total and total.written not in computed:
-                factor = _factor(total.numbers, part.numbers)
-                if factor not in (1.0, -1.0) and 1e-3 < abs(factor) < 1e4:
-                    formula = f"{factor:.10g} * {part.written}"
-                    if found := _ratio(total, (part,), formula, factor * part.numbers):
-                        computed.add(total.written)
-                        yield replace(found, implies=_ordered_by(factor, total, part))
+            factors = np.array([_factor(row, part.numbers[spots]) for row in first])
+            for place in close(factors[:, None] * part.numbers[spots]):
+                if targets[place] is not part:
+                    yield targets[place], _multiple(targets[place], part)
+
+    for total, candidate in found():
+        if candidate is not None and total.written not in computed:
+            computed.add(total.written)
+            yield candidate
+
+
+def _product(total: Term, parts: tuple[Term, Term], formula: str, work: _Work) -> Candidate | None:
+    found = _ratio(total, parts, formula, work.at(slice(None)))
+    if found is None or work.divide or min(float(np.nanmin(p.numbers)) for p in parts) < 0:
+        return found
+    # What is multiplied by one or more is not larger than the product.
+    large = (p for p, other in (parts, parts[::-1]) if float(np.nanmin(other.numbers)) >= 1)
+    return replace(found, implies=frozenset((_name(p), _name(total)) for p in large))
+
+
+def _multiple(total: Term, part: Term) -> Candidate | None:
+    factor = _factor(total.numbers, part.numbers)
+    if factor in (1.0, -1.0) or not 1e-3 < abs(factor) < 1e4:
+        return None
+    found = _ratio(total, (part,), f"{factor:.10g} * {part.written}", factor * part.numbers)
+    return None if found is None else replace(found, implies=_ordered_by(factor, total, part))
 
 
 def _products(columns: Sequence[Term]) -> Iterator[tuple[tuple[Term, Term], str, _Work]]:
