@@ -145,10 +145,11 @@ class _Totals:
         return False
 
     def last_row(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The last row's text, if two or more of its numbers are the sums of their columns."""
+        """The last row's text, or the cell that is empty there alone, if two of its numbers are sums."""
         numbers = {name: _number(cell) for name, cell in self.last.items()}
         sums = [n for n, number in numbers.items() if self.rows > 2 and _alike(number, self.sums[n] - number)]
         texts = [n for n, cell in self.last.items() if cell and np.isnan(numbers[n]) and n not in sums]
+        texts += [n for n, cell in self.last.items() if not cell and self.filled[n] == self.rows - 1]
         return ((texts[0], (self.last[texts[0]],)),) if len(sums) >= 2 and texts else ()
 
 

@@ -230,7 +230,7 @@ def _spread_out(rows: int, number: int) -> NDArray[np.int64]:
 def _long_sums(columns: Sequence[Term]) -> Iterator[_Sum]:
     """Sums of three parts and more, from the null space of the columns' covariances in some rows."""
     usual = [t for t in columns if t.present.mean() >= 0.5]
-    if len(usual) < 4:
+    if len(usual) < 3:
         return
     numbers = np.column_stack([t.numbers for t in usual])
     complete = numbers[~np.isnan(numbers).any(axis=1)]

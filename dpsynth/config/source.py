@@ -137,12 +137,12 @@ class Totals(Checked):
             texts = listed if isinstance(listed, list | tuple) else [listed]
             if not isinstance(name, str) or not name or not texts:
                 raise refused(f"must be {words}")
-            found[name] = [text.check(each).strip() for each in texts]
+            found[name] = [each if each == "" else text.check(each).strip() for each in texts]
         return found
 
     def json_schema(self) -> JsonSchema:
         """An object of strings, or lists of them."""
-        text: JsonSchema = {"type": "string", "minLength": 1}
+        text: JsonSchema = {"type": "string"}
         one: JsonSchema = {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}]}
         return {"type": "object", "minProperties": 1, "additionalProperties": one}
 

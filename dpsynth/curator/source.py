@@ -147,7 +147,10 @@ def _without_totals(batches: Iterable[Batch], columns: Sequence[str], form: File
             continue
         texts = next(iter(as_texts([{name: batch[name] for name, _ in form.totals}])))
         hits = (
-            pc.is_in(pc.utf8_trim_whitespace(texts[name]), pa.array(listed, pa.string()))
+            pc.is_in(
+                pc.fill_null(pc.utf8_trim_whitespace(texts[name]), ""),
+                value_set=pa.array(listed, pa.string()),
+            )
             for name, listed in form.totals
         )
         kept = pc.invert(reduce(pc.or_, hits))

@@ -162,6 +162,7 @@ TOTALS = {
         ],
         {"region": ["Grand total", "Total North", "Total South"]},
     ),
+    "sums that no word tells": ([*ROWS, ("", "", *sums(ROWS), "")], {"region": [""]}),
     "sums that another word tells": (
         [*ROWS, ("all wards", "", *sums(ROWS), "")], {"region": ["all wards"]},
     ),
