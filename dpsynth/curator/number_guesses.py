@@ -177,6 +177,8 @@ def _points(reach: Reach, numbers: Sequence[Decimal]) -> list[str | int]:
     for (text, count), number in zip(reach.counts.items(), numbers, strict=True):
         rows[number] += count
         texts.setdefault(number, []).append(text)
+    if len(rows) > 2 * _MOST_POINTS:
+        return []
     often = sorted(number for number, spelt in texts.items() if reach.many(spelt))
     few = 1 < len(often) <= _MOST_POINTS and len(rows) <= min(2 * len(often), rows.total() / _ROWS_A_POINT)
     if not few or sum(rows[n] for n in often) < _POINTS_COVER * rows.total():
