@@ -125,10 +125,11 @@ class _Look:
             yield self._said(
                 "empty_column",
                 missing,
-                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}), so next to "
-                "nothing of it was read.",
-                f"{self._declared} See with dpsynth check CONFIG how the table writes them, and correct "
-                f"columns.{self.column.name}.",
+                f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}), so hardly "
+                "a value of it is known.",
+                "They may be empty in the table: then leave the column out, for its values are little more "
+                f"than noise. Or they can't be read. {self._declared} See with dpsynth check CONFIG how the "
+                f"table writes them, and correct columns.{self.column.name}.",
                 serious=True,
             )
             return
