@@ -60,7 +60,7 @@ CONTRADICTION = 0.05
 _SURE = 5.0
 """Standard deviations of the noise's share in such a distance that never are noise."""
 _WIDER = 1.3
-"""Upper limit of a column's error, in estimates of it."""
+"""Least upper limit of a column's error, in estimates of it."""
 _FINE = 0.3
 """Largest error of a pair that is taken for chance. If chance makes more, cells are too fine to tell."""
 _FEW = 5
@@ -395,7 +395,10 @@ class _Look:
 
     def verdict(self) -> Judgement:
         """The verdict, by counts alone."""
-        found, why = self._found(min(_WIDER * self.error, 1.0))
+        # Of few errors the sum varies more than of many: by 0.76/sqrt(a) of its mean.
+        cells = max(int((self.table > self.stddev).sum()) - 1, 1)
+        wider = max(1 + DEVIATIONS * sqrt((1 / _MEAN**2 - 1) / cells), _WIDER)
+        found, why = self._found(min(wider * self.error, 1.0))
         if self.unknown and not self.alone:
             some = f"{self.unknown} of its {self._valued.stop} values"
             why = f"{why} Nothing is known of {some}: noise hides them."
