@@ -75,7 +75,7 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
         unfinished = f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished."
         if waits_for_its_owner(outputs / name, begun.release_id):
             say(
-                f"{unfinished} It is paused by its warnings, and waits for your decision: dpsynth run "
+                f"{unfinished} It is paused, and waits for your decision: dpsynth run "
                 f"{one.config} --resume {begun.release_id}, or --abandon {begun.release_id}"
             )
             continue

@@ -269,7 +269,7 @@ class Judged:
         pair, shown = exam.examined[spot].clique, min(max(raw, 0.0), 1.0)
         mean, spread = _posterior(raw, error, usual)
         low, high = mean - DEVIATIONS * spread, mean + DEVIATIONS * spread
-        if low > USABLE and mean - min(self._chance(pair), _FINE) > UNUSABLE:
+        if low > USABLE and mean > UNUSABLE and mean - min(self._chance(pair), _FINE) > UNUSABLE:
             found: Use = "don't use"
         elif high <= USABLE and basis != "independent":
             found = "use"

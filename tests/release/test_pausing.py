@@ -417,7 +417,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
     monkeypatch.setattr(schedule, "_finish", lambda one, release_id, outputs: finished.append(release_id))
     said: list[str] = []
     schedule._take_up(one, Path("outputs"), said.append)
-    assert not finished and "paused by its warnings, and waits for your decision" in said[0]
+    assert not finished and "is paused, and waits for your decision" in said[0]
     # One that was cut short elsewhere is finished.
     (journal,) = unread.folder.glob("outputs/people/.*/private/journal.jsonl")
     journal.write_bytes(journal.read_bytes().replace(b'{"kind":"paused"}\n', b""))
