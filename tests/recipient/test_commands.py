@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -64,6 +65,7 @@ def test_query_prints_a_table_json_or_csv(dpsynth, made):
     header, *lines = plain.out.splitlines()
     assert header.split() == ["city", "estimate", "low", "high", "rows", "basis"]
     assert [line[:3] for line in lines[:3]] == ["Aa ", "-Bb", 'C "']
+    assert re.match("Verdict on the synthetic table: (use|with care|don't use): ", lines[-2])
     assert lines[-1] == "Answers on fewer than 10 rows, by estimate, are withheld."
     found = json.loads(dpsynth("query", str(made.public), question, "--json").out)
     assert found.keys() == PAGE_KEYS and found["rows"][0]["group"] == {"city": "Aa"}
