@@ -313,7 +313,13 @@ def observed(place: Place, ended: Ended) -> dict[str, object]:
     charged = evidence.charges(evidence.records(folder / "private" / "journal.jsonl"))
     out = ended.out.replace(folder.name, "ID")
     return {
-        "out": re.sub(r"^Released [\d,]+ synthetic rows?", "Released N synthetic rows", out),
+        # The verdict follows from noisy answers.
+        "out": re.sub(
+            r"^Verdict: .*\n",
+            "",
+            re.sub(r"^Released [\d,]+ synthetic rows?", "Released N synthetic rows", out),
+            flags=re.M,
+        ),
         "err": without_warnings(ended.err, manifest),
         # The exam names the finished table, which is made of noisy answers.
         "charges": re.sub(r'"table": "[0-9a-f]{64}"', '"table": "ITS DIGEST"', json.dumps(charged)),

@@ -15,6 +15,7 @@ import pytest
 from dpsynth.errors import ConfigError, DpsynthError, Interrupted
 from dpsynth.lifecycle.steps import Step
 from dpsynth.model import load
+from dpsynth.publish.verdict import CONTRADICTION
 from dpsynth.structure import STRATEGIES
 from tests.release import evidence
 from tests.release.keeper import Keeper
@@ -144,10 +145,15 @@ def test_a_table_that_violates_all_rules_neither_fails_nor_speaks(
         charges = [r["event"] for r in evidence.charges(journal)]
         assert here.balance is not None
         manifest = json.loads((folder / "public" / "manifest.json").read_text())
-        # Warnings follow from noisy answers, as tests/guarantee shows; all else that is said is the same.
+        # Warnings and verdicts follow from noisy answers, as tests/guarantee shows; all else is the same.
         notes = [f"Note: {w['sentence']} {w['remedy']}" for w in manifest["warnings"]]
+        judged = manifest["verdict"]["columns"]
+        notes += [f"Note: Column {one['columns'][0]}: {one['why']}" for one in judged]
         said = [line for line in ended.err.splitlines() if line not in notes]
-        told.append((ended.code, said, len(ended.out.splitlines()), charges, here.balance.releases[0].cost))
+        out = [line for line in ended.out.splitlines() if not line.startswith("Verdict: ")]
+        told.append((ended.code, said, len(out), charges, here.balance.releases[0].cost))
+        # A rule that most rows violate bends the table: the release says it of itself.
+        assert good == (not any(one["beyond_noise"] > CONTRADICTION for one in judged))
         told[-1] += (manifest["constraints"], manifest["columns"], manifest["guarantee"])
         assert violations(read(folder / "public")) == [0] * 6
     assert told[0] == told[1]
