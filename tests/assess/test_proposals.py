@@ -301,3 +301,20 @@ def test_so_many_rules_are_proposed_and_no_more(checks):
         return dict.fromkeys(cells, COUNT), cells
 
     assert len(proposed(checked(checks, made))) == 30
+
+
+def test_rules_of_a_period_are_those_of_its_rows(checks, monkeypatch):
+    """Planted: an order that all rows of another year break."""
+    monkeypatch.setattr("dpsynth.assess.row_sample._MOST", 300)
+
+    def made(rng):
+        seen, low = dates(rng), rng.integers(0, 60, ROWS)
+        later = seen.astype("M8[Y]").astype(int) + 1970 > 2021
+        cells = {"seen": seen, "a": low, "b": np.where(later, low + rng.integers(0, 30, ROWS), 0)}
+        return {"seen": DAY, "a": COUNT, "b": COUNT}, cells
+
+    period = {"every": "year", "column": "seen"}
+    columns, cells = made(np.random.default_rng(3))
+    table = csv_bytes(tuple(cells), list(zip(*cells.values(), strict=True)))
+    assert "a <= b" in proposed(about(checks.of(table, columns, "2022", period=period), "constraints"))
+    assert "a <= b" not in proposed(about(checks.of(table, columns, "2021", period=period), "constraints"))
