@@ -17,6 +17,7 @@ from dpsynth.assess.repairs import Explained, explained, shape
 from dpsynth.assess.tallies import ColumnTally
 from dpsynth.domain.column import Column
 from dpsynth.domain.reading import Reading
+from dpsynth.domain.search import NumberSearch
 
 FEWEST_ROWS = 10
 """Fewest cells of a value that is proposed for the config."""
@@ -92,8 +93,19 @@ def _of(tally: ColumnTally, one: Explained, counted: str) -> Finding:
         cells,
         f"{_cells(cells)} with {one.what}, counted {counted}: {examples(one.texts)}",
         one.remedy,
-        keys(one.write) if one.write else "",
+        keys({**one.write, **_markers(tally, one.write)}) if one.write else "",
     )
+
+
+def _markers(tally: ColumnTally, write: Mapping[str, object]) -> dict[str, object]:
+    """The markers of missing cells that are declared, with those to write."""
+    declared, new = tally.column.markers, write.get("missing")
+    if new is None or not (declared or tally.column.distinct):
+        return {}
+    markers = [*declared, *(new if isinstance(new, list) else [new])]
+    if tally.column.distinct:
+        return {"missing": {"distinct": list(tally.column.distinct), "markers": markers}}
+    return {"missing": markers}
 
 
 def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str, str]) -> Iterator[Finding]:
@@ -106,6 +118,12 @@ def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str,
         yield Finding(name, cells, what, remedy, "open: true", tuned=True)
         return
     values = [*_declared(tally, meant), *common]
+    no_other = Reading.OTHER in tally.misread or tally.codec.kind.word == "truth" or tally.codec.ordered
+    if values == [label for label in tally.codec.labels if label != tally.codec.schema.get("other")]:
+        alone = f"leave it so: none of them is in {FEWEST_ROWS} rows"
+        remedy = alone if no_other else "let all other values count together"
+        yield Finding(name, cells, what, remedy, "" if no_other else "other: other")
+        return
     remedy = "list the values as the table spells them"
     if tally.codec.kind.word == "truth":
         if len(values) != 2:
@@ -114,9 +132,9 @@ def _undeclared(tally: ColumnTally, left: Mapping[str, int], meant: Mapping[str,
             return
         remedy += ", that for false first"
     write = keys({"values": values}) if values else ""
-    if len(left) > len(common) and tally.codec.kind.word != "truth" and not tally.codec.ordered:
+    if len(left) > len(common) and not no_other:
         remedy += ", and let all others count together"
-        write += ", other: other" if write and Reading.OTHER not in tally.misread else ""
+        write += ", other: other" if write else ""
     yield Finding(name, cells, what, remedy if values else "see to the table", write, tuned=True)
 
 
@@ -177,10 +195,17 @@ def _clipped(tally: ColumnTally) -> Iterator[Finding]:
         what = f"{_cells(misread.cells)} {side} {key}, counted as {key}: {examples(misread.texts)}"
         if marks:
             remedy = f"see if {quoted(first)} means that nothing is known; then say so"
-            yield Finding(name, misread.cells, what, remedy, keys({"missing": first}))
+            write = {"missing": first}
+            yield Finding(name, misread.cells, what, remedy, keys(write | _markers(tally, write)))
             continue
         if misread.cells <= _FEW * tally.cells:
             yield Finding(name, misread.cells, what, "leave it so: these are few")
+            continue
+        search = tally.column.search
+        if isinstance(search, NumberSearch) and search.low is None:
+            yield Finding(
+                name, misread.cells, what, "see to the table: no number of this size is searched for"
+            )
             continue
         can_search = tally.codec.continuous
         remedy = f"give a {key} that anyone knows without the table" + (

@@ -128,9 +128,9 @@ def _undone(text: str) -> str:
 
 
 def _markers(codec: Codec, texts: Texts) -> Iterator[Explained]:
-    """Texts that usually mean missing."""
-    del codec
-    found = {text: count for text, count in texts.items() if text.casefold() in MARKERS}
+    """Texts that usually mean missing; "none" is a value among names, such as no degree."""
+    marks = MARKERS - {"none"} if codec.closed and codec.kind.word == "text" else MARKERS
+    found = {text: count for text, count in texts.items() if text.casefold() in marks}
     if found:
         written = sorted(found)
         yield Explained(

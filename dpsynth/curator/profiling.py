@@ -26,7 +26,7 @@ from dpsynth.curator.column_names import names_a_person
 from dpsynth.curator.contribution_bounding import Person, nobody
 from dpsynth.curator.identifier_forms import Form
 from dpsynth.curator.moment_guesses import clock_or_day_guess, moment_guess
-from dpsynth.curator.number_guesses import Guess, is_whole, number_guess, numbers_of
+from dpsynth.curator.number_guesses import Guess, is_whole, number_guess
 from dpsynth.curator.reach import FEWEST_UNITS, Reach
 from dpsynth.curator.unit_codes import unit_codes
 from dpsynth.curator.unit_guesses import (
@@ -37,7 +37,7 @@ from dpsynth.curator.unit_guesses import (
     identifier_form,
     repeating,
 )
-from dpsynth.domain.number_texts import parse_numbers
+from dpsynth.domain.number_texts import numbers_of, parse_numbers
 from dpsynth.files.form import FileForm
 
 _MOST_KNOWN = 20_000
@@ -51,6 +51,8 @@ _HEAVY = 0.01
 """Least part of the rows of a value that a release would find."""
 
 _MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "--", ".")
+_ALSO_NAMES = {"none", "None"}
+"""Markers that are values of a column of names: no degree, no allergy."""
 _TRUTHS = (
     ("false", "true"),
     ("no", "yes"),
@@ -240,6 +242,10 @@ class _Tally:
         counts = dict(self.counts)
         markers = [text for text in _MARKERS if counts.pop(text, 0)]
         guess = self._of(counts)
+        if guess.get("type") == "category" and not _ALSO_NAMES.isdisjoint(markers):
+            markers = [text for text in markers if text not in _ALSO_NAMES]
+            counts = {text: count for text, count in self.counts.items() if text not in markers}
+            guess = self._of(counts)
         if guess.get("type") in (None, "identifier"):
             return guess
         if markers:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpsynth.domain.cell_values import Intervals, Texts, Truths, exact_texts
 from dpsynth.domain.codec import INVALID, Codes, readings_of
 from dpsynth.domain.formula_kinds import Kind
-from dpsynth.domain.number_texts import parse_numbers
+from dpsynth.domain.number_texts import listed_numbers, parse_numbers
 from dpsynth.domain.reading import Readings
 
 _TRUTHS = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1,
@@ -77,22 +77,24 @@ class CategoryCodec:
         """The order of the categories, and the label of all other values if there is one."""
         return {"ordered": self.ordered} | ({} if self.other is None else {"other": self.other})
 
-    @property
+    @cached_property
     def centres(self) -> NDArray[np.float64] | None:
-        """The categories themselves where all are integers, otherwise None."""
+        """The numbers that the categories are: integers, or texts such as "2,5 %" in an ordered list."""
         if self.arrow_type == pa.int64():
             return np.array(self.values, dtype=np.float64)
-        return None
+        return listed_numbers(self.labels) if self.ordered else None
 
     @property
     def half_widths(self) -> NDArray[np.float64] | None:
-        """Zeros where the categories are integers, otherwise None."""
+        """Zeros where the categories are numbers, otherwise None."""
         return None if self.centres is None else np.zeros(len(self.values))
 
     @property
     def cell_values(self) -> Intervals | Texts:
         """The categories, as numbers where all are integers."""
-        return exact_texts(self.labels) if self.centres is None else Intervals(self.centres, self.centres)
+        if self.centres is None or self.arrow_type != pa.int64():
+            return exact_texts(self.labels)
+        return Intervals(self.centres, self.centres)
 
     @property
     def steps(self) -> None:

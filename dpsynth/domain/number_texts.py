@@ -1,13 +1,17 @@
 """Formats of numbers: plain, or with separators, signs of currency and leading zeros.
 
-Invariant: a number that is written in a format is read back as the same number. A text in neither the
-declared format nor plain notation is no number; no guess is made.
+Invariant: a number that is written in a format is read back as the same number. A cell in neither the
+declared format nor plain notation is no number; no guess is made of cells. The notation of a list follows
+from that list alone.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from decimal import Context, Decimal
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +24,14 @@ _PLAIN_NUMBER = re.compile(_NUMBER)
 # A reader can't distinguish these, and programs write all of them between thousands.
 _BLANKS = " \u00a0\u202f"
 _APOSTROPHES = "'\u2019"
+# No decimal signal raises, whatever a cell holds.
+_NUMBERS = Context(prec=200, traps=[])
+_SIGNS = ((",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("", ","), ("", "."))
+"""Signs between thousands and before decimals, in the order in which they are tried."""
+_AROUND = re.compile(
+    r"^[+-]?([^0-9+\-.,]{0,20})[+-]?[0-9.,'\s\u00a0\u202f]*?([^0-9.,'\s\u00a0\u202f][^0-9]{0,19})?$"
+)
+_AFFIX = re.compile(r"[^0-9=+\-@.,]{1,20}")
 
 
 def is_number(text: str) -> bool:
@@ -145,3 +157,84 @@ def _may_stand(text: str) -> str:
 
 
 PLAIN = NumberFormat()
+
+
+def numbers_of(texts: Sequence[str]) -> tuple[list[Decimal], NumberFormat] | None:
+    """The numbers that all texts are, in plain notation or in one that fits; None if they aren't numbers.
+
+    >>> numbers, form = numbers_of(["1.234,50 EUR", "7,00 EUR"])
+    >>> numbers, form.thousands, form.decimal, form.suffix
+    ([Decimal('1234.50'), Decimal('7.00')], '.', ',', ' EUR')
+    """
+    if all(map(is_number, texts)):
+        return [_NUMBERS.create_decimal(text) for text in texts], PLAIN
+    form = _notation(texts)
+    if form is None:
+        return None
+    return [_NUMBERS.create_decimal(_plain(text, form)) for text in texts], form
+
+
+def listed_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """The numbers of a declared list, if it holds different numbers in one notation; otherwise None.
+
+    >>> [listed_numbers(texts) for texts in (["0 %", "2,5 %", "5 %"], ["low", "high"], ["<10", "20"])]
+    [array([0. , 2.5, 5. ]), None, None]
+    """
+    found = numbers_of(texts)
+    if found is None:
+        return None
+    numbers, form = np.array(found[0], dtype=np.float64), found[1]
+    alike = all(affix.strip() in text for affix in (form.prefix, form.suffix) for text in texts)
+    return numbers if alike and np.isfinite(numbers).all() and len(set(found[0])) == len(texts) else None
+
+
+def _notation(texts: Sequence[str]) -> NumberFormat | None:
+    """A format in which all texts are numbers."""
+    if not all(any(c.isdigit() for c in text) for text in texts):
+        return None
+    around = [_AROUND.match(text) for text in texts]
+    if any(found is None for found in around):
+        return None
+    pairs = Counter(
+        (found.group(1), _suffix(text, found.group(2)))
+        for text, found in zip(texts, around, strict=True)
+        if found
+    )
+    prefix, suffix = pairs.most_common(1)[0][0]
+    prefix = prefix.lstrip()
+    if any(affix and not _AFFIX.fullmatch(affix) for affix in (prefix, suffix)):
+        return None
+    array = pa.array(texts, pa.string())
+    signs = {sign for text in texts for sign in text.removesuffix(suffix).replace(prefix, "", 1)}
+    blanks = not signs.isdisjoint(_BLANKS)
+    for thousands, decimal in _SIGNS:
+        if (thousands == " " and not blanks) or (thousands.strip() and thousands not in signs):
+            continue
+        if decimal == "," and thousands != "." and "," not in signs:
+            continue
+        form = NumberFormat(thousands=thousands, decimal=decimal, prefix=prefix, suffix=suffix)
+        if not np.isnan(form.read(array)).any():
+            return form
+    return None
+
+
+def _suffix(text: str, letters: str | None) -> str:
+    """The letters behind a number, with the blank before them."""
+    if not letters:
+        return ""
+    before = text[: len(text) - len(letters)]
+    return (" " if before != before.rstrip() else "") + letters
+
+
+def _plain(text: str, form: NumberFormat) -> str:
+    """Plain notation of a text in a format."""
+    digits = text.replace(form.prefix.strip(), "", 1) if form.prefix else text
+    if form.suffix and digits.endswith(form.suffix.strip()):
+        digits = digits[: -len(form.suffix.strip())]
+    if form.thousands:
+        digits = (
+            re.sub(r"[\s\u00a0\u202f]", "", digits)
+            if form.thousands == " "
+            else digits.replace(form.thousands, "")
+        )
+    return digits.strip().replace(form.decimal, ".")

@@ -60,6 +60,18 @@ PROBLEMS = {
         GROUPS, [f"v{i % 50}" for i in range(1000)],
         "1,000 cells with a value that is not declared", {"open": True},
     ),
+    "none as a degree": (
+        {"type": "category", "values": ["BA", "MA"]}, ["BA"] * 30 + ["MA"] * 20 + ["none"] * 12,
+        "12 cells with a value that is not declared: 'none' (12)", {"values": ["BA", "MA", "none"]},
+    ),
+    "a marker besides those declared": (
+        {**COUNTS, "missing": "NA"}, ["1", "2", "NA", "?"], "1 cell with a word for nothing",
+        {"missing": ["NA", "?"]},
+    ),
+    "a marker besides distinct ones": (
+        {**COUNTS, "missing": {"distinct": "refused"}}, ["1", "2", "refused", "?"], "a word for nothing",
+        {"missing": {"distinct": ["refused"], "markers": ["?"]}},
+    ),
     "wrong case": (
         {"type": "ordered", "values": ["low", "high"]}, ["Low"] * 30 + ["High"] * 20,
         "50 cells with a declared value in another spelling (another case)", {"values": ["Low", "High"]},
@@ -175,6 +187,22 @@ def test_a_problem_is_named_and_the_config_that_is_proposed_reads_every_cell(che
 def test_a_problem_of_the_table_itself_is_named(checks, declared, cells, words, remedy):
     (found,) = about(checks.of_column(declared, cells), "x")
     assert words in found.what and remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("declared", "common", "write"),
+    [
+        (GROUPS, ["F", "M"], "other: other"),
+        ({**GROUPS, "other": "rest"}, ["F", "M"], ""),
+        ({"type": "ordered", "values": ["F", "M"]}, ["F", "M"], ""),
+        ({"type": "boolean"}, ["yes", "no"], ""),
+        ({"type": "number", "bounds": "private"}, ["5", "7"], ""),
+    ],
+)
+def test_advice_never_repeats_what_is_declared(checks, declared, common, write):
+    rare = [f"1e{20 + i}" for i in range(20)]
+    (found,) = about(checks.of_column(declared, common * 20 + rare), "x")
+    assert found.cells == 20 and found.write == write and not found.tuned
 
 
 @pytest.mark.parametrize(

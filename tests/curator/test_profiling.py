@@ -166,6 +166,33 @@ def test_numbers_of_which_there_are_few_are_listed():
     }
 
 
+def test_numbers_of_few_values_are_listed_as_their_cells_write_them():
+    assert guess("0 %", "2,5 %", "5 %", times=30) == {"type": "ordered", "values": ["0 %", "2,5 %", "5 %"]}
+    assert guess("$10", "$99", "$500", times=30)["values"] == ["$10", "$99", "$500"]
+    # Only one of two spellings would be read.
+    assert guess("0,5", "0,50", "2,5", "9,5", times=30)["type"] == "number"
+
+
+@pytest.mark.parametrize("sign", [".", ","])
+def test_numbers_keep_the_decimals_of_their_cells(sign):
+    cells = [f"{number / 10:.1f}".replace(".", sign) for number in range(38, 95)]
+    found = guess(*cells, times=50)
+    assert (found["type"], found["decimals"]) == ("number", 1) and "edges" not in found
+    column = GRAMMAR.validate_python(found).part("a")
+    assert column.codec.text(column.codec.parsed(pa.array(["6" + sign + "1"]))).to_pylist() == [
+        "6" + sign + "1"
+    ]
+    written = column.text(column.decode(np.arange(len(column.codec.labels)), np.random.default_rng(0)))
+    assert set(cells) <= set(written.to_pylist())
+
+
+def test_none_is_a_value_of_names_and_a_marker_among_numbers():
+    degrees = {"type": "category", "values": ["BA", "MA", "none"]}
+    assert guess("BA", "MA", "none", times=10) == degrees
+    assert guess("BA", "MA", "none", "NA", times=10) == {**degrees, "missing": "NA"}
+    assert guess(1, 2, 30, "none", times=10)["missing"] == "none"
+
+
 def test_bins_are_found_by_the_release_where_there_are_rows_for_it():
     assert "edges" not in guess(*range(900))
     assert guess(*range(0, 5000, 7), times=2)["edges"] == "tree"

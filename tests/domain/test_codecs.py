@@ -169,6 +169,30 @@ def test_text_categories_match_exactly_and_case_counts():
     assert column.encode(pa.array(["3", "3.0", "B", "b", "é", "e\u0301"])).tolist() == [0, 3, 3, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (("0 %", "2,5 %", "5 %"), [0.0, 2.5, 5.0]),
+        (("1.3", "2.0", "5.0"), [1.3, 2.0, 5.0]),
+        (("$1,000", "$20,000"), [1000.0, 20_000.0]),
+        (("-1", 0, 1), [-1.0, 0.0, 1.0]),
+        ((5, 3), [5.0, 3.0]),
+        (("low", "high"), None),
+        (("1.0", "1"), None),
+        (("<10", "20"), None),
+        (("0-9", "10-19"), None),
+        (("1", "2", "more"), None),
+        (("1e400", "1"), None),
+    ],
+)
+def test_an_ordered_list_of_numbers_in_one_notation_has_means_whatever_that_is(values, numbers):
+    codec = CategoryCodec(values, ordered=True)
+    assert numbers is None if codec.centres is None else codec.centres.tolist() == numbers
+    assert (codec.half_widths is None) == (numbers is None)
+    # Names without an order are no numbers, whatever they look like.
+    assert CategoryCodec(tuple(map(str, values))).centres is None
+
+
 def test_other_takes_unknown_texts_and_missing_takes_absent_ones():
     column = Column("x", CategoryCodec(("a", "b"), other="rest"), markers=("?",))
     assert column.encode(pa.array(["b", "zzz", "?", "", None, "rest"])).tolist() == [1, 2, 3, 3, 3, 2]

@@ -367,8 +367,6 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("curator/coded_columns.py", ""): SPEED,
     ("curator/bulk_noise.py", "_exp_minus"): GUARD_BITS,
     ("curator/number_guesses.py", ""): RULE_OF_THUMB,
-    ("curator/number_guesses.py", "_notation"): RULE_OF_THUMB,
-    ("curator/number_guesses.py", "_plain"): RULE_OF_THUMB,
     ("curator/number_guesses.py", "is_whole"): RULE_OF_THUMB,
     ("curator/number_guesses.py", "number_guess"): RULE_OF_THUMB,
     ("curator/number_guesses.py", "_points"): RULE_OF_THUMB,
