@@ -19,7 +19,7 @@ A collection without a curator, where each respondent randomises her own record:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from dpsynth.config import Spec
+    from dpsynth.interactive.assessing import Check, Evaluation
     from dpsynth.interactive.describing import Description
     from dpsynth.interactive.keys import Keys, Table
     from dpsynth.interactive.synthesizer import Synthesizer
@@ -42,8 +43,10 @@ __all__ = [
     "__version__",
     "abandon",
     "aggregate",
+    "check",
     "collect",
     "describe",
+    "evaluate",
     "load",
     "open_bundle",
     "release",
@@ -234,6 +237,75 @@ def describe(source: Table | str | Path) -> Description:
     return described(closed)
 
 
+def check(
+    source: Spec | Table | str | Path,
+    spec: Spec | None = None,
+    /,
+    *,
+    period: str | None = None,
+    **keys: Unpack[Keys],
+) -> Check:
+    """A look at a private table as a release would read it: what is clipped, unknown, missing or unread.
+
+    It is ``dpsynth check`` in Python, for the table's owner alone. It charges nothing and writes nothing.
+
+        dpsynth.check(frame, columns=dpsynth.describe(frame).columns)    # guesses may be checked
+        dpsynth.check(spec)
+
+    Args:
+        source: a spec that names a file, a table in memory, or the path of a file, as for ``release``.
+        spec: with a table, all that is to be known of its release, in place of keyword arguments.
+        period: the slice of the table, if the spec has periods. Left out: the last one that has ended.
+        keys: those of ``release``; ``epsilon`` and ``dataset`` may be left out.
+
+    Returns:
+        The check. Shown, it has the words of the command line; ``frame`` has a row a column, ``findings`` has
+        each finding with its remedy. All of it is private.
+
+    Raises:
+        DpsynthError: ConfigError, SourceError or StepFailed; none of them quotes a cell.
+    """
+    from dpsynth.interactive.assessing import checked
+    from dpsynth.interactive.releasing import held
+
+    closed = held(source)
+    del source
+    return checked(closed, spec, period, keys)
+
+
+def evaluate(
+    bundle: Release | str | Path,
+    against: Table | str | Path | None = None,
+    /,
+    *,
+    targets: Sequence[str] = (),
+    config: str | Path | None = None,
+) -> Evaluation:
+    """A comparison of a release with its private table, for the table's owner alone.
+
+    It is ``dpsynth evaluate`` in Python: it charges nothing, and writes into the bundle's folder ``private``.
+
+    Args:
+        bundle: the release, or the folder of its bundle.
+        against: the private table, in memory or the path of its file; left out: the table of ``config``.
+        targets: columns to predict, from synthetic and from private rows.
+        config: the release's YAML file, for how the table's file is written.
+
+    Returns:
+        The evaluation. ``frame`` has the distances of columns and pairs, ``report()`` is its page. All of it
+        is private.
+
+    Raises:
+        DpsynthError: ConfigError, SourceError or StepFailed; none of them quotes a cell.
+    """
+    from dpsynth.interactive.assessing import evaluated
+    from dpsynth.interactive.releasing import held
+
+    closed = None if against is None else held(against)
+    del against
+    return evaluated(bundle, closed, config, targets)
+
+
 def __getattr__(name: str) -> object:
     # These take a tenth of a second and more to import.
     if name == "Spec":
@@ -245,3 +317,7 @@ def __getattr__(name: str) -> object:
 
         return Synthesizer
     raise AttributeError(f"module 'dpsynth' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpsynth.assess.check_words import counts, in_words
 from dpsynth.assess.column_findings import column_findings
 from dpsynth.assess.findings import Finding
 from dpsynth.assess.obedience import ObedienceTally
@@ -29,7 +31,7 @@ from dpsynth.assess.source_findings import source_findings
 from dpsynth.assess.tallies import ColumnTally, PersonTally
 from dpsynth.assess.unit_findings import UnitTally
 from dpsynth.config import Spec
-from dpsynth.curator import as_texts
+from dpsynth.curator import MemoryTable, as_texts
 from dpsynth.curator.csv_lines import BrokenRows
 from dpsynth.curator.loading import in_slice
 from dpsynth.curator.source import names_of
@@ -38,6 +40,9 @@ from dpsynth.errors import DpsynthError, SourceError, StepFailed
 from dpsynth.files.opening import unheard
 from dpsynth.lifecycle.inputs import Inputs, cells_of, file_of, inputs_of, names_to_read, table_of_rows
 from dpsynth.plan.occasion import Occasion, occasion_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ANY_DAY = (date(1, 1, 1), date(9999, 12, 31))
 
@@ -67,7 +72,7 @@ class Persons:
     nameless: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """The result of a check. Private: it holds exact counts and cells.
 
@@ -77,6 +82,7 @@ class Check:
         period: label of the slice of a release; None without periods.
         outside: rows of other slices.
         columns: the tally of each column.
+        types: the declared type of each column.
         persons: rows of each person; None where rows are the units.
         findings: the findings, those about the file first; then by column; then relations between columns.
     """
@@ -86,24 +92,43 @@ class Check:
     period: str | None
     outside: int
     columns: tuple[ColumnTally, ...]
+    types: Mapping[str, str]
     persons: Persons | None
     findings: tuple[Finding, ...]
 
+    @property
+    def warning(self) -> str:
+        """The first line of whatever shows it."""
+        return f"PRIVATE: exact counts and cells of {self.source}, for its owner alone. Don't share this."
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The cells of each column by how they are read, as a pandas table. Private."""
+        import pandas as pd
+
+        kinds = [{"column": t.column.name, "type": self.types[t.column.name]} for t in self.columns]
+        return pd.DataFrame([kind | counts(t) for kind, t in zip(kinds, self.columns, strict=True)])
+
+    def __repr__(self) -> str:
+        """The words of ``dpsynth check``."""
+        return f"{self.warning}\n\n{in_words(self)}"
+
 
 @unheard()
-def check(spec: Spec, period: str | None = None) -> Check:
+def check(spec: Spec, period: str | None = None, table: MemoryTable | None = None) -> Check:
     """The check of a config's table.
 
     Args:
         spec: the config.
         period: label of the slice to check, if the config has periods; left out: the last whole one.
+        table: a private table in memory, in place of the config's file.
 
     Raises:
         ConfigError: there is no plan, or the period is none.
         SourceError: the table can't be read.
         StepFailed: an unforeseen error, its details withheld.
     """
-    inputs = inputs_of(spec)
+    inputs = inputs_of(spec, table)
     occasion = occasion_of(spec, datetime.now(UTC), period)
     try:
         return _checked(inputs, occasion)
@@ -122,6 +147,8 @@ def _checked(inputs: Inputs, occasion: Occasion) -> Check:
         tallying.add(batch)
     tallying.propose(lambda: as_texts(cells_of(inputs, occasion)))
     source = inputs.spec.source
+    if inputs.table is not None:
+        return tallying.check("the table in memory", ())
     if source.in_database:
         return tallying.check(source.url or f"the database of {source.url_from}", ())
     path, form = file_of(inputs)
@@ -155,6 +182,9 @@ class _Tallying:
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
         self._columns = [ColumnTally(column) for column in inputs.compiled.columns]
+        self._types = {
+            tally.column.name: inputs.spec.columns[tally.column.name].type for tally in self._columns
+        }
         self._layout = inputs.compiled.layout
         self._obeyed, self._sample = ObedienceTally(inputs.compiled.rules), RowSample(self._layout)
         self._proposed: tuple[Proposal, ...] = ()
@@ -222,7 +252,16 @@ class _Tallying:
             findings += column_findings(tally)
         findings += about_rules(self._obeyed.found(), self._proposed)
         label = None if self._part is None else self._part.label
-        return Check(source, self._rows, label, self._outside, tuple(self._columns), persons, tuple(findings))
+        return Check(
+            source=source,
+            rows=self._rows,
+            period=label,
+            outside=self._outside,
+            columns=tuple(self._columns),
+            types=self._types,
+            persons=persons,
+            findings=tuple(findings),
+        )
 
     def _about_period(self) -> Iterator[Finding]:
         if self._part is None:

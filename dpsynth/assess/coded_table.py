@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpsynth.assess.owned_bundle import OwnedBundle
-from dpsynth.curator import read_batches
+from dpsynth.curator import MemoryTable, as_texts, read_batches
 from dpsynth.curator.contribution_bounding import nobody, rows_kept
 from dpsynth.curator.loading import rows_within
 from dpsynth.curator.unit_codes import unit_codes
@@ -81,17 +81,25 @@ class CodedTable:
         return np.bincount(self.cells(clique), minlength=cells)
 
 
-def private_table(bundle: OwnedBundle, path: Place, form: FileForm) -> CodedTable:
+def private_table(bundle: OwnedBundle, table: Place | MemoryTable, form: FileForm) -> CodedTable:
     """The private table as the release read it: its rows of the slice, after contribution bounding.
 
+    Args:
+        bundle: the bundle.
+        table: the table in memory, or the place of its file.
+        form: the form of the file.
+
     Raises:
-        SourceError: the file can't be read, or lacks a column.
+        SourceError: the table can't be read, or lacks a column.
     """
     near, part = bundle.neighbours, bundle.part
     names = [column.name for column in bundle.columns]
     more = [*near.columns, *([] if part is None else [part.column])]
     wanted, broken = list(dict.fromkeys([*names, *more])), near.person is None
-    read = read_batches(path, wanted, form, keep_broken=broken, keep_empty=near.rows_public)
+    if isinstance(table, MemoryTable):
+        read = as_texts(table.batches(wanted))
+    else:
+        read = read_batches(table, wanted, form, keep_broken=broken, keep_empty=near.rows_public)
     batches = (dict(batch) if part is None else rows_within(batch, part) for batch in read)
     if near.person is None:
         return _coded(bundle.columns, batches)
@@ -106,9 +114,9 @@ def private_table(bundle: OwnedBundle, path: Place, form: FileForm) -> CodedTabl
             people.append(persons[used])
             yield {name: cells.filter(pa.array(used)) for name, cells in batch.items()}
 
-    table = _coded(bundle.columns, named())
+    coded = _coded(bundle.columns, named())
     units = np.concatenate([np.zeros(0, np.uint64), *people])
-    whole = CodedTable(table.columns, table.codes, table.numbers, units)
+    whole = CodedTable(coded.columns, coded.codes, coded.numbers, units)
     return whole.take(np.flatnonzero(rows_kept(units, near.max_rows, key)))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
@@ -26,28 +27,36 @@ from dpsynth.assess.distances import (
     pair_distances,
 )
 from dpsynth.assess.interval_coverage import Coverages, interval_coverage
-from dpsynth.assess.owned_bundle import OwnedBundle
+from dpsynth.assess.owned_bundle import PAGE, OwnedBundle
 from dpsynth.assess.prediction import Prediction, check_targets, prediction
 from dpsynth.assess.propensity import Propensity, propensity
 from dpsynth.assess.raw_values import Correlation, RawColumn, correlations, raw_columns
 from dpsynth.assess.violations import Violations, violations
 from dpsynth.config import load
-from dpsynth.curator import check_source
+from dpsynth.curator import MemoryTable, check_source
 from dpsynth.errors import ConfigError
 from dpsynth.files import FileForm
 from dpsynth.files.form import named_form
 from dpsynth.files.opening import unheard
 from dpsynth.files.place import Place, place_of
 from dpsynth.lifecycle.steps import Steps, plainly
+from dpsynth.presentation import figures
+from dpsynth.presentation.inline_page import InlinePage
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
+PRIVATE = "PRIVATE, never to be shared: exact figures of the private table, for its owner alone."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """The result of an evaluation. Private: it holds exact figures of the private table.
 
     Attributes:
         bundle: the bundle.
-        path: the private table.
+        path: the place of the private table; "the table in memory" of one that was handed over.
         rows: rows of the private table that the release used, and of the synthetic table.
         columns, pairs: distances of single columns and of pairs.
         score: the k-marginal score; None with fewer than three columns.
@@ -62,7 +71,7 @@ class Evaluation:
     """
 
     bundle: OwnedBundle
-    path: Place
+    path: Place | str
     rows: tuple[int, int]
     columns: tuple[Distance, ...]
     pairs: tuple[Distance, ...]
@@ -77,16 +86,53 @@ class Evaluation:
     predictions: tuple[tuple[str, Prediction | None], ...]
     regressions: tuple[tuple[str, Regression | None], ...]
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The distances of columns, then of pairs, as a pandas table. Private.
+
+        A distance is a share of the rows; ``by_chance`` is the one that a fresh sample would have.
+        """
+        import pandas as pd
+
+        rows = [((*d.columns, "")[:2], d) for d in (*self.columns, *self.pairs)]
+        cells = [(*names, d.distance, d.by_chance) for names, d in rows]
+        return pd.DataFrame(cells, columns=["column_1", "column_2", "distance", "by_chance"])
+
+    def report(self, height: int = 700) -> InlinePage:
+        """Its page ``private/utility.html``, which a notebook shows in place. Private.
+
+        Args:
+            height: height of its frame, in pixels.
+        """
+        return InlinePage(self.bundle.private / PAGE, height)
+
+    def __repr__(self) -> str:
+        """A few lines below a warning."""
+        lines = [f"Rows: {self.rows[0]:,} private, {self.rows[1]:,} synthetic"]
+        for name, found in (("Columns", self.columns), ("Pairs", self.pairs)):
+            if found:
+                far = max(found, key=lambda d: d.distance)
+                mean = sum(d.distance for d in found) / len(found)
+                lines.append(
+                    f"{name}: {figures.percent(mean)} of the rows are off on average; most in "
+                    f"{' with '.join(far.columns)}, {figures.percent(far.distance)}"
+                )
+        lines.append(f"Page: {self.bundle.private / PAGE}")
+        return "\n".join([PRIVATE, *(f"  {line}" for line in lines)])
+
 
 @unheard()
 def evaluate(
-    bundle: Path, against: Path | None, config: Path | None = None, targets: Sequence[str] = ()
+    bundle: Path,
+    against: Path | MemoryTable | None,
+    config: Path | None = None,
+    targets: Sequence[str] = (),
 ) -> Evaluation:
     """The evaluation of a bundle.
 
     Args:
         bundle: the folder with ``public`` and ``private``.
-        against: the private table; left out: the config's.
+        against: the private table, or the path of its file; left out: the config's.
         config: the release's configuration, for the form of the table's file; left out: by the file's name.
         targets: columns to predict.
 
@@ -104,14 +150,20 @@ def evaluate(
 
 
 def _evaluation(
-    bundle: Path, against: Path | None, config: Path | None, targets: Sequence[str]
+    bundle: Path, against: Path | MemoryTable | None, config: Path | None, targets: Sequence[str]
 ) -> Evaluation:
     owned = OwnedBundle.at(bundle)
     check_targets(owned.columns, targets)
-    path, form = _source(against, config)
-    step = Steps(plainly)
-    step("check the table's header", check_source, path, [c.name for c in owned.columns], form)
-    real = step("read the private table", private_table, owned, path, form)
+    names, step = [c.name for c in owned.columns], Steps(plainly)
+    if isinstance(against, MemoryTable):
+        path: Place | str = "the table in memory"
+        step("check the table's header", against.check, names)
+        real = step("read the private table", private_table, owned, against, FileForm("csv"))
+    else:
+        place, form = _source(against, config)
+        path = place
+        step("check the table's header", check_source, place, names, form)
+        real = step("read the private table", private_table, owned, place, form)
     made = step("read the synthetic table", synthetic_table, owned)
     return Evaluation(
         bundle=owned,

@@ -23,6 +23,9 @@ from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.publish import MANIFEST
 
+PAGE = "utility.html"
+"""The page of an evaluation, in the folder ``private``."""
+
 
 @dataclass(frozen=True, eq=False)
 class OwnedBundle:

@@ -14,13 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dpsynth.assess.distances import Distance
-from dpsynth.assess.evaluation import Evaluation
+from dpsynth.assess.evaluation import PRIVATE, Evaluation
+from dpsynth.assess.owned_bundle import PAGE
 from dpsynth.presentation import figures
 from dpsynth.presentation.page_templates import environment
 from dpsynth.presentation.pair_matrix import PairCell, PairMatrix, pair_matrix
 
-PAGE, FACTS = "utility.html", "utility.json"
-PRIVATE = "PRIVATE, never to be shared: exact figures of the private table, for its owner alone."
+FACTS = "utility.json"
 _PAIRS_SHOWN = 12
 _DARKEST = 0.3
 """Distance whose cell of the matrix is darkest."""

@@ -34,6 +34,8 @@ _MOST_EXAM = Decimal("0.5")
 
 _EPSILON = Number(at_least="1e-6", at_most="1e9", advice="0.1 to 5 is usual")
 _DELTA = Number(above="0", below="1", advice="well below 1 divided by the number of rows")
+USUAL_DELTA = Decimal("1e-9")
+"""Delta of a configuration by ``dpsynth init``, and of keyword arguments in Python that leave it out."""
 
 
 class Row(BaseModel):
@@ -259,7 +261,7 @@ class Privacy(Section):
                 "delta",
             )
         measures = {
-            name: measure_for(name, Fraction(self.epsilon), Fraction(self.delta or Decimal("1e-9")))
+            name: measure_for(name, Fraction(self.epsilon), Fraction(self.delta or USUAL_DELTA))
             for name in ACCOUNTANTS
         }
         measure = measures[self.accountant]

@@ -44,9 +44,10 @@ class MemoryTable:
 
     Attributes:
         names: the names of its columns, in order.
+        library: the package whose table it is, such as pandas.
     """
 
-    __slots__ = ("_table", "names")
+    __slots__ = ("_table", "library", "names")
 
     def __init__(self, table: object) -> None:
         """The only holder of a table.
@@ -59,6 +60,7 @@ class MemoryTable:
             SourceError: it is no table.
         """
         self._table: pd.DataFrame | pa.Table = table if _is_pandas(table) else _as_arrow(table)
+        self.library = type(table).__module__.partition(".")[0]
         self.names = [str(name) for name in _names(self._table)]
 
     def __repr__(self) -> str:

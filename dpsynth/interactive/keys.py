@@ -11,7 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict
 
+from dpsynth.accounting.measures import PURE
 from dpsynth.config import Spec
+from dpsynth.config.privacy import USUAL_DELTA
 from dpsynth.config.section import nearest
 from dpsynth.errors import ConfigError
 
@@ -47,7 +49,8 @@ class Keys(TypedDict, total=False):
 
     Attributes:
         epsilon: short for ``privacy={"epsilon": ...}``.
-        delta: short for ``privacy={"delta": ...}``.
+        delta: short for ``privacy={"delta": ...}``. Left out: 1e-9, as ``dpsynth init`` writes it. 0 asks for
+            pure epsilon-DP, as does ``privacy={"noise": "laplace"}`` without a delta.
         unit: short for ``privacy={"unit": ...}``: "row", or ``{"column": "patient_id", "max_rows": 4}``.
         dataset: short for ``ledger={"dataset": ...}``: the name under which the ledger adds up all releases
             of this table.
@@ -57,7 +60,7 @@ class Keys(TypedDict, total=False):
     """
 
     epsilon: Number
-    delta: Number
+    delta: Number | None
     unit: str | Mapping[str, object]
     dataset: str
     ledger: str | Path | Mapping[str, object]
@@ -97,12 +100,28 @@ def spec_of(keys: Mapping[str, object], path: str | Path | None = None) -> Spec:
     for short, (section, key) in SHORT.items():
         if short in keys:
             values[section] = _joined(values.get(section, {}), short, section, key, keys[short])
+    privacy = values.get("privacy", {})
+    if isinstance(privacy, Mapping):
+        values["privacy"] = _with_delta(privacy)
     if "columns" not in values:
         raise ConfigError(
             "columns is missing: declare each column to use, such as columns={'age': {'type': 'integer', "
             "'min': 0, 'max': 110}}. dpsynth.describe(table) guesses them, for review."
         )
     return Spec.from_dict(values if path is None else {"source": {"path": str(path)}, **values})
+
+
+def _with_delta(privacy: Mapping[str, object]) -> dict[str, object]:
+    """The section with a delta, unless pure epsilon-DP is asked for, which the grammar writes without one."""
+    found = dict(privacy)
+    delta = found.setdefault("delta", None if _pure_by_other_keys(privacy) else USUAL_DELTA)
+    if isinstance(delta, Number) and not isinstance(delta, bool) and delta == 0:
+        found["delta"] = None
+    return found
+
+
+def _pure_by_other_keys(privacy: Mapping[str, object]) -> bool:
+    return privacy.get("noise") == "laplace" or privacy.get("accountant") == PURE.accountant
 
 
 def _joined(found: object, short: str, section: str, key: str, value: object) -> dict[str, object]:

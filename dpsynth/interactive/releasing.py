@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from dpsynth.config import Spec
 from dpsynth.config.privacy import Ledger
@@ -23,10 +25,13 @@ from dpsynth.lifecycle.folders import unfinished_journal
 from dpsynth.lifecycle.inputs import MemoryTable
 from dpsynth.lifecycle.result import Release
 from dpsynth.pipeline import run
+from dpsynth.publish.frames import Library
 
 _SPELT = (
     (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
     (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
+    (re.compile(r"--(against|config)( TABLE)?"), r"the argument \1"),
+    (re.compile(r"--target "), "targets: "),
     (re.compile(r"--debug writes them"), "the environment variable DPSYNTH_DEBUG=1 has them written"),
 )
 """Advice of the command line, with its spelling in Python."""
@@ -64,11 +69,22 @@ def released(
             "period must be the label of a slice, such as '2026-03'. A table with periods is described by a "
             "spec: dpsynth.Spec.from_dict({..., 'period': {...}})."
         )
+    return _run(*described_by(source, spec, keys), request, tell)
+
+
+def described_by(
+    source: Spec | MemoryTable | Path, spec: Spec | None, keys: Mapping[str, object]
+) -> tuple[Spec, MemoryTable | None]:
+    """The spec, by itself, beside a table or made of keys; and the table, if it is in memory.
+
+    Raises:
+        ConfigError: it is described twice, or not at all, or a key or value isn't allowed.
+    """
     if isinstance(source, Spec):
         if spec is not None or keys:
             more = "another spec" if spec is not None else f"the key {next(iter(keys))}"
             raise ConfigError(f"A spec says all of a release by itself: remove {more}, or change the spec.")
-        return _run(source, None, request, tell)
+        return source, None
     if spec is not None and keys:
         raise ConfigError(
             f"The key {next(iter(keys))} is given beside a spec: put it into the spec, or leave out the spec."
@@ -79,8 +95,8 @@ def released(
                 "A file goes into the spec: dpsynth.load(config, source=path), or the key source of "
                 "Spec.from_dict. Beside a spec goes a table in memory."
             )
-        return _run(spec_of(keys, source), None, request, tell)
-    return _run(spec_of(keys) if spec is None else spec.in_memory(), source, request, tell)
+        return spec_of(keys, source), None
+    return (spec_of(keys) if spec is None else spec.in_memory()), source
 
 
 def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable[[str], None]) -> Release:
@@ -92,13 +108,38 @@ def _run(spec: Spec, table: MemoryTable | None, request: Request, tell: Callable
     if table is not None:
         _tell_of_the_ledger(spec.ledger, say)
     try:
-        release = run(spec, request, table=table, tell=say)
+        with spelt_in_python():
+            release = run(spec, request, table=table, tell=say)
     except Paused as paused:
         raise _paused(paused, spec.ledger, request) from None
+    return _in_python(release, _library_of(table))
+
+
+def _in_python(release: Release, library: Library) -> Release:
+    """A release with the spelling of Python, and frames of a library."""
+    return replace(
+        release,
+        warnings=tuple(replace(w, remedy=_spelt(w.remedy)) for w in release.warnings),
+        audiences={name: _in_python(one, library) for name, one in release.audiences.items()},
+        library=library,
+    )
+
+
+def _library_of(table: MemoryTable | None) -> Library:
+    """The library of the frames that come out, by the table that went in."""
+    return next((known for known in get_args(Library) if table and table.library == known), "pandas")
+
+
+@contextmanager
+def spelt_in_python() -> Iterator[None]:
+    """Errors of what is done inside have advice in the spelling of Python."""
+    try:
+        yield
+    except Paused:
+        raise
     except DpsynthError as error:
         error.args = (_spelt(str(error)),)
         raise
-    return replace(release, warnings=tuple(replace(w, remedy=_spelt(w.remedy)) for w in release.warnings))
 
 
 def _spelt(sentence: str) -> str:

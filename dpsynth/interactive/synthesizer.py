@@ -6,7 +6,7 @@ is charged to the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -14,9 +14,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.interactive.releasing import held, note, released
 from dpsynth.lifecycle.beginning import Request
+from dpsynth.lifecycle.result import Release
+from dpsynth.recipient import open_bundle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
     from dpsynth.accounting.guarantee import Guarantee
     from dpsynth.interactive.keys import Columns, Number, Table
-    from dpsynth.lifecycle.result import Release
+    from dpsynth.recipient import Bundle
+    from dpsynth.recipient.more_rows import Given
 
 
 class Synthesizer(BaseEstimator):  # type: ignore[misc]
@@ -36,29 +39,31 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
 
     Args:
         epsilon: privacy loss of a fit.
-        delta: probability that the bound may fail; None for pure epsilon-DP.
+        delta: probability that the bound may fail; 0 for pure epsilon-DP.
         columns: a declaration for each column to use, by name; or one declaration for all columns of the
             table, such as ``{"type": "number", "min": 0, "max": 1}``. ``dpsynth.describe`` guesses them, for
             review. Columns of an array are named x0, x1, and so on.
+        constraints: rules that every synthetic row obeys, such as ``["cost <= 10 * age"]``.
         dataset: the name under which the ledger adds up all releases of the table.
         ledger: the ledger's file, or the address of its database. None: ledger.db in the working folder.
         outputs: folder of bundles.
-        keys: further keys of ``dpsynth.release``, such as ``{"unit": ..., "constraints": [...]}``.
+        keys: further keys of ``dpsynth.release``, such as ``{"unit": ..., "structure": {...}}``.
 
     Attributes:
-        release_: the release; its ``synthetic``, ``statistics`` and ``report()`` are those of
-            ``dpsynth.release``.
+        release_: the release; its ``synthetic``, ``statistics``, ``query`` and ``report()`` are those of
+            ``dpsynth.release``. After ``load`` it is the opened bundle, which has them as well.
         guarantee_: the guarantee of the fit.
         n_features_in_: number of columns of the table.
         feature_names_in_: their names, if the table has any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn reads the parameters from here)
         self,
         epsilon: Number = 1.0,
         delta: Number | None = 1e-9,
         *,
         columns: Columns | Mapping[str, object] | None = None,
+        constraints: Sequence[str] | None = None,
         dataset: str | None = None,
         ledger: str | Path | Mapping[str, object] | None = None,
         outputs: str | Path = "outputs",
@@ -68,6 +73,7 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.columns = columns
+        self.constraints = constraints
         self.dataset = dataset
         self.ledger = ledger
         self.outputs = outputs
@@ -88,30 +94,66 @@ class Synthesizer(BaseEstimator):  # type: ignore[misc]
         table, names = self._table(X)
         closed = held(table)
         del X, table
-        given = {"epsilon": self.epsilon, "delta": self.delta, "dataset": self.dataset, "ledger": self.ledger}
-        keys = {key: value for key, value in given.items() if value is not None} | {
-            "columns": self._declared(names)
+        named = {"dataset": self.dataset, "ledger": self.ledger, "constraints": self.constraints}
+        keys = {key: value for key, value in named.items() if value is not None} | {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "columns": self._declared(names),
         }
         twice = next((key for key in self.keys or {} if key in keys), None)
         if twice is not None:
             raise ConfigError(f"{twice} is given twice: as a parameter, and under keys. Keep one.")
         request = Request(Path(self.outputs))
-        self.release_: Release = released(closed, None, request, note, {**keys, **(self.keys or {})})
+        self.release_: Release | Bundle = released(closed, None, request, note, {**keys, **(self.keys or {})})
         self.guarantee_: Guarantee = self.release_.guarantee
         return self
 
-    def sample(self, n: int, random_state: int | None = None) -> pd.DataFrame:
-        """Synthetic rows of the fitted model, at no cost.
+    def sample(self, n: int, random_state: int | None = None, *, given: Given = None) -> pd.DataFrame:
+        """Synthetic rows of the fitted model, at no cost, as a frame of the library of the fitted table.
 
         Args:
             n: number of rows.
             random_state: a seed that makes them repeatable.
+            given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
 
         Raises:
             NotFittedError: nothing was fitted.
+            DpsynthError: no row has what is given.
         """
         check_is_fitted(self, "release_")
-        return self.release_.sample(n, random_state)
+        return self.release_.sample(n, seed=random_state, given=given)
+
+    def save(self, outputs: str | Path) -> Path:
+        """Copy the whole bundle of the fit to ``outputs/<release>/<release id>``.
+
+        Returns:
+            The folder that ``load`` takes.
+
+        Raises:
+            NotFittedError: nothing was fitted.
+            DpsynthError: another file or folder has that name, or this was loaded itself.
+        """
+        check_is_fitted(self, "release_")
+        if isinstance(self.release_, Release):
+            return self.release_.save(outputs)
+        raise DpsynthError(f"This was loaded from {self.release_.folder}, which is a copy already: use that.")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A fitted synthesizer by the bundle of its release: it samples, and is charged nothing.
+
+        Its parameters are the epsilon and the delta of the guarantee; others are not part of a bundle.
+
+        Args:
+            path: the folder that ``save`` returned, or its ``public`` folder, which is all that is read.
+
+        Raises:
+            DpsynthError: there is no bundle, or it is of another version.
+        """
+        bundle = open_bundle(path)
+        loaded = cls(bundle.guarantee.epsilon, bundle.guarantee.delta)
+        loaded.release_, loaded.guarantee_ = bundle, bundle.guarantee
+        return loaded
 
     def __sklearn_tags__(self) -> Tags:
         """What scikit-learn's checks may hand over."""

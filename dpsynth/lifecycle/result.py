@@ -24,13 +24,18 @@ from dpsynth.plan.steps import PlannedStep
 from dpsynth.presentation.figures import rounded_up
 from dpsynth.presentation.inline_page import InlinePage
 from dpsynth.publish.exam import Exam
-from dpsynth.publish.frames import frame_of
+from dpsynth.publish.frames import Library, frame_of
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.statistics import StatisticTable
 from dpsynth.publish.verdict import NO_VERDICT, Verdict
+from dpsynth.recipient import open_bundle
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from dpsynth.recipient import Bundle
+    from dpsynth.recipient.more_rows import Given
+    from dpsynth.recipient.query import Answer
 
 _SHOWN = 8
 """Most titles of statistics that a notebook shows."""
@@ -54,6 +59,7 @@ class Release:
         audience: the audience of the bundle; "" where there are none. ``folder`` is that of all audiences.
         audiences: the result for each audience by name, in rising order of epsilon; the result itself is that
             of the last one. Empty where there are none.
+        library: the library of its frames: that of a private table in memory, otherwise pandas.
     """
 
     release_id: str
@@ -68,6 +74,7 @@ class Release:
     verdict: Verdict = NO_VERDICT
     audience: str = ""
     audiences: Mapping[str, Release] = field(default_factory=dict)
+    library: Library = "pandas"
 
     @property
     def handed_over(self) -> Path:
@@ -89,13 +96,19 @@ class Release:
 
     @cached_property
     def synthetic(self) -> pd.DataFrame:
-        """The synthetic rows as a pandas table; nullable types if cells may be missing.
+        """The synthetic rows as a frame of the private table's library, otherwise of pandas.
 
-        Dates are datetime64, ordered categories an ordered Categorical, times of day datetime.time.
+        In pandas types are nullable if cells may be missing. Dates are datetime64, ordered categories an
+        ordered Categorical, times of day datetime.time.
         """
-        return frame_of(self.table)
+        return frame_of(self.table, self.library)
 
-    def sample(self, n: int, seed: int | None = None) -> pd.DataFrame:
+    @cached_property
+    def bundle(self) -> Bundle:
+        """The bundle as a recipient opens it."""
+        return open_bundle(self.handed_over)
+
+    def sample(self, n: int, seed: int | None = None, *, given: Given = None) -> pd.DataFrame:
         """More synthetic rows, drawn from the fitted model: free, as it is post-processing.
 
         They obey the constraints, and agree with the public marginals, as those of ``synthetic``.
@@ -103,22 +116,38 @@ class Release:
         Args:
             n: number of rows.
             seed: makes the rows repeatable. Left out: new rows each time.
+            given: what each row must have: ``{"sex": "F"}``, ``"age >= 65"``, or several such conditions.
 
         Raises:
-            DpsynthError: n is negative.
+            DpsynthError: n is negative, or no row has what is given.
         """
         if n < 0:
             raise DpsynthError(f"n must be a number of rows of at least 0, not {n}.")
-        return frame_of(self.rows.seeded(n, seed))
+        if given is None:
+            # Rows of all kinds need no file of the bundle, which may be gone.
+            return frame_of(self.rows.seeded(n, seed), self.library)
+        from dpsynth.recipient.more_rows import more_rows
+
+        return frame_of(pa.concat_tables(more_rows(self.bundle, n, given, seed)), self.library)
+
+    def query(self, question: str) -> Answer:
+        """The answer to a question such as ``mean(cost) by sex where age >= 65``; it costs no privacy.
+
+        It is ``dpsynth query`` in Python. ``frame`` of the answer has estimate, interval and basis.
+
+        Raises:
+            DpsynthError: the question can't be read.
+        """
+        return self.bundle.query(question)
 
     @cached_property
     def statistics(self) -> Mapping[str, pd.DataFrame]:
-        """Statistics with error bars as pandas tables, by title; each has a row a cell.
+        """Statistics with error bars as frames, by title; each has a row a cell.
 
-        The columns that it is about come first; then estimate, standard_error, low and high. ``attrs`` has
-        the table's title, kind and columns, and whether it was measured.
+        The columns that it is about come first; then estimate, standard_error, low and high. In pandas
+        ``attrs`` has the table's title, kind and columns, and whether it was measured.
         """
-        return {title: _statistic(table) for title, table in self.tables.items()}
+        return {title: self._statistic(table) for title, table in self.tables.items()}
 
     @cached_property
     def errors(self) -> pd.DataFrame:
@@ -126,9 +155,7 @@ class Release:
 
         Without rows if there was no exam.
         """
-        import pandas as pd
-
-        return pd.DataFrame() if self.exam is None else self.exam.table.to_pandas()
+        return self._figures(pa.table({}) if self.exam is None else self.exam.table)
 
     @cached_property
     def plan(self) -> pd.DataFrame:
@@ -136,18 +163,33 @@ class Release:
 
         Noise scale and error are in rows, of an answer of average share.
         """
-        import pandas as pd
-
-        return pd.DataFrame(
-            {
-                "step": [s.step for s in self.steps],
-                "share": [s.share for s in self.steps],
-                "answers": [s.questions for s in self.steps],
-                "mechanism": [s.mechanism for s in self.steps],
-                "noise_scale": [s.scale for s in self.steps],
-                "expected_error": [s.expected_error for s in self.steps],
-            }
+        return self._figures(
+            pa.table(
+                {
+                    "step": [s.step for s in self.steps],
+                    "share": [s.share for s in self.steps],
+                    "answers": [s.questions for s in self.steps],
+                    "mechanism": [s.mechanism for s in self.steps],
+                    "noise_scale": [s.scale for s in self.steps],
+                    "expected_error": [s.expected_error for s in self.steps],
+                }
+            )
         )
+
+    def _figures(self, table: pa.Table) -> pd.DataFrame:
+        """A table of figures as a frame; in pandas its types are the usual ones."""
+        return table.to_pandas() if self.library == "pandas" else frame_of(table, self.library)
+
+    def _statistic(self, found: StatisticTable) -> pd.DataFrame:
+        frame = self._figures(found.table)
+        if self.library == "pandas":
+            frame.attrs = {
+                "title": found.title,
+                "kind": found.kind,
+                "columns": list(found.columns),
+                "measured": found.measured,
+            }
+        return frame
 
     def report(self, height: int = 700) -> InlinePage:
         """The release's report, which a notebook shows in place.
@@ -205,14 +247,3 @@ class Release:
         )
         title = f"Release {self.release_id} of {self.folder.parent.name}"
         return f"<table><caption>{escape(title)}</caption>{cells}</table>"
-
-
-def _statistic(found: StatisticTable) -> pd.DataFrame:
-    frame: pd.DataFrame = found.table.to_pandas()
-    frame.attrs = {
-        "title": found.title,
-        "kind": found.kind,
-        "columns": list(found.columns),
-        "measured": found.measured,
-    }
-    return frame

@@ -222,8 +222,10 @@ class RowSource:
         return pa.concat_tables(rows.table for rows in self.pieces(number, rng))
 
     def seeded(self, number: int, seed: int | None) -> pa.Table:
-        """Rows that a seed repeats; without one they are new each time."""
-        return self.table(number, np.random.default_rng(seed))
+        """The rows of ``tables`` in one table."""
+        if not number:
+            return self.table(0, np.random.default_rng(0))
+        return pa.concat_tables(self.tables(number, seed))
 
     def given(self, allowed: Allowed) -> RowSource:
         """The source of rows that have some codes only.

@@ -26,6 +26,7 @@ from dpsynth.evidence.evidence import Answered
 from dpsynth.evidence.measurement_reading import UnusableMeasurements, read_measurements
 from dpsynth.local.estimates import LocalAnswers, stated_answers
 from dpsynth.model import LeastSquares, MarkovRandomField, load
+from dpsynth.presentation.inline_page import InlinePage
 from dpsynth.publish import exam, finer_quantiles
 from dpsynth.publish.audiences import file_of
 from dpsynth.publish.csv_safety import restore
@@ -33,6 +34,7 @@ from dpsynth.publish.examined_estimates import Distance
 from dpsynth.publish.frames import frame_of
 from dpsynth.publish.manifest import FORMAT
 from dpsynth.publish.measured_tilts import tilts_of
+from dpsynth.publish.report_source import REPORT, ReportSource, report_source
 from dpsynth.publish.row_files import table_names
 from dpsynth.publish.row_source import RowSource
 from dpsynth.publish.row_source_file import load_row_source
@@ -45,6 +47,7 @@ from dpsynth.rules import RuleRefused, Rules, rules_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpsynth.accounting.guarantee import Guarantee
     from dpsynth.recipient.more_rows import Given
     from dpsynth.recipient.query import Answer
     from dpsynth.recipient.set_overlap import Asked
@@ -279,6 +282,24 @@ class Bundle:
         """The verdicts of the release on its columns and pairs; none of a bundle that was made without."""
         written = self.manifest.get("verdict")
         return NO_VERDICT if written is None else self._read(MANIFEST, lambda: Verdict.from_json(written))
+
+    @cached_property
+    def shown(self) -> ReportSource:
+        """The facts that the report shows."""
+        return self._read(MANIFEST, lambda: report_source(self.folder, self.manifest, self.manifest["files"]))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee as the manifest states it."""
+        return self._read(MANIFEST, lambda: self.shown.guarantee)
+
+    def report(self, height: int = 700) -> InlinePage:
+        """The release's report, which a notebook shows in place.
+
+        Args:
+            height: height of its frame, in pixels.
+        """
+        return InlinePage(self.folder / REPORT, height)
 
     @cached_property
     def distances(self) -> Mapping[frozenset[str], Distance]:

@@ -40,3 +40,10 @@ def test_every_public_name_is_there() -> None:
     import dpsynth
 
     assert all(getattr(dpsynth, name) is not None for name in dpsynth.__all__)
+
+
+def test_dir_shows_public_names_and_no_module_that_was_imported_on_the_way() -> None:
+    import dpsynth
+
+    assert dir(dpsynth) == sorted(dpsynth.__all__)
+    assert {"release", "check", "evaluate"} <= set(dir(dpsynth)) and "Path" not in dir(dpsynth)

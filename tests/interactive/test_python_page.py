@@ -21,5 +21,5 @@ def test_the_code_of_the_page_runs_from_top_to_bottom(
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
-    assert len(names["rows"]) == 1_000
+    assert len(names["rows"]) == len(names["adults"]) == 1_000 and names["adults"].age.min() >= 18
     assert len(list(tmp_path.glob("outputs/visits/*/public"))) == 3

@@ -7,14 +7,17 @@ import pickle
 import re
 import traceback
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import dpsynth
 from dpsynth import pipeline
+from dpsynth.config.privacy import USUAL_DELTA
 from dpsynth.errors import (
     BudgetRefused,
     ConfigError,
@@ -25,6 +28,7 @@ from dpsynth.errors import (
     StepFailed,
 )
 from dpsynth.interactive import releasing
+from dpsynth.interactive.keys import spec_of
 from dpsynth.ledger.ledger import Ledger
 from dpsynth.lifecycle import counting_engine
 from dpsynth.lifecycle.result import Release
@@ -77,6 +81,31 @@ def test_one_spec_releases_a_frame_an_arrow_table_and_a_file(folder: Path) -> No
     assert "age" in dpsynth.release("visits.csv", **KEYS).synthetic
     assert "age" in dpsynth.release(frame(), named).synthetic
     assert balance(folder) == ["closed"] * 5
+
+
+@pytest.mark.parametrize(
+    ("given", "delta", "noise"),
+    [
+        ({}, USUAL_DELTA, "gaussian"),
+        ({"privacy": {"neighbours": "replace_one"}}, USUAL_DELTA, "gaussian"),
+        ({"delta": 1e-6}, Decimal("1e-6"), "gaussian"),
+        ({"delta": 0}, None, "laplace"),
+        ({"delta": np.float64(0)}, None, "laplace"),
+        ({"delta": None}, None, "laplace"),
+        ({"privacy": {"noise": "laplace"}}, None, "laplace"),
+        ({"privacy": {"accountant": "sequential"}}, None, "laplace"),
+    ],
+)
+def test_pure_epsilon_is_given_to_whoever_asks_for_it_and_to_nobody_else(
+    given: dict[str, object], delta: Decimal | None, noise: str
+) -> None:
+    spec = spec_of({"epsilon": 1, "dataset": "visits", "columns": COLUMNS, **given})
+    assert (spec.privacy.delta, spec.privacy.noise) == (delta, noise)
+
+
+def test_delta_is_that_of_the_configuration_which_init_writes(folder: Path) -> None:
+    frame().to_csv("visits.csv", index=False)
+    assert f"delta: {USUAL_DELTA.scaleb(9):.1f}e-9 " in dpsynth.describe("visits.csv").yaml
 
 
 def test_another_ledger_is_used_where_one_is_named_and_nothing_is_said_of_it(folder: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dpsynth
@@ -95,3 +98,82 @@ def test_a_notebook_shows_the_report_in_a_frame_that_runs_nothing(done: Release)
 def test_a_release_is_pickled_whole(done: Release) -> None:
     again = pickle.loads(pickle.dumps(done))
     assert again.sample(50, seed=1).equals(done.sample(50, seed=1)) and again.guarantee == done.guarantee
+
+
+def test_a_question_and_rows_with_something_given_are_those_of_the_command_line(done: Release) -> None:
+    opened = dpsynth.open_bundle(done.folder)
+    asked = "mean(cost) by sex where age >= 40"
+    assert done.query(asked).frame.equals(opened.query(asked).frame)
+    assert list(done.query("count by sex").frame.columns) == [
+        "sex",
+        "estimate",
+        "low",
+        "high",
+        "rows",
+        "basis",
+    ]
+    rows = done.sample(200, seed=4, given=["sex=F", "age >= 40"])
+    assert rows.equals(opened.sample(200, given=["sex=F", "age >= 40"], seed=4))
+    assert set(rows.sex) == {"F"} and rows.age.min() >= 40 and not broken(rows).any()
+    assert done.sample(200, seed=4).equals(opened.sample(200, seed=4))
+    assert opened.guarantee == done.guarantee
+    for wrong in ({"sex": "X"}, "agee >= 4"):
+        with pytest.raises(DpsynthError):
+            done.sample(5, given=wrong)
+
+
+def test_rows_of_all_kinds_need_no_file_of_the_bundle(tmp_path: Path) -> None:
+    made = dpsynth.release(frame(200), **KEYS, ledger=tmp_path / "l.db", outputs=tmp_path / "outputs")
+    shutil.rmtree(tmp_path / "outputs")
+    assert len(made.sample(20)) == 20
+    with pytest.raises(DpsynthError, match="is no bundle"):
+        made.sample(20, given="sex=F")
+
+
+def of_pyarrow(rows: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def of_polars(rows: pd.DataFrame) -> object:
+    return pytest.importorskip("polars").from_pandas(rows)
+
+
+@pytest.mark.parametrize(
+    "into", [of_pyarrow, of_polars, lambda rows: rows], ids=["pyarrow", "polars", "pandas"]
+)
+def test_frames_come_out_in_the_library_they_came_in(
+    tmp_path: Path, into: Callable[[pd.DataFrame], object]
+) -> None:
+    table = into(frame(300))
+    made = dpsynth.release(table, **RULED, ledger=tmp_path / "l.db", outputs=tmp_path / "outputs")
+    frames = [made.synthetic, made.sample(5), made.sample(5, given="sex=F"), made.plan, made.errors]
+    for found in (*frames, *made.statistics.values()):
+        assert type(found) is type(table)
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again.sample(5)) is type(table)
+    rows = made.table.select(["age", "cost"]).to_pylist()
+    found = made.synthetic
+    if isinstance(found, pd.DataFrame):
+        found = found.astype(object).where(found.notna(), None)
+    turn = {"pandas": "to_dict", "polars": "to_dicts", "pyarrow": "to_pylist"}[made.library]
+    as_dicts = getattr(found, turn)(*(["records"] if turn == "to_dict" else []))
+    assert [{"age": row["age"], "cost": row["cost"]} for row in as_dicts] == rows
+
+
+def test_the_frames_of_each_audience_are_of_the_library_of_the_table(tmp_path: Path) -> None:
+    tiers = {"partners": {"epsilon": 0.4}, "owners": {"epsilon": 1}}
+    keys = {key: value for key, value in KEYS.items() if key != "epsilon"}
+    spec = dpsynth.Spec.from_dict(
+        {
+            "privacy": {"delta": 1e-9},
+            "audiences": tiers,
+            "ledger": {"dataset": "visits", "url": f"sqlite:///{tmp_path / 'l.db'}"},
+            "columns": COLUMNS,
+            "structure": keys["structure"],
+        }
+    )
+    made = dpsynth.release(of_pyarrow(frame(300)), spec, outputs=tmp_path / "outputs")
+    assert list(made.audiences) == list(tiers)
+    for one in made.audiences.values():
+        assert isinstance(one.synthetic, pa.Table) and isinstance(one.sample(3, given="sex=F"), pa.Table)
+        assert one.bundle.folder == one.handed_over

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import dpsynth
-from dpsynth.errors import ConfigError
+from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.ledger.ledger import Ledger
 from tests.interactive.tables import COLUMNS, frame
 
@@ -98,6 +100,33 @@ def test_a_fit_is_a_release_that_the_ledger_has(folder: Path) -> None:
     fitted.fit(frame(), y=np.zeros(1_000))
     account = Ledger(f"sqlite:///{folder / 'ledger.db'}", None).balance("visits")
     assert account is not None and [r.state for r in account.releases] == ["closed", "closed"]
+
+
+def test_constraints_and_what_is_given_hold_in_every_row() -> None:
+    fitted = of_visits(constraints=["cost <= age + 30"]).fit(frame())
+    rows = fitted.sample(300, random_state=2, given={"sex": "F"})
+    assert len(rows) == 300 and set(rows.sex) == {"F"} and (rows.cost <= rows.age + 30).all()
+    free = of_visits().fit(frame()).sample(300)
+    assert {"F", "M"} <= set(free.sex) and not (free.cost <= free.age + 30).all()
+    with pytest.raises(ConfigError, match="constraints is given twice"):
+        of_visits(constraints=["cost <= 9"], keys={"constraints": []}).fit(frame())
+
+
+def test_what_was_saved_is_loaded_by_a_stranger_and_samples_the_same_rows(folder: Path) -> None:
+    fitted = of_visits(epsilon=0.7).fit(frame())
+    saved = fitted.save("shared")
+    assert saved.parent == Path("shared/visits") and saved != fitted.release_.folder
+    shutil.rmtree("outputs")
+    shutil.rmtree(saved / "private")
+    loaded = dpsynth.Synthesizer.load(saved)
+    assert loaded.guarantee_ == fitted.guarantee_ and loaded.epsilon == fitted.guarantee_.epsilon
+    assert loaded.sample(40, random_state=3).equals(fitted.sample(40, random_state=3))
+    assert set(loaded.sample(40, given="sex=M").sex) == {"M"}
+    assert str(loaded.release_.report()).endswith("public/report.html")
+    with pytest.raises(DpsynthError, match="a copy already"):
+        loaded.save("again")
+    with pytest.raises(NotFittedError):
+        of_visits().save("again")
 
 
 def test_tables_of_any_library_and_arrays_are_fitted() -> None:
