@@ -84,12 +84,18 @@ def is_part_of(part: str, whole: str) -> bool:
     if same_table(part, whole):
         return True
     folder = resolved(whole)
-    if is_url(folder) or not Path(folder).is_dir():
+    if is_url(folder):
         return False
     inside = Path(resolved(part))
-    if any(_same_file(str(parent), folder) for parent in inside.parents):
-        return True
-    return inside.is_file() and any(_same_file(str(inside), str(f)) for f, _ in files_below(Path(folder)))
+    try:
+        if not Path(folder).is_dir():
+            return False
+        if any(_same_file(str(parent), folder) for parent in inside.parents):
+            return True
+        return inside.is_file() and any(_same_file(str(inside), str(f)) for f, _ in files_below(Path(folder)))
+    except (OSError, ValueError):
+        # A name that no file can have, such as one that is too long: it is refused as the source is opened.
+        return False
 
 
 def _same_file(one: str, other: str) -> bool:
