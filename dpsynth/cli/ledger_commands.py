@@ -84,7 +84,7 @@ def _place(ledger: str | None, head: Path | None, config: Path | None, dataset: 
 def show(
     dataset: Dataset = None,
     detail: Annotated[
-        bool, typer.Option("--detail", help="Show each release, and what all of them guarantee together.")
+        bool, typer.Option("--detail", help="Show ε and δ of each release, and of all by each accountant.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ledger: Url = None,
@@ -101,12 +101,14 @@ def show(
     from dpsynth.ledger.terminal import console, print_account, print_summary
 
     out = console()
-    printed = print_account if detail or dataset is not None else print_summary
     for number, view in enumerate(found):
         if number:
             out.print()
-        printed(out, view)
-    if printed is print_summary and out.is_terminal:
+        if detail or dataset is not None:
+            print_account(out, view, detail=detail)
+        else:
+            print_summary(out, view)
+    if not detail and out.is_terminal:
         out.print("\nMore with dpsynth ledger show DATASET, or --detail.", style="dim")
 
 

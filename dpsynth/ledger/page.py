@@ -97,7 +97,7 @@ def _shown(view: AccountView, today: date) -> dict[str, object]:
         "bars": _bars(view),
         "guarantee": views.guarantee_in_words(view),
         "runway": views.runway_in_words(view),
-        "filter": views.filter_in_words(view.account),
+        "cap": views.cap_in_words(view.account),
         "sources": (
             *views.unit_change_in_words(view.account),
             *views.sources_in_words(view.account),

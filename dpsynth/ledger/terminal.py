@@ -18,6 +18,11 @@ from dpsynth.ledger.views import AccountView
 _BAR = 40
 _PIPED_WIDTH = 240
 _WIDE = 110
+_SIDES = {"id": "l", "release": "w", "period": "w", "state": "l", "ε alone": "r", "δ": "r", "share": "r",
+          "so far": "r", "reserved": "l", "ended": "l"}  # fmt: skip
+"""The columns of a list of releases, each with its side: see ``_print_table``."""
+_COLUMNS = ("id", "period", "state", "share", "reserved")
+_NARROW = ("id", "period", "state", "ε alone", "share", "so far", "reserved")
 
 
 def console() -> Console:
@@ -39,59 +44,53 @@ def printable(text: str) -> str:
 
 
 def print_summary(out: Console, view: AccountView) -> None:
-    """Print a dataset's account in two lines, and a third where releases have not ended."""
+    """Print the share of a dataset's cap that is used, what still fits, and what has not ended."""
     account, number = view.account, len(view.lines)
     out.print(
         f"{printable(account.dataset)}: {views.share_in_words(account.share_used)} of the cap is used, "
-        f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}, by {number:,} "
-        f"release{'s' * (number != 1)} since {account.opened}, for {printable(account.unit)}."
+        f"by {number:,} release{'s' * (number != 1)} since {account.opened}."
     )
+    out.print(_bar(account.share_used))
+    out.print(" ".join(views.runway_in_words(view)))
+    out.print(f"Protected: {printable(account.unit)}.")
     for sentence in views.unit_change_in_words(account):
         out.print(printable(sentence))
-    out.print(" ".join(views.runway_in_words(view)))
-    if view.unfinished:
-        names = ", ".join(entry.release_id for entry in view.unfinished[:5])
-        more = len(view.unfinished) - 5
-        some = f" and {more:,} more" if more > 0 else ""
+    open_ones = view.unfinished
+    if open_ones:
+        names, one = ", ".join(entry.release_id for entry in open_ones[:5]), len(open_ones) == 1
+        some = f" and {len(open_ones) - 5:,} more" if len(open_ones) > 5 else ""
+        which = open_ones[0].release_id if one else "ID"
         out.print(
-            f"Not ended, and counted in full: {names}{some}. Finish each with dpsynth run CONFIG --resume "
-            "ID, or give it up with dpsynth run CONFIG --abandon ID."
+            f"Not ended, and counted in full: {names}{some}. Unless it is running, finish "
+            f"{'it' if one else 'each'} with dpsynth run CONFIG --resume {which}, or give it up with dpsynth "
+            f"run CONFIG --abandon {which}."
         )
 
 
-def print_account(out: Console, view: AccountView) -> None:
-    """Print a dataset's account with all of its releases."""
+def print_account(out: Console, view: AccountView, *, detail: bool = False) -> None:
+    """Print a dataset's account with all of its releases.
+
+    Args:
+        out: the console.
+        view: the account.
+        detail: print ε and δ too, and the guarantee of all releases by each accountant.
+    """
     account = view.account
-    out.print(printable(account.dataset), style="bold")
-    out.print(
-        f"Protects {printable(account.unit)} ({account.neighbours}). In the ledger since {account.opened}."
-    )
-    for sentence in views.unit_change_in_words(account):
-        out.print(printable(sentence))
+    print_summary(out, view)
     if account.changed is not None:
         out.print(f"Reason of the change: {printable(account.changed.reason)}")
-    out.print(
-        f"{_bar(account.share_used)} {views.share_in_words(account.share_used)} of the cap: "
-        f"ε = {views.figure(account.epsilon_used)} of {account.cap.shown(up=False)}"
-    )
-    out.print(views.filter_in_words(account))
-    for sentence in views.sources_in_words(account):
+    for sentence in (*views.sources_in_words(account), *views.audiences_in_words(account)):
         out.print(printable(sentence))
     for change in account.caps[1:]:
         out.print(f"Cap since {change.created}: {change.shown()} ({printable(change.reason)})")
-    out.print(f"\n{printable(views.guarantee_in_words(view))}")
-    _print_table(out, _statements(view), "lrrw")
     out.print()
-    narrow = out.width < _WIDE
-    _print_table(out, _releases(view, narrow=narrow), "lwlrrrl" if narrow else "lwwlrrrrll")
-    for sentence in (*views.audiences_in_words(account), *views.runway_in_words(view)):
-        out.print(printable(sentence))
-    for entry in view.unfinished:
-        out.print(
-            f"Release {entry.release_id} has not ended and counts in full. Unless it is running, finish it "
-            f"with dpsynth run CONFIG --resume {entry.release_id}, or give it up with dpsynth ledger "
-            f'abandon {entry.release_id} --config CONFIG --reason "…"'
-        )
+    if detail:
+        out.print(printable(views.cap_in_words(account)))
+        out.print(printable(views.guarantee_in_words(view)))
+        _print_table(out, _statements(view), "lrrw")
+        out.print()
+    names = _COLUMNS if not detail else _NARROW if out.width < _WIDE else tuple(_SIDES)
+    _print_table(out, _releases(view, names), "".join(_SIDES[name] for name in names))
 
 
 def _bar(share: float) -> str:
@@ -108,27 +107,26 @@ def _statements(view: AccountView) -> list[tuple[str, ...]]:
     return rows
 
 
-def _releases(view: AccountView, *, narrow: bool) -> list[tuple[str, ...]]:
-    """A head and a line for each release; only the main columns on a narrow terminal."""
-    rows = [("id", "release", "period", "state", "ε alone", "δ", "share", "so far", "reserved", "ended")]
+def _releases(view: AccountView, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """A head and a line for each release, with some columns."""
+    rows = [tuple(names)]
     for line in view.lines:
         entry = line.entry
         amount = entry.cost.amount
-        rows.append(
-            (
-                entry.release_id,
-                entry.release,
-                entry.occasion or "",
-                entry.state,
-                views.figure(amount.epsilon),
-                digits(amount.delta, up=True),
-                views.share_in_words(line.share),
-                views.share_in_words(line.so_far),
-                f"{entry.created}",
-                f"{entry.ended or ''}",
-            )
-        )
-    return [row[:1] + row[2:5] + row[6:9] for row in rows] if narrow else [*rows]
+        cells = {
+            "id": entry.release_id,
+            "release": entry.release,
+            "period": entry.occasion or "",
+            "state": entry.state,
+            "ε alone": views.figure(amount.epsilon),
+            "δ": digits(amount.delta, up=True),
+            "share": views.share_in_words(line.share),
+            "so far": views.share_in_words(line.so_far),
+            "reserved": f"{entry.created}",
+            "ended": f"{entry.ended or ''}",
+        }
+        rows.append(tuple(cells[name] for name in names))
+    return rows
 
 
 def _print_table(out: Console, rows: Sequence[Sequence[str]], sides: str) -> None:

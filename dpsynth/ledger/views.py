@@ -167,28 +167,23 @@ def audiences_in_words(account: Balance) -> Iterator[str]:
             )
 
 
-def filter_in_words(account: Balance) -> str:
-    """The privacy filter of an account, in words."""
-    cap = account.cap
+def cap_in_words(account: Balance) -> str:
+    """The cap of an account, and the rule by which its filter refuses, in words."""
+    cap = f"The cap is {account.cap.shown(up=False)}."
     if not account.filter.needs_delta:
         return (
-            "The ε of all releases are added up, and so are their δ. A release that would take either sum "
-            "over the cap is refused."
+            f"{cap} The ε of all releases are added up, and so are their δ. A release is refused if either "
+            "sum would exceed the cap."
         )
     budget, approximate_share = account.bound
-    what = account.filter.symbol
-    added = f"The {what} of all releases are added up ({account.filter.composition})."
-    most = digits(budget, up=False)
+    what, room = account.filter.symbol, digits(budget, up=False)
+    added = f"{cap} Releases are added up as {what} ({account.filter.composition})."
     if not account.approximate_share:
-        return (
-            f"{added} A release that would take the sum over {most} is refused: so much {what} is what the "
-            f"cap of {cap.shown(up=False)} allows."
-        )
+        return f"{added} The cap has room for {what} = {room}; a release that would exceed it is refused."
     kept, used = digits(approximate_share, up=False), digits(approximate_share - account.left[1], up=True)
     return (
-        f"{added} Of the cap's δ, {kept} is kept for finding values, and {used} of that is used. A release "
-        f"that would take more of it, or the sum over {most}, is refused: so much {what} is what the cap "
-        f"of {cap.shown(up=False)} allows with the rest of its δ."
+        f"{added} Of the cap's δ, {kept} is kept for finding values, and {used} of that is used. The rest of "
+        f"its δ has room for {what} = {room}. A release that would exceed either is refused."
     )
 
 
@@ -202,8 +197,8 @@ def guarantee_in_words(view: AccountView) -> str:
     return (
         f"{which} together{', unfinished ones in full,' if view.unfinished else ''} are "
         f"ε = {epsilon_of(found)}, δ = {delta_of(found)} for {view.account.unit} "
-        f"({view.account.neighbours}), by {NAMES[found.accountant]}: the least of the accountants under "
-        "which noise may be set from earlier answers."
+        f"({view.account.neighbours}), by {NAMES[found.accountant]}. Some accountants hold even if somebody "
+        "chose noise after reading earlier answers, and of those this is the least."
     )
 
 

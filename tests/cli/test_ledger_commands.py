@@ -118,33 +118,33 @@ def test_show_says_what_was_spent_by_whom_and_what_to_do_with_what_is_open(here:
     here.call("cap", "visits", "--epsilon", "5", "--reason", "agreed by the board")
     shown = here.call("show", "--detail")
     assert shown.code == 0 and shown.err == ""
-    assert shown.out == here.call("show", "visits").out
     assert "\x1b" not in shown.out
     for said in ("visits", "add_remove", "zCDP", "(least)", "agreed by the board", "2026-03", "reserved"):
         assert said in shown.out
     assert f"dpsynth run CONFIG --resume {open_one}" in shown.out
-    assert f"dpsynth ledger abandon {open_one}" in shown.out
+    assert f"dpsynth run CONFIG --abandon {open_one}" in shown.out
+    # The first screens have one number of each kind: no ε of releases, and no accountant.
+    for first in (here.call("show").out, here.call("show", "visits").out):
+        assert "GDP" not in first and "accountant" not in first and "ε alone" not in first
+        assert first.count("% of the cap") == 1 and first.count("█") == shown.out.count("█") > 0
     lines = [line for line in shown.out.splitlines() if re.match(r"\d{8}-[0-9a-f]{8} ", line)]
     assert len(lines) == 3 and all("2026-0" in line for line in lines)
     assert re.search(r"\d+ more releases like the last one .* the first to be refused on 20", shown.out)
 
 
-def test_show_is_two_lines_a_dataset_and_a_third_for_what_has_not_ended(here: Here) -> None:
+def test_show_is_four_lines_a_dataset_and_a_fifth_for_what_has_not_ended(here: Here) -> None:
     here.months.release(0, 1)
     payroll = here.dataset(dataset="payroll")
     payroll.release(0)
     open_one = payroll.reserve(1)
     lines = here.call("show").out.splitlines()
-    assert len(lines) == 6
-    assert re.fullmatch(
-        r"visits: [\d.]+ % of the cap is used, ε = [\d.]+ of ε = 4, δ = 1e-6, by 2 releases since "
-        r"2026-02-03, for one row\.",
-        lines[0],
-    )
-    assert re.match(r"\d+ more releases like the last one", lines[1]) and lines[2] == ""
-    assert lines[3].startswith("payroll: ") and lines[5] == (
-        f"Not ended, and counted in full: {open_one}. Finish each with dpsynth run CONFIG --resume ID, or "
-        "give it up with dpsynth run CONFIG --abandon ID."
+    assert len(lines) == 10
+    assert re.fullmatch(r"visits: [\d.]+ % of the cap is used, by 2 releases since 2026-02-03\.", lines[0])
+    assert re.fullmatch("█+░+", lines[1]) and lines[3] == "Protected: one row."
+    assert re.match(r"\d+ more releases like the last one", lines[2]) and lines[4] == ""
+    assert lines[5].startswith("payroll: ") and lines[9] == (
+        f"Not ended, and counted in full: {open_one}. Unless it is running, finish it with dpsynth run "
+        f"CONFIG --resume {open_one}, or give it up with dpsynth run CONFIG --abandon {open_one}."
     )
 
 
@@ -360,7 +360,7 @@ def test_a_share_of_delta_for_finding_values_is_set_aside_and_shown(here: Here) 
     assert changed.code == 0
     assert "was ε = 4, δ = 1e-6 and is ε = 4, δ = 1e-6 (0.1 of δ for finding values)" in changed.out
     here.months.reserve(1)
-    shown = here.call("show", "visits").out
+    shown = here.call("show", "--detail").out
     assert "Of the cap's δ, 1e-7 is kept for finding values, and 5e-10 of that is used." in shown
     assert "δ = 1e-6 (0.1 of δ for finding values) (agreed)" in shown
     (told,) = json.loads(here.call("show", "--json").out)

@@ -92,9 +92,11 @@ def test_the_audiences_of_a_release_are_said() -> None:
 
 
 def test_a_filter_says_what_it_adds_up_and_the_bound_rounded_down() -> None:
-    assert "The ε of all releases are added up" in views.filter_in_words(account())
+    assert "The ε of all releases are added up" in views.cap_in_words(account())
     whole = account(share=Fraction(0))
-    assert f"over {digits(whole.bound[0], up=False)} is refused" in views.filter_in_words(whole)
+    assert f"room for {whole.filter.symbol} = {digits(whole.bound[0], up=False)};" in views.cap_in_words(
+        whole
+    )
     assert digits(whole.bound[0], up=False) != digits(whole.bound[0], up=True)
     third = Fraction(1, 3)
     used = replace(OPEN, cost=sought_cost(Fraction(1, 10), ALL / 7, HALF))
@@ -102,8 +104,8 @@ def test_a_filter_says_what_it_adds_up_and_the_bound_rounded_down() -> None:
     assert (
         f"Of the cap's δ, {digits(ALL / 3, up=False)} is kept for finding values, and "
         f"{digits(ALL / 14, up=True)} of that is used."
-    ) in views.filter_in_words(kept)
-    assert f"or the sum over {digits(kept.bound[0], up=False)}, is" in views.filter_in_words(kept)
+    ) in views.cap_in_words(kept)
+    assert f" = {digits(kept.bound[0], up=False)}. A release" in views.cap_in_words(kept)
 
 
 def test_a_statement_is_rounded_up() -> None:
