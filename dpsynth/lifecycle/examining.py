@@ -41,7 +41,8 @@ def judge(inputs: Described, fitted: FittedModel, table: SyntheticTable, exam: E
     scale = np.float64(fitted.rows / drawn)
     scaled = {name: np.asarray(found * scale, np.float64) for name, found in counts.items()}
     basis = _basis(inputs, fitted)
-    return Judged(columns, fitted.densities, scaled, fitted.rows, table.coded.rows, basis, exam).verdict()
+    rows, changed = table.coded.rows, table.repairs.shares_changed
+    return Judged(columns, fitted.densities, scaled, fitted.rows, rows, basis, exam, changed).verdict()
 
 
 def _basis(inputs: Described, fitted: FittedModel) -> Basis:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import log, pi, sqrt
@@ -69,6 +69,8 @@ _OVER = 3.0
 """Standard deviations above which no noise lifts a column's count, or an exam's error, among all others."""
 _OUT_OF = 40
 """Columns of which noise alone lifts a value in one above what passes for noise."""
+_CHANGED = 0.01
+"""Least share of a column that rules changed, of which its verdict speaks."""
 _LINES = 5
 _PAIR = 2
 
@@ -222,6 +224,7 @@ class Judged:
         drawn: number of rows of the finished table.
         basis: the marginals that it rests on.
         exam: its measured errors; None without an exam.
+        changed: share of the drawn rows whose cell rules changed, by column.
     """
 
     columns: Sequence[Column]
@@ -231,12 +234,20 @@ class Judged:
     drawn: int
     basis: Basis
     exam: Exam | None = None
+    changed: Mapping[str, float] = field(default_factory=dict)
 
     def verdict(self) -> Verdict:
         """The verdicts on all columns and pairs."""
         pairs = list(self._pairs())
-        columns = {column.name: self._column(column, pairs) for column in self.columns}
+        columns = {column.name: self._ruled(self._column(column, pairs)) for column in self.columns}
         return Verdict(tuple(columns.values()), tuple(_no_better(p.judged, columns) for p in pairs))
+
+    def _ruled(self, one: Judgement) -> Judgement:
+        """A column that says how often rules changed it; what that did to its error is judged already."""
+        share = self.changed.get(one.name, 0.0)
+        return (
+            one if share < _CHANGED else replace(one, why=f"{one.why} Rules changed {_percent(share)} of it.")
+        )
 
     def _column(self, column: Column, pairs: Sequence[_Pair]) -> Judgement:
         counted = self.counts.get(column.name)

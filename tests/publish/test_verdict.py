@@ -207,6 +207,14 @@ def test_the_lines_are_at_most_five_name_the_worst_and_come_back_from_the_manife
         Verdict.from_json(damaged)
 
 
+def test_a_column_says_how_often_rules_changed_it():
+    columns, table = (column("a", 2), column("b", 2)), {name: np.array([5e3, 5e3]) for name in "ab"}
+    counts = {name: (table[name], 5.0) for name in "ab"}
+    facts = Judged(columns, counts, table, ROWS, ROWS, Basis(()), changed={"a": 0.25, "b": 0.001})
+    one, two = facts.verdict().columns
+    assert one.why.endswith("Rules changed 25 % of it.") and "Rules" not in two.why
+
+
 def test_an_empty_table_is_judged_too():
     one = column("a", 3)
     facts = Judged((one,), {"a": (np.zeros(3), 50.0)}, {"a": np.zeros(3)}, 0, 0, Basis(()))
