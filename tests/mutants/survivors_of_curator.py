@@ -86,7 +86,6 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
         ("steps_in", "0 -> 1", 0): "Where the last step is below the first it is the last that holds.",
     },
     "curator/source.py": {
-        ("_part_batches", "for c in inside if", 0): SPEED,
         ("_part_batches", "for c, cell in part.same.items() if", 0): SPEED,
         ("_csv_batches", "True -> False", 0): STRICT,
         ("_csv_rows", "False -> True", 1): SPEED,
@@ -382,8 +381,6 @@ FUNCTIONS: dict[tuple[str, str], str] = {
     ("curator/profiling.py", "_Tally._of"): RULE_OF_THUMB,
     ("curator/profiling.py", "_Tally._names"): RULE_OF_THUMB,
     ("curator/profiling.py", "_Tally._numbered"): RULE_OF_THUMB,
-    ("curator/profiling.py", "_Tally.names_persons"): RULE_OF_THUMB,
-    ("curator/profiling.py", "_Tally.max_rows"): RULE_OF_THUMB,
     ("curator/profiling.py", "_decisive"): RULE_OF_THUMB,
     ("curator/profiling.py", "_pattern"): RULE_OF_THUMB,
     ("curator/moment_guesses.py", ""): RULE_OF_THUMB,

@@ -30,9 +30,9 @@ ONE_BY_ONE: dict[str, dict[tuple[str, str, int], str]] = {
     "ledger/identity.py": {
         ("", "if TYPE_CHECKING", 0): TYPES,
     },
-    "ledger/ledger.py": {
-        ("Ledger.change_cap", "len(reason) > 1000 -> len(reason) >= 1000", 0): WORDS,
-        ("Ledger.change_cap", "1000 -> 1001", 0): WORDS,
+    "ledger/refusals.py": {
+        ("", "1000 -> 1001", 0): WORDS,
+        ("check_reason", "len(said) > _LONGEST_REASON -> len(said) >= _LONGEST_REASON", 0): WORDS,
     },
     "ledger/store.py": {
         ("Store.__init__", "options['isolation_level'] = 'READ COMMITTED' -> pass", 0): BY_POSTGRES,
