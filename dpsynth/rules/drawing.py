@@ -1,11 +1,10 @@
 """A synthetic table of which every row obeys the rules.
 
-Values that a rule determines are computed: the cell of a tied column from the cell of the other column,
-and sums from their parts. Columns that depend strongly on each other are drawn together inside their bins. If
-a row violates a rule only by its values within its cells, these values are drawn again, so that the model's
-cells do not change. All other violating rows are drawn again as a whole, so that they follow the model's
-distribution given the rules. Rows that still lack after some rounds are copies of rows that obey; if there
-are none, of one row that was found without a model.
+Rows are drawn as they would be without rules; then cells that break one are repaired (``repair``). Values
+that a rule determines are computed: the cell of a tied column from the cell of the other column, and sums
+from their parts, which are solved for the sum that was drawn (``solving``). If a row violates a rule only by
+its values within its cells, these values are drawn again. A row that still violates gets the values of the
+rule's columns from one that obeys; if there is none, from one row that was found without a model.
 
 Invariant: no row of the table violates a rule, for any model.
 """

@@ -59,6 +59,8 @@ _ANYWAY = 4
 """Every so many laps all moves are tried, and otherwise those that lowered L by more than the mean of all."""
 _DONATED = ""
 """The name of moves to the cells of other rows, among the names of columns."""
+_WORTH = 0.01
+"""Rows that a cell may be off for each row that depends on another column, before that one is changed."""
 _RAKED = 20
 """Rounds in which the aim of a pair with closed cells is fitted to its columns' aims."""
 
@@ -194,7 +196,7 @@ class _Aims:
                 flat = np.bincount(coarse[a] * sizes[b] + coarse[b], minlength=sizes[a] * sizes[b])
                 table = flat.reshape(sizes[a], sizes[b])
                 scored.append((known, _dependence(table), b, table))
-            for known, _, b, table in sorted(scored, key=lambda s: (s[0], s[1]), reverse=True)[
+            for known, dependence, b, table in sorted(scored, key=lambda s: (s[0], s[1]), reverse=True)[
                 :_MOST_PARTNERS
             ]:
                 key = frozenset((a, b))
@@ -202,7 +204,7 @@ class _Aims:
                     aim = _raked(table, closed[a, b]) if (a, b) in closed else table
                     together = any(a in some and b in some for some in inside)
                     weight = _OTHER if not known else _TOGETHER if together else _MEASURED
-                    listed[key] = _Pair(a, b, begin, weight)
+                    listed[key] = _Pair(a, b, begin, weight, dependence)
                     off = _UNIT * table - np.rint(_UNIT * aim)
                     tables.append(weight * off.reshape(-1).astype(np.float64))
                     begin += table.size
@@ -240,6 +242,10 @@ class _Aims:
         more = np.flatnonzero(own[self.labels[column] :] >= 0) + self.labels[column]
         scores[:, more] += np.where(self.codes[column][rows][:, None] == more, 0.0, _AVOIDED)
         return scores
+
+    def worth(self, column: str) -> float:
+        """Score of a change of a column: the more rows depend on it, the sooner another one is changed."""
+        return float(round(_UNIT * _WORTH * sum(p.weight * p.dependence for p in self.pairs[column])))
 
     def places(self, columns: Clique, rows: Codes, codes: Mapping[str, Codes]) -> NDArray[np.int64]:
         """Places of the residuals of rows that have some codes in some columns, int64[aims, *shape of codes].
@@ -328,12 +334,13 @@ class _Aims:
 
 @dataclass(frozen=True)
 class _Pair:
-    """An aim over two columns: its place among the residuals, and its weight."""
+    """An aim over two columns: its place among the residuals, its weight, and the rows that depend on it."""
 
     first: str
     second: str
     begin: int
     weight: int
+    dependence: float
 
     def other(self, column: str) -> str:
         return self.second if column == self.first else self.first
@@ -389,13 +396,14 @@ class _Repair:
             scores[closed] = np.inf
             cell = scores.argmin(axis=1)
             gain = np.take_along_axis(scores, cell[:, None], 1)[:, 0] - was
+            gain += aims.worth(column)
             better = gain < best
             best[better] = gain[better]
             for c, own in codes.items():
                 new[c][better] = own[better]
             new[column][better] = cell[better]
         if donors.size:
-            self._offered(rows, donors, best, new)
+            self._offered(rows, donors, best, new, _WORTH > 0)
         found = np.isfinite(best)
         some = rows[found]
         changed = tuple(c for c in self.columns if (new[c] != codes[c]).any())
@@ -403,13 +411,24 @@ class _Repair:
             aims.moved(changed, some, {c: new[c][found] for c in changed}, None)
         return found
 
-    def _offered(self, rows: Codes, donors: Codes, best: NDArray[np.float64], new: dict[str, Codes]) -> None:
+    def _offered(
+        self,
+        rows: Codes,
+        donors: Codes,
+        best: NDArray[np.float64],
+        new: dict[str, Codes],
+        worth: bool = False,
+    ) -> None:
         """Take the cells of donors where these are better."""
         aims, columns = self.aims, self.columns
         tried = self.rng.choice(donors, (rows.size, _DONORS))
         theirs = {c: aims.codes[c][tried] for c in columns}
         before = aims.residuals.take(aims.places(columns, rows, self._codes(rows))).sum(axis=0)
         after = aims.residuals.take(aims.places(columns, rows, theirs)).sum(axis=0)
+        if worth:
+            codes = self._codes(rows)
+            for c in columns:
+                after = after + np.where(theirs[c] != codes[c][:, None], aims.worth(c), 0.0)
         which = after.argmin(axis=1)
         gain = after[np.arange(rows.size), which] - before
         better = gain < best
