@@ -130,7 +130,7 @@ def written(name: str) -> str:
 
 def terms(rows: TypedRows) -> tuple[Term, ...]:
     """The columns of numbers, then parts of dates and times, then the time between two of them."""
-    kinds = {c.name: rows.layout.kinds[c.name].word for c in rows.layout.columns if "`" not in c.name}
+    kinds = {c.name: rows.layout.kinds[c.name].word for c in rows.columns if "`" not in c.name}
     found = [
         Term(
             written(name),

@@ -181,7 +181,7 @@ class _Tallying:
         near = inputs.plan.neighbours
         self._near, self._part = near, occasion.part
         self._searched = bool(inputs.plan.bound_price)
-        self._columns = [ColumnTally(column) for column in inputs.compiled.columns]
+        self._columns = [ColumnTally(column) for column in inputs.compiled.columns if not column.part_of]
         self._types = {
             tally.column.name: inputs.spec.columns[tally.column.name].type for tally in self._columns
         }

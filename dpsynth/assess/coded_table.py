@@ -93,7 +93,7 @@ def private_table(bundle: OwnedBundle, table: Place | MemoryTable, form: FileFor
         SourceError: the table can't be read, or lacks a column.
     """
     near, part = bundle.neighbours, bundle.part
-    names = [column.name for column in bundle.columns]
+    names = [column.source for column in bundle.columns]
     more = [*near.columns, *([] if part is None else [part.column])]
     wanted, broken = list(dict.fromkeys([*names, *more])), near.person is None
     if isinstance(table, MemoryTable):
@@ -126,7 +126,8 @@ def synthetic_table(bundle: OwnedBundle) -> CodedTable:
     Raises:
         ConfigError: the bundle has none.
     """
-    columns, names = bundle.columns, [column.name for column in bundle.columns]
+    columns = bundle.columns
+    names = [column.name for column in columns if not column.part_of]
     found = table_names(sorted(path.name for path in bundle.public.iterdir()))
     if not found:
         raise ConfigError(
@@ -156,6 +157,7 @@ def _texts(columns: Sequence[Column], batch: pa.RecordBatch) -> dict[str, pa.Str
             batch.column(batch.schema.get_field_index(companion(c.name))) if c.distinct else None,
         )
         for c in columns
+        if not c.part_of
     }
 
 
@@ -166,7 +168,7 @@ def _coded(columns: tuple[Column, ...], batches: Iterable[Mapping[str, pa.String
     }
     for batch in batches:
         for column in columns:
-            coded = batch[column.name].dictionary_encode(null_encoding="encode")
+            coded = batch[column.source].dictionary_encode(null_encoding="encode")
             spots = coded.indices.to_numpy(zero_copy_only=False)
             codes[column.name].append(codes_of(column, coded.dictionary)[spots])
             if isinstance(column.codec, NumericCodec):

@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 def dependencies(rows: TypedRows) -> Iterator[Candidate]:
     """The dependencies that hold in nearly all rows of a sample."""
-    columns = [_Coded(c, rows) for c in rows.layout.columns if "`" not in c.name and "'" not in c.name]
+    columns = [_Coded(c, rows) for c in rows.columns if "`" not in c.name and "'" not in c.name]
     prefixes = list(_codes_within_codes(rows))
     known = {c.columns for c in prefixes}
     tied = [c for c in _ties(columns) if c.columns not in known]
@@ -210,7 +210,7 @@ def _kept(left: NDArray[np.int64], right: NDArray[np.int64], values: int) -> flo
 
 def _codes_within_codes(rows: TypedRows) -> Iterator[Candidate]:
     """Columns of texts that are the first characters of another one, as a chapter is of a diagnosis."""
-    texts = [c for c in rows.layout.columns if rows.layout.kinds[c.name].word == "text" and "`" not in c.name]
+    texts = [c for c in rows.columns if rows.layout.kinds[c.name].word == "text" and "`" not in c.name]
     for short, long in permutations(texts, 2):
         a, b = rows.operand(short.name).texts, rows.operand(long.name).texts
         lengths = np.unique(pc.utf8_length(a).drop_null().to_numpy(zero_copy_only=False))

@@ -154,7 +154,7 @@ def _evaluation(
 ) -> Evaluation:
     owned = OwnedBundle.at(bundle)
     check_targets(owned.columns, targets)
-    names, step = [c.name for c in owned.columns], Steps(plainly)
+    names, step = list(dict.fromkeys(c.source for c in owned.columns)), Steps(plainly)
     if isinstance(against, MemoryTable):
         path: Place | str = "the table in memory"
         step("check the table's header", against.check, names)

@@ -462,7 +462,7 @@ def _ratio(total: Term, parts: tuple[Term, ...], formula: str, wanted: Numbers) 
 def _orders(rows: TypedRows, columns: Sequence[Term]) -> Iterator[Candidate]:
     """Orders of numbers, and of dates or times, without those that follow from two others."""
     groups: dict[str, dict[str, Numbers]] = {"number": {_name(t): t.numbers for t in columns}}
-    for column in rows.layout.columns:
+    for column in rows.columns:
         kind = rows.layout.kinds[column.name].word
         if kind in ("date", "datetime", "time") and "`" not in column.name:
             groups.setdefault(kind, {})[column.name] = _moments(rows, column.name)

@@ -50,6 +50,11 @@ class TypedRows:
         return {column.name: column for column in self.layout.columns}
 
     @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table: those of the layout without parts of moments."""
+        return tuple(column for column in self.layout.columns if not column.part_of)
+
+    @cached_property
     def _read(self) -> dict[str, Operand]:
         return {}
 
@@ -57,7 +62,7 @@ class TypedRows:
         """The values of a column, each distinct text of which is read once."""
         if name not in self._read:
             column = self._columns[name]
-            coded = pc.dictionary_encode(column.values_of(self.texts[name]))
+            coded = pc.dictionary_encode(column.values_of(self.texts[column.source]))
             texts = coded.dictionary
             found = texts if isinstance(column.search, ValueSearch) else codec_of(column).parsed(texts)
             values = found.take(coded.indices)
@@ -83,7 +88,7 @@ class TypedRows:
             texts = self.operand(name).texts
             levels = column.search.levels if isinstance(column.search, PrefixSearch) else ()
             return pc.utf8_slice_codeunits(texts, 0, levels[0]) if levels else texts
-        coded = pc.dictionary_encode(self.texts[name], null_encoding="encode")
+        coded = pc.dictionary_encode(self.texts[column.source], null_encoding="encode")
         codes = column.encode(coded.dictionary)
         cells = pa.array(codes, mask=codes >= len(column.codec.labels))
         return cells.take(coded.indices)
@@ -112,7 +117,7 @@ class RowSample:
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:
         """Some rows more. Each has a random number, and the rows of the least numbers are kept."""
-        names = [column.name for column in self._layout.columns]
+        names = [column.source for column in self._layout.columns if not column.part_of]
         table = pa.table({name: batch[name] for name in names})
         numbers = self._rng.random(len(table))
         if self._share < 1.0:
@@ -126,7 +131,7 @@ class RowSample:
 
     def sampled(self) -> TypedRows:
         """The rows of the sample."""
-        names = [column.name for column in self._layout.columns]
+        names = [column.source for column in self._layout.columns if not column.part_of]
         schema = pa.schema([(name, pa.string()) for name in names])
         tables = [table.cast(schema) for _, table in self._parts] or [schema.empty_table()]
         table = pa.concat_tables(tables).combine_chunks()

@@ -37,8 +37,10 @@ class UnitTally:
             declared: the columns of the config that are published.
             rows: True if rows, or events, are the units.
         """
-        self._texts = ColumnTexts(list(names) if rows else [column.name for column in declared])
-        self._declared = [column.name for column in declared]
+        self._texts = ColumnTexts(
+            list(names) if rows else [column.name for column in declared if not column.part_of]
+        )
+        self._declared = [column.name for column in declared if not column.part_of]
         self._rows = rows
 
     def add(self, batch: Mapping[str, pa.StringArray]) -> None:

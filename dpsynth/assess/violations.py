@@ -40,7 +40,7 @@ def violations(
     columns: Sequence[Column], rules: Sequence[str], real: CodedTable, synthetic: CodedTable
 ) -> tuple[Violations, ...]:
     """Rows of both tables that violate each constraint."""
-    layout = Layout(tuple(columns))
+    layout = Layout.of(columns)
     return tuple(_violations(layout, rule, real, synthetic) for rule in rules)
 
 

@@ -152,13 +152,13 @@ def world_of(on: Path, choice: Choice, rng: np.random.Generator) -> World:
         # Of several audiences' bundles that of the largest epsilon tells most.
         bundle = open_bundle(released.handed_over)
         columns = bundle.layout.columns
-        codes = _codes(columns, {c.name: table.column(c.name).combine_chunks() for c in columns})
+        codes = _codes(columns, {c.source: table.column(c.source).combine_chunks() for c in columns})
         return _world(f"config {on.name}", bundle, codes, choice, made_up=True)
 
 
 def _codes(columns: Sequence[Column], texts: Mapping[str, pa.StringArray]) -> dict[str, Codes]:
     return {
-        column.name: each_once(partial(codes_of, column), texts[column.name]).astype(np.int64)
+        column.name: each_once(partial(codes_of, column), texts[column.source]).astype(np.int64)
         for column in columns
     }
 

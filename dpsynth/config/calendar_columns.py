@@ -16,10 +16,18 @@ from pydantic import Field, model_validator
 from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
 from dpsynth.config.declaration import Declared, Described, column_of
 from dpsynth.config.missing import MISSING_HELP, Missing, check_default
-from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text
+from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text, one_of
 from dpsynth.config.schema_reading import spanned
 from dpsynth.config.section import Later, Section, refused
-from dpsynth.domain.calendar_codec import UNITS, CalendarCodec, fine_enough, unit_number
+from dpsynth.domain.calendar_codec import (
+    FINER,
+    PARTS,
+    STEPS,
+    UNITS,
+    CalendarCodec,
+    fine_enough,
+    unit_number,
+)
 from dpsynth.domain.column import Column
 from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import ISO, MomentFormat, MomentKind
@@ -89,27 +97,77 @@ def _short_years_suffice(form: MomentFormat, first: np.datetime64, last: np.date
                 raise refused("must lie in 1969 to 2068, the years that %y stands for", key)
 
 
-def _unit(form: MomentFormat, unit: str | None, first: int, last: int, choices: tuple[str, ...]) -> str:
+def _unit(form: MomentFormat, asked: _Asked, first: int, last: int, choices: tuple[str, ...]) -> str:
     """The declared unit; otherwise the finest with few enough cells, or the coarsest."""
+    unit = asked.unit
     ends: Moments = np.array([first, last]).astype(f"M8[{form.grain}]")
 
     def cells(of: str) -> int:
         low, high = unit_number(ends, of).tolist()
         return int(high - low + 1)
 
-    able = [u for u in choices if fine_enough(form.grain, u)]
+    able = [u for u in choices if fine_enough(form.grain, u) and _holds_step(u, asked.step)]
+    if unit in able:
+        _parts_suit(asked.parts, unit)
+    able = [u for u in able if all(u in FINER[part] for part in asked.parts)]
     if unit is None:
         return next((u for u in reversed(able) if cells(u) <= ONE_A_VALUE), able[0])
     if unit not in able:
-        raise refused(f"is finer than the format {form.pattern}; use {', '.join(able)}", "unit")
+        finer = f"the format {form.pattern}" if not fine_enough(form.grain, unit) else f"step, {asked.step}"
+        raise refused(f"is finer than {finer}; use {one_of(tuple(able))}", "unit")
     if cells(unit) > MAX_DOMAIN_SIZE:
         words = f"makes {cells(unit):,} cells, more than {MAX_DOMAIN_SIZE:,}; use a coarser unit"
         raise refused(words, "unit")
     return unit
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a declaration says of cells: their unit, the parts of moments, and the step of the clock."""
+
+    unit: str | None
+    parts: tuple[str, ...] = ()
+    step: str | None = None
+
+
+def _holds_step(unit: str, step: str | None) -> bool:
+    """True if each unit holds a whole number of steps."""
+    return step is None or STEPS[step] <= {"hour": 3600, "minute": 60}.get(unit, 86_400)
+
+
+def _parts_suit(parts: tuple[str, ...], unit: str) -> None:
+    """Refuse parts that follow from the unit, or that cut across it."""
+    for part in parts:
+        if unit not in FINER[part]:
+            across = part == "month" and unit == "week"
+            why = "cuts across weeks" if across else f"follows from a {unit}, or nearly"
+            raise refused(
+                f"must not have {part}, which {why}; leave it out, or use unit: {one_of(FINER[part])}",
+                "parts",
+            )
+
+
+def _parts(form: MomentFormat, parts: list[str], step: str | None) -> tuple[str, ...]:
+    """The parts in the order of PARTS."""
+    if len(set(parts)) < len(parts):
+        raise refused("must name each part once", "parts")
+    for part in parts:
+        unit = "hour" if part == "hour" else "day"
+        if not fine_enough(form.grain, unit):
+            raise refused(f"must not have {part}: the format {form.pattern} writes no {unit}s", "parts")
+        if part == "hour" and step == "day":
+            raise refused("must not have hour: with step: day all moments lie at midnight", "parts")
+    return tuple(part for part in PARTS if part in parts)
+
+
 _DATE_UNITS = ("year", "quarter", "month", "week", "day")
 _TIME_UNITS = ("hour", "minute")
+_DATE_PARTS = ("month", "weekday")
+_PARTS_HELP = (
+    "Parts that are measured as columns of their own, such as hour(seen). Month needs unit: year, weekday a "
+    "unit of a week or more, hour one of a day or more. Left out: none, so that {unsaid}."
+)
+_STEP_HELP = "Step of the clock at which all moments lie. Left out: the finest that the format can write."
 _UNIT_HELP = (
     f"What counts as one value. Left out: the finest unit of at most {ONE_A_VALUE} values. A week begins on "
     "Monday."
@@ -125,6 +183,9 @@ class DateColumn(Section):
     min: Annotated[str, Moment("date")] | None = Field(default=None, description="First day, as YYYY-MM-DD.")
     max: Annotated[str, Moment("date")] | None = Field(default=None, description="Last day, as YYYY-MM-DD.")
     unit: Annotated[str, Choice(_DATE_UNITS)] | None = Field(default=None, description=_UNIT_HELP)
+    parts: list[Annotated[str, Choice(_DATE_PARTS)]] = Field(
+        default=[], description=_PARTS_HELP.format(unsaid="all days of a unit are equally likely")
+    )
     format: Annotated[str, Text("a format such as %d/%m/%Y", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DD")
     )
@@ -154,7 +215,8 @@ class DateColumn(Section):
 
     def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        return _codec("date", self.format, self.min, self.max, self.unit, _DATE_UNITS)
+        asked = _Asked(self.unit, tuple(self.parts))
+        return _codec("date", self.format, self.min, self.max, asked, _DATE_UNITS)
 
     def fallback(self) -> int:
         """The code of the default."""
@@ -174,6 +236,10 @@ class DatetimeColumn(Section):
         default=None, description="Last moment; a day alone means its end."
     )
     unit: Annotated[str, Choice(UNITS)] | None = Field(default=None, description=_UNIT_HELP)
+    parts: list[Annotated[str, Choice(PARTS)]] = Field(
+        default=[], description=_PARTS_HELP.format(unsaid="all moments of a unit are equally likely")
+    )
+    step: Annotated[str, Choice(tuple(STEPS))] | None = Field(default=None, description=_STEP_HELP)
     format: Annotated[str, Text("a format such as %d/%m/%Y %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="YYYY-MM-DDTHH:MM:SS")
     )
@@ -203,7 +269,8 @@ class DatetimeColumn(Section):
 
     def codec(self) -> CalendarCodec:
         """The units from min to max."""
-        return _codec("datetime", self.format, self.min, self.max, self.unit, UNITS)
+        asked = _Asked(self.unit, tuple(self.parts), self.step)
+        return _codec("datetime", self.format, self.min, self.max, asked, UNITS)
 
     def fallback(self) -> int:
         """The code of the default."""
@@ -217,6 +284,7 @@ class TimeColumn(Section):
 
     type: Literal["time"] = Field(description="Kind of column.")
     unit: Annotated[str, Choice(_TIME_UNITS)] = Field(default="hour", description="Length of one value.")
+    step: Annotated[str, Choice(tuple(STEPS)[:-1])] | None = Field(default=None, description=_STEP_HELP)
     format: Annotated[str, Text("a format such as %H:%M", longest=_LONGEST_FORMAT)] | None = Field(
         default=None, description=_FORMAT_HELP.format(iso="HH:MM:SS")
     )
@@ -244,7 +312,8 @@ class TimeColumn(Section):
         """The units of a day."""
         form = _form("time", self.format)
         last = _grains(form, np.datetime64("1970-01-01T23:59:59.999999"))
-        return CalendarCodec(form, _unit(form, self.unit, 0, last, _TIME_UNITS), 0, last)
+        asked = _Asked(self.unit, (), self.step)
+        return CalendarCodec(form, _unit(form, asked, 0, last, _TIME_UNITS), 0, last, (), self.step or "")
 
     def fallback(self) -> int:
         """The code of the default."""
@@ -276,7 +345,7 @@ def _codec(
     pattern: str | None,
     low: str | None,
     high: str | None,
-    unit: str | None,
+    asked: _Asked,
     choices: tuple[str, ...],
 ) -> CalendarCodec:
     assert low is not None and high is not None
@@ -284,7 +353,8 @@ def _codec(
     first, last = _read(kind, low), _last(kind, high)
     _short_years_suffice(form, first, last)
     ends = _grains(form, first), _grains(form, last)
-    return CalendarCodec(form, _unit(form, unit, *ends, choices), *ends)
+    parts = _parts(form, list(asked.parts), asked.step)
+    return CalendarCodec(form, _unit(form, asked, *ends, choices), *ends, parts, asked.step or "")
 
 
 def _fallback(codec: CalendarCodec, default: str | None) -> int:

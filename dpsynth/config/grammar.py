@@ -263,8 +263,9 @@ class Spec(Section):
             if statistic.condition is not None:
                 _check_condition(statistic.condition, layout, *path, "where")
         view = self.publish.k_anonymity
+        written = {name: column for name, column in columns.items() if not column.part_of}
         for name, place in () if view is None else view.named:
-            self._modelled(name, columns, "publish", "k_anonymity", *place)
+            self._modelled(name, written, "publish", "k_anonymity", *place)
         check_views(self.publish, columns)
 
     def _modelled(self, name: str, columns: Mapping[str, Column], *path: str | int) -> None:

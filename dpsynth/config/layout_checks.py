@@ -24,7 +24,10 @@ def check_layout(layout: Layout) -> None:
         guess = "" if error.unknown is None else nearest(error.unknown, parts)
         raise refused(f"{error}{guess}", "columns", error.column, "formula") from None
     for column in layout.columns:
-        if column.distinct and companion(column.name) in parts:
+        if column.part_of and column.name in parts:
+            words = f"is the name of a part of '{column.part_of}' that is measured; rename it"
+            raise refused(words, "columns", column.name)
+        if column.distinct and not column.part_of and companion(column.name) in parts:
             words = f"is the name of the column for the missing markers of '{column.name}'; rename it"
             raise refused(words, "columns", companion(column.name))
     for part in parts.values():

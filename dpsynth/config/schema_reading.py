@@ -16,7 +16,7 @@ from dpsynth.config.declaration import Declared, Described
 from dpsynth.config.yaml_reader import Value
 
 _HUGE = 10**20
-_SPAN = ("unit", "min", "max", "format")
+_SPAN = ("unit", "min", "max", "format", "step")
 _START = "0000-01-01T00:00"
 """Suffix that turns a year, month or hour into a moment that the grammar takes."""
 
@@ -38,6 +38,8 @@ def spanned(described: Described, kind: str) -> Declared | None:
         if isinstance(end, str):
             # A format without days or minutes has ends without them.
             found[key] = end + _START[len(end) : whole]
+    if isinstance(parts := described.get("parts"), list):
+        found["parts"] = [part["part"] for part in parts if isinstance(part, dict) and "part" in part]
     return found
 
 

@@ -155,7 +155,7 @@ class _Coding:
                 kept, people = named, people[named]
             found["person", ""] = people
         for column in self.columns:
-            cells = distinct_cells(batch[column.name])
+            cells = distinct_cells(batch[column.source])
             if kept is not None:
                 cells = cells.of_rows(kept)
             if column.kept_as_text:
@@ -171,7 +171,7 @@ class _Coding:
     @property
     def nothing(self) -> _CodedBatch:
         """The coding of no rows."""
-        names = [c.name for c in self.columns]
+        names = [c.source for c in self.columns]
         names += self.neighbours.columns
         names += [self.part.column] if self.part is not None else []
         return self.coded(dict.fromkeys(names, pa.array([], pa.string())))

@@ -1,5 +1,7 @@
 """Guesses of columns of dates, datetimes and times of day: their format, with whole years as bounds.
 
+Of a datetime hour and weekday are proposed as parts, and the step of the clock that all cells keep to.
+
 Invariant: a format that is guessed reads all cells that were seen. Where two different ones do, none is
 guessed.
 """
@@ -7,14 +9,17 @@ guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 
+import numpy as np
 import pyarrow as pa
 
 from dpsynth.curator.number_guesses import Guess, is_whole
 from dpsynth.curator.reach import Reach
+from dpsynth.domain.calendar_codec import UNITS, unit_number
+from dpsynth.domain.moment_fields import Moments
 from dpsynth.domain.moment_formats import HHMM, ISO, MomentFormat, MomentKind
 
 _DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y/%m/%d", "%d-%m-%Y", "%m-%d-%Y")
@@ -26,6 +31,10 @@ _TAILS = ("", "Z", "+00:00", " UTC")
 _FORMATS: tuple[tuple[MomentKind, str], ...] = (
     *(("date", day) for day in (*_DAYS, *_NAMED, *_MONTHS)),
     *(
+        ("date", f"{day}{sign}{clock}")
+        for day, sign, clock in product((*_DAYS, *_NAMED), ("T", " "), ("00:00:00", "00:00"))
+    ),
+    *(
         ("datetime", f"{day}{sign}{clock}{tail}")
         for day, sign, clock, tail in product((*_DAYS, *_NAMED), ("T", " "), _CLOCKS, _TAILS)
     ),
@@ -33,6 +42,9 @@ _FORMATS: tuple[tuple[MomentKind, str], ...] = (
 )
 _DIGITS = {8: "%Y%m%d", 6: "%Y%m"}
 _YEARS = (1900, 2100)
+_STEPS = (("30 minutes", 30), ("15 minutes", 15), ("10 minutes", 10), ("5 minutes", 5))
+_MANY_UNITS = 128
+"""Values up to which a unit is taken if none is declared."""
 _FEWEST_TIMES = 30
 _FEWEST_ZEROS = 10
 """Different texts from which on a clock that always shows zero minutes or seconds is taken to write zeros."""
@@ -57,12 +69,57 @@ def moment_guess(spelt: Sequence[str], reach: Reach) -> Guess | None:
     if not able:
         return None
     kind, pattern = able[0]
+    form = MomentFormat(kind, pattern)
+    step = _step(form.read(all_), len(set(texts))) if kind != "date" and "%M" in pattern else {}
     if kind == "time":
-        return {"type": "time"} | _format(kind, pattern)
+        return {"type": "time"} | _format(kind, pattern) | step
     if any(_order(other) != _order(pattern) for _, other in able[1:]):
         return {"type": kind, "min": None, "max": None, "format": None}
-    years = _years(MomentFormat(kind, pattern), all_)
-    return {"type": kind, **_whole_years(years, spelt, reach), **_format(kind, pattern)}
+    parts: Guess = {"parts": ["hour", "weekday"]} if kind == "datetime" else {}
+    ends = _whole_years(_years(form, all_), spelt, reach)
+    return {"type": kind, **ends, **_format(kind, pattern), **parts, **step}
+
+
+def _step(moments: Moments, different: int) -> Guess:
+    """The longest step at which all moments lie, of those longer than a minute; none of a few moments."""
+    minutes = moments.astype("M8[m]").astype(np.int64)
+    whole = bool((moments == moments.astype("M8[m]")).all()) and different >= _FEWEST_ZEROS
+    found = next((name for name, size in _STEPS if whole and not (minutes % size).any()), None)
+    return {} if found is None else {"step": found}
+
+
+def with_one_unit(guesses: Mapping[str, Guess]) -> dict[str, Guess]:
+    """The same guesses, with one unit for dates that are likely compared: those of periods much alike.
+
+    Admission by week and discharge by month could not be set in order. Periods are much alike if they share
+    a year and none is more than twice as long as another. A date of birth keeps a unit of its own.
+    """
+    spans = {}
+    for name, guess in guesses.items():
+        if guess.get("type") in ("date", "datetime") and guess.get("min") and guess.get("max"):
+            spans[name] = int(str(guess["min"])[:4]), int(str(guess["max"])[:4]) + 1
+    found, left = dict(guesses), sorted(spans, key=lambda name: spans[name][1] - spans[name][0])
+    while left:
+        first, past = spans[left[0]]
+        group = [
+            name
+            for name in left
+            if min(past, spans[name][1]) > max(first, spans[name][0])
+            and spans[name][1] - spans[name][0] <= 2 * (past - first)
+        ]
+        left = [name for name in left if name not in group]
+        units = {name: default_unit(guesses[name], *spans[name]) for name in group}
+        coarsest = min(units.values(), key=UNITS.index)
+        found |= {name: {**found[name], "unit": coarsest} for name in group if units[name] != coarsest}
+    return found
+
+
+def default_unit(guess: Guess, first: int, past: int) -> str:
+    """The unit that a column has if none is declared: the finest of few values that the format writes."""
+    years = np.array([f"{first:04}-01-01", f"{past - 1:04}-12-31"], "M8[D]")
+    coarse = "%d" not in str(guess.get("format") or "%d")
+    able = [u for u in UNITS[: UNITS.index("month" if coarse else "day") + 1] if u != "week" or not coarse]
+    return next((u for u in reversed(able) if np.diff(unit_number(years, u))[0] < _MANY_UNITS), "year")
 
 
 def _order(pattern: str) -> list[str]:

@@ -25,7 +25,7 @@ from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.column_names import names_a_person
 from dpsynth.curator.contribution_bounding import Person, nobody
 from dpsynth.curator.identifier_forms import Form
-from dpsynth.curator.moment_guesses import clock_or_day_guess, moment_guess
+from dpsynth.curator.moment_guesses import clock_or_day_guess, moment_guess, with_one_unit
 from dpsynth.curator.number_guesses import Guess, is_whole, number_guess
 from dpsynth.curator.reach import FEWEST_UNITS, Reach
 from dpsynth.curator.unit_codes import unit_codes
@@ -108,7 +108,9 @@ def profile(
     for name in columns:
         if seen.forms[name] is not None or name in who.columns or name == whose:
             found[name] = {"type": "identifier"}
-    return Profile(found, who.unit if person is None else None, who.questions if person is None else ())
+    return Profile(
+        with_one_unit(found), who.unit if person is None else None, who.questions if person is None else ()
+    )
 
 
 class ColumnTexts:

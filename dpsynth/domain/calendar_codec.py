@@ -6,7 +6,9 @@ format, and its text is read back into the same unit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +27,21 @@ UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 """Units of a cell, from coarse to fine; a week begins on Monday."""
 
 _NUMPY = {"year": "Y", "quarter": "M", "month": "M", "week": "D", "day": "D", "hour": "h", "minute": "m"}
+PARTS = ("month", "weekday", "hour")
+"""Parts of moments that can be measured as columns of their own, and no unit holds two of them."""
+
+FINER: Mapping[str, tuple[str, ...]] = {
+    "month": ("year",),
+    "weekday": ("year", "quarter", "month", "week"),
+    "hour": ("year", "quarter", "month", "week", "day"),
+}
+"""For each part the units of which each holds all of its values, but for units that the ends cut short."""
+
+STEPS = {"second": 1, "minute": 60, "5 minutes": 300, "10 minutes": 600, "15 minutes": 900,
+         "30 minutes": 1800, "hour": 3600, "day": 86_400}  # fmt: skip
+"""Steps of a clock, in seconds."""
+_GRAINS_A_SECOND = {"s": Fraction(1), "us": Fraction(1_000_000), "m": Fraction(1, 60), "h": Fraction(1, 3600)}
+
 # 1970-01-01 was a Thursday.
 _TO_MONDAY = 3
 
@@ -56,13 +73,16 @@ class CalendarCodec:
     """Units of the calendar or the clock, the first and the last one perhaps cut short.
 
     Moments before the first are taken as the first, and those after the last as the last. A
-    moment decodes to a uniform draw from those of its unit that the format can write.
+    moment decodes to a uniform draw from those of its unit that the format can write, at whole steps of the
+    clock.
 
     Attributes:
         form: the format of the cells.
         unit: one of UNITS, no finer than the format's grain.
         first: the first moment, in grains since 1970-01-01.
         last: the last moment, in grains since 1970-01-01.
+        parts: parts of the moments that are measured as columns of their own, of PARTS.
+        step: the step of the clock, of STEPS; "": whatever the format can write.
 
     >>> days = MomentFormat("date", "%d/%m/%Y")
     >>> p = CalendarCodec(days, "month", first=0, last=40)
@@ -76,6 +96,8 @@ class CalendarCodec:
     unit: str
     first: int
     last: int
+    parts: tuple[str, ...] = ()
+    step: str = ""
 
     def __post_init__(self) -> None:
         """Reject ends out of order, and units that the format can't distinguish."""
@@ -97,10 +119,34 @@ class CalendarCodec:
 
     @cached_property
     def _grid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last grain of each unit."""
+        """First and last grain of each unit, at whole steps where it has any."""
         first, last = self._ends
         starts = _unit_start(np.arange(first, last + 2), self.unit, self.form.grain).astype(np.int64)
-        return np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last)
+        return self._stepped(np.maximum(starts[:-1], self.first), np.minimum(starts[1:] - 1, self.last))
+
+    def _stepped(
+        self, low: NDArray[np.int64], high: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Grains from one to another, cut to whole steps; as they are where no step lies between them."""
+        first, last = -(-low // self._size) * self._size, high // self._size * self._size
+        return np.where(first > last, low, first), np.where(first > last, high, last)
+
+    @property
+    def _size(self) -> int:
+        """Grains of a step."""
+        if not self.step:
+            return 1
+        return max(1, int(STEPS[self.step] * _GRAINS_A_SECOND[self.form.grain]))
+
+    @property
+    def ends(self) -> Moments:
+        """The first and the last moment."""
+        return self._moments(np.array([self.first, self.last]))
+
+    @property
+    def first_moments(self) -> Moments:
+        """The first moment of each unit."""
+        return self._moments(self._grid[0])
 
     @property
     def kind(self) -> Kind:
@@ -139,10 +185,11 @@ class CalendarCodec:
 
     @property
     def schema(self) -> dict[str, object]:
-        """Unit, ends and format."""
+        """Unit, ends, format, and the step where there is one."""
         ends = [str(end) for end in self._moments(np.array([self.first, self.last]))]
         bounds = {} if self._kind == "time" else {"min": ends[0], "max": ends[1]}
-        return {"unit": self.unit, **bounds, "format": self.form.pattern}
+        step = {"step": self.step} if self.step else {}
+        return {"unit": self.unit, **bounds, "format": self.form.pattern, **step}
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -179,7 +226,7 @@ class CalendarCodec:
     def parsed(self, texts: pa.StringArray) -> pa.Array:
         """Moments of the column's type."""
         moments = self.form.read(texts)
-        return self._typed(moments, np.isnat(moments))
+        return self.typed(moments, np.isnat(moments))
 
     def readings(self, texts: pa.StringArray) -> Readings:
         """Readings of moments by the first and the last."""
@@ -189,17 +236,47 @@ class CalendarCodec:
 
     def codes_of(self, moments: Moments) -> Codes:
         """Unit of each moment, INVALID for NaT."""
-        none = np.isnat(moments)
-        first, last = self._moments(np.array([self.first, self.last]))
-        bounded = np.clip(np.where(none, first, moments), first, last)
-        return np.where(none, INVALID, unit_number(bounded, self.unit) - self._ends[0])
+        units = unit_number(self.within_ends(moments), self.unit)
+        return np.where(np.isnat(moments), INVALID, units - self._ends[0])
+
+    def within_ends(self, moments: Moments) -> Moments:
+        """The moments, clipped to the first and last; the first for NaT."""
+        first, last = self.ends
+        return np.clip(np.where(np.isnat(moments), first, moments), first, last)
 
     def decode(self, codes: Codes, rng: np.random.Generator) -> pa.Array:
         """A uniform draw from the moments of each unit."""
-        grains = drawn_between(*self._grid, codes, rng)
-        return self._typed(self._moments(grains))
+        return self.typed(self.moments_of(codes, rng))
 
-    def _typed(self, moments: Moments, none: NDArray[np.bool_] | None = None) -> pa.Array:
+    def moments_of(self, codes: Codes, rng: np.random.Generator) -> Moments:
+        """A uniform draw from the moments of each unit, before it has the type of the column."""
+        return self._moments(self._drawn(*self._grid, codes, rng))
+
+    def within_hours(
+        self, begin: NDArray[np.int64], past: NDArray[np.int64], rng: np.random.Generator
+    ) -> Moments:
+        """A uniform draw from the moments of each span of hours, from one to before another.
+
+        Args:
+            begin: hours since 1970-01-01; the span and the ends have moments in common.
+            past: hours since then, or days for a format without hours.
+            rng: generator of post-processing.
+        """
+        low, high = (
+            hours.astype("M8[h]").astype(f"M8[{self.form.grain}]").astype(np.int64) for hours in (begin, past)
+        )
+        low, high = np.maximum(low, self.first), np.minimum(high - 1, self.last)
+        return self._moments(self._drawn(*self._stepped(low, high), np.arange(len(low)), rng))
+
+    def _drawn(
+        self, low: NDArray[np.int64], high: NDArray[np.int64], at: Codes, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """A grain for each place, from the lowest there to the highest, at whole steps where these are."""
+        whole = (low % self._size == 0) & (high % self._size == 0)
+        size = np.where(whole, self._size, 1)
+        return drawn_between(low // size, high // size, at, rng) * size[at]
+
+    def typed(self, moments: Moments, none: NDArray[np.bool_] | None = None) -> pa.Array:
         """Moments as values of the Arrow type, null where there is none."""
         unit, whole = self._stored
         counted = moments.astype(f"M8[{unit}]").astype(np.int64)

@@ -44,6 +44,8 @@ class Column:
         search: the search that will find its cells, where those of ``codec`` are provisional; nothing is
             coded by such a column.
         uniform: true if all values of a bin of numbers are equally likely, whatever the neighbouring counts.
+        part_of: the column of moments of which this is a part, such as the hour. A part is read from that
+            column's cells and modelled; the synthetic table has no column of it.
     """
 
     name: str
@@ -54,6 +56,12 @@ class Column:
     distinct: tuple[str, ...] = ()
     search: Search | None = None
     uniform: bool = False
+    part_of: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the table whose cells are read."""
+        return self.part_of or self.name
 
     @property
     def kept_as_text(self) -> bool:
@@ -74,8 +82,12 @@ class Column:
     def recorded(self) -> Mapping[str, object]:
         """The column as digests record it. Journals and ledgers hold these, so its keys never change."""
         recorded = asdict(self)
+        # Keys that are newer than digests count only where they say something.
+        if not recorded["part_of"]:
+            del recorded["part_of"]
+        places = {k: v for k, v in recorded.pop("codec").items() if v or k not in ("parts", "step")}
         return recorded | {
-            "places": recorded.pop("codec"),
+            "places": places,
             "even": recorded.pop("uniform"),
             "apart": recorded.pop("distinct"),
             "kind": recorded_name(self.codec),

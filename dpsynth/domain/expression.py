@@ -115,7 +115,7 @@ class Reader:
             raise self.wanted("an operator or the end")
 
     def column(self) -> str:
-        """The name of the column that follows.
+        """The name of the column that follows, or of a measured part of it: ``hour(seen)``.
 
         Raises:
             ValueError: there is none.
@@ -124,6 +124,10 @@ class Reader:
         if kind not in ("word", "quoted"):
             raise self.wanted("a column")
         self._spot += 1
+        if kind == "word" and self.step("("):
+            token = f"{token}({self.column()})"
+            if not self.step(")"):
+                raise self.wanted(")")
         return token
 
     def formula(self, depth: int = 0) -> Expression:

@@ -8,7 +8,7 @@ Invariant: the table's columns, their types and their order follow from the conf
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.calendar_parts import PartCodec, Parted, parts_of
 from dpsynth.domain.codec import Codec, Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
@@ -59,10 +60,38 @@ class Layout:
     joint: tuple[JointDensity, ...] = ()
     tilts: tuple[Tilt, ...] = ()
 
+    @classmethod
+    def of(cls, columns: Iterable[Column]) -> Layout:
+        """The layout of modelled columns, of which some may be parts of moments of others."""
+        return cls(tuple(column for column in columns if not column.part_of))
+
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that are read from the private table and drawn from the model."""
-        return tuple(part for part in self.parts if isinstance(part, Column))
+        """The columns that are read from the private table and drawn from the model, parts of moments too."""
+        own = [part for part in self.parts if isinstance(part, Column)]
+        return tuple(c for column in own for c in (column, *parts_of(column)))
+
+    @cached_property
+    def named(self) -> Mapping[str, Part]:
+        """All parts of the layout by name, with the columns of parts of moments."""
+        return {part.name: part for part in (*self.columns, *self.parts)}
+
+    @cached_property
+    def parted(self) -> tuple[Parted, ...]:
+        """The columns of moments of which parts are measured."""
+        own = [part for part in self.parts if isinstance(part, Column)]
+        return tuple(Parted(column, found) for column in own if (found := parts_of(column)))
+
+    def reconciled(self, codes: Mapping[str, Codes], rng: np.random.Generator) -> Mapping[str, Codes]:
+        """Codes of rows in which each moment that isn't missing can have the parts of its row.
+
+        Args:
+            codes: codes of each of ``columns``, one a row.
+            rng: generator of post-processing.
+        """
+        for parted in self.parted:
+            codes = {**codes, **parted.reconciled(codes, rng)}
+        return codes
 
     def found(self, codecs: Mapping[str, Codec]) -> Layout:
         """The same layout with found codecs instead of the provisional ones."""
@@ -91,7 +120,8 @@ class Layout:
             counts: estimated counts of the codes of pairs of columns, not negative. Pairs of columns of which
                 one has no order, or one value in each cell, don't count.
         """
-        bins = {c.name: len(c.codec.labels) for c in self.columns if c.drawn_inside}
+        timed = {parted.column.name for parted in self.parted}
+        bins = {c.name: len(c.codec.labels) for c in self.columns if c.drawn_inside and c.name not in timed}
         found = [
             JointDensity(first, second, some[: bins[first], : bins[second]])
             for (first, second), some in counts.items()
@@ -114,7 +144,7 @@ class Layout:
             FormulaRefused: a formula can't be computed.
         """
         found: dict[str, Kind] = {}
-        for part in self.parts:
+        for part in self.named.values():
             if isinstance(part, Column):
                 found[part.name] = part.codec.kind
             elif isinstance(part, Surrogates):
@@ -161,21 +191,23 @@ class Layout:
             codes: as ``DrawnRows`` has them, for each of ``columns``.
             rng: generator of the values within a cell.
         """
+        codes = self.reconciled(codes, rng)
         drawn = {c.name: c.decode(codes[c.name], rng) for c in self.columns}
         return self.whole(codes, self.within_bins(codes, drawn, rng))
 
     def within_bins(
         self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array], rng: np.random.Generator
     ) -> dict[str, pa.Array]:
-        """Values that were drawn by column, moved within their bins: together, then by group.
+        """Values that were drawn by column, moved within their bins: together, by group, and to their parts.
 
         Args:
-            codes: int64[rows] for each of ``columns``.
+            codes: int64[rows] for each of ``columns``, reconciled.
             drawn: a typed value for each row of each of ``columns``, null for missing.
             rng: generator of post-processing.
         """
         named = {column.name: column for column in self.columns}
-        return tilted(self.tilts, named, codes, arranged(self.joint, codes, drawn, rng), rng)
+        moved = tilted(self.tilts, named, codes, arranged(self.joint, codes, drawn, rng), rng)
+        return {**moved, **{p.column.name: p.values(codes, rng) for p in self.parted}}
 
     def whole(self, codes: Mapping[str, Codes], drawn: Mapping[str, pa.Array]) -> pa.Table:
         """The table of values that were drawn already.
@@ -243,7 +275,12 @@ class Layout:
 
     @staticmethod
     def text_of(column: Column, table: pa.Table) -> pa.DictionaryArray:
-        """One of ``columns`` as it is written in a CSV file; of rows that ``decode`` made."""
+        """One of ``columns`` as it is written in a CSV file; of rows that ``decode`` made.
+
+        Of a part of moments it is the text of the moment.
+        """
+        if isinstance(column.codec, PartCodec):
+            column = replace(column, name=column.part_of, codec=column.codec.of)
         if column.distinct:
             values, markers = (table.column(name) for name in (column.name, companion(column.name)))
             return column.text(values.combine_chunks(), markers.combine_chunks()).dictionary_encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from dpsynth.domain.calendar_parts import parts_of
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.formula_kinds import Kind
@@ -30,6 +31,7 @@ def public_schema(layout: Layout) -> list[dict[str, object]]:
 
     Every column has a name and a type. A modelled column has labels in the order of its codes, facts of its
     values (edges, unit, format, order ...), and the treatment of missing; any other column has its source.
+    The parts of moments that are measured stand with their column.
     """
     return [_described(part, layout.kinds[part.name]) for part in layout.parts]
 
@@ -44,7 +46,13 @@ def _described(part: Part, kind: Kind) -> dict[str, object]:
         form = {"format": part.form.facts} if part.form.facts else {}
         marker = {"missing_is_written": part.marker}
         return described | {"computed_from": part.written, **looked_up, **decimals, **form, **marker}
-    return described | {**part.codec.schema, "labels": list(part.labels), "missing": _missing(part)}
+    parts = [_described(column, column.codec.kind) for column in parts_of(part)]
+    return described | {
+        **part.codec.schema,
+        "labels": list(part.labels),
+        "missing": _missing(part),
+        **({"parts": parts} if parts else {}),
+    }
 
 
 def _missing(column: Column) -> dict[str, object]:

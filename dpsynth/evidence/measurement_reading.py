@@ -54,7 +54,7 @@ def read_measurements(path: Path, columns: Sequence[Column]) -> Answered:
         raise UnusableMeasurements("its measurements.parquet is of another version of dpsynth")
     try:
         if json.loads(metadata["dpsynth.columns"]) != json.loads(
-            json.dumps(public_schema(Layout(tuple(columns))))
+            json.dumps(public_schema(Layout.of(columns)))
         ):
             raise UnusableMeasurements("it had other columns, or other values for them, in its config")
         compression = Compression({c: np.array(g) for c, g in json.loads(metadata["dpsynth.groups"]).items()})

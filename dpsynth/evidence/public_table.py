@@ -73,7 +73,7 @@ class PublicTable:
         with path.open("rb") as file:
             table = PublicTable(hashlib.file_digest(file, "sha256").hexdigest(), rows, texts)
         for column in columns:
-            if column.name in texts and column.search is None and not table._usable(column):
+            if column.source in texts and column.search is None and not table._usable(column):
                 raise ConfigError(
                     f"public_table.path: no cell of column '{column.name}' of {path} is a value that the "
                     "config declares for it. Spell its values as the private table does, or remove the "
@@ -84,13 +84,13 @@ class PublicTable:
     def _usable(self, column: Column) -> bool:
         """True if any cell is a value of the column."""
         cells = len(column.codec.labels)
-        found = (column.codec.encode(column.values_of(t.dictionary)) for t in self.texts[column.name])
+        found = (column.codec.encode(column.values_of(t.dictionary)) for t in self.texts[column.source])
         return any(((codes >= 0) & (codes < cells)).any() for codes in found)
 
     def _codes(self, column: Column) -> NDArray[np.int64]:
         parts = [
             column.encode(t.dictionary)[t.indices.to_numpy(zero_copy_only=False)]
-            for t in self.texts[column.name]
+            for t in self.texts[column.source]
         ]
         return np.concatenate(parts)
 

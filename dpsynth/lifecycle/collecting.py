@@ -127,7 +127,7 @@ def collect_table(spec: Spec, table: MemoryTable, column: str, side: Side) -> Se
 
 
 def _read_columns(contract: Contract, column: str) -> list[str]:
-    return list(dict.fromkeys([*(c.name for c in contract.compiled.columns), column]))
+    return list(dict.fromkeys([*(c.source for c in contract.compiled.columns), column]))
 
 
 def _collected(contract: Contract, cells: Iterable[Batch], column: str, side: Side) -> Sent:

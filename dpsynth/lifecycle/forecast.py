@@ -16,6 +16,7 @@ from dpsynth.accounting.amount import Amount, digits
 from dpsynth.accounting.group import of_groups, other_relation
 from dpsynth.config import CompiledSpec, Spec, compiled
 from dpsynth.config.period import LONGEST_LABEL, Period
+from dpsynth.domain.calendar_parts import invents_time_of_day
 from dpsynth.domain.slices import Slice
 from dpsynth.ledger.balance import Balance, CapChange, first_balance, first_entry
 from dpsynth.ledger.hints import hints
@@ -80,10 +81,24 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
         "engine": _engine(compiled_spec, plan, rows),
         "notes": [
             *spec.warnings(),
+            *_moments(compiled_spec),
             *_wide_bins(compiled_spec, plan, rows),
             *_hints(compiled_spec, plan, known.balances(), account),
         ],
     }
+
+
+def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
+    """What is measured of moments, and what is not."""
+    for parted in compiled_spec.layout.parted:
+        units = [f"{parted.unit}s", *(f"{part.name}" for part in parted.parts)]
+        yield f"Of {parted.column.name} these are measured, each as a column: {', '.join(units)}."
+    invented = [column.name for column in compiled_spec.columns if invents_time_of_day(column)]
+    if invented:
+        yield (
+            f"The time of day of {', '.join(invented)} is invented: no hour is measured, and all are equally "
+            "likely. With parts: [hour] of such a column its hours are measured."
+        )
 
 
 def _wide_bins(compiled_spec: CompiledSpec, plan: Plan, rows: int | None) -> Iterator[str]:

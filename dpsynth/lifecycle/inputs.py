@@ -152,7 +152,7 @@ def check_public_table(inputs: Inputs) -> list[str]:
             "table says is released as it is, and protected by nothing. Nothing was charged."
         )
     header = names_of(path, form)
-    names = [c.name for c in columns if c.name in header]
+    names = list(dict.fromkeys(c.source for c in columns if c.source in header))
     if not names:
         raise ConfigError(f"public_table.path: {path} has none of the columns that the config declares.")
     return names
@@ -229,7 +229,7 @@ def table_of_rows(inputs: Inputs) -> MemoryTable | DatabaseTable | None:
 def names_to_read(inputs: Inputs, occasion: Occasion) -> list[str]:
     """Names of the columns that a release reads, with the columns of the person and the period."""
     unit, part = inputs.plan.neighbours.columns, occasion.part
-    names = [c.name for c in inputs.compiled.columns]
+    names = [c.source for c in inputs.compiled.columns]
     more = [*unit, *([] if part is None else [part.column])]
     return list(dict.fromkeys([*names, *more]))
 

@@ -158,7 +158,7 @@ def made_up_table(inputs: Inputs, occasion: Occasion, rows: int, rng: np.random.
         rng: any generator.
     """
     part, hidden = occasion.part, rng.random(rows)
-    texts = {c.name: _cells(_declared(c), hidden, rng) for c in inputs.compiled.columns}
+    texts = {c.name: _cells(_declared(c), hidden, rng) for c in inputs.compiled.columns if not c.part_of}
     near = inputs.plan.neighbours
     if near.person is not None:
         texts[near.person] = _persons(rows, near.max_rows, rng)

@@ -73,7 +73,7 @@ def reports_of(
 
 def _drawn(contract: Contract, records: Records, places: Codes) -> list[Report]:
     """A fresh report of each of some records."""
-    codes = {c.name: c.encode(records[c.name])[places] for c in contract.compiled.columns}
+    codes = {c.name: c.encode(records[c.source])[places] for c in contract.compiled.columns}
     answers: defaultdict[int, list[tuple[int, Answer]]] = defaultdict(list)
     questions = contract.questions
     drawn = dice(len(questions), places.size) if contract.one else None
@@ -97,7 +97,7 @@ def single_record(contract: Contract, answers: Mapping[str, str | None]) -> Reco
     Raises:
         SourceError: a column is unknown or left out, or a text is none of its values; no text is quoted.
     """
-    columns = {c.name: c for c in contract.compiled.columns}
+    columns = {c.name: c for c in contract.compiled.columns if not c.part_of}
     unknown = [name for name in answers if name not in columns]
     if unknown:
         raise SourceError(f"There is no column {unknown[0]!r} to answer; there are: {', '.join(columns)}.")

@@ -221,12 +221,13 @@ def wanted_pairs(compiled: CompiledSpec) -> tuple[Clique, ...]:
     hence public. Pairs with public marginals need no answer.
     """
     spec, known = compiled.spec, compiled.public_marginals
-    part = {name: i for i, name in enumerate(spec.columns)}
+    names = [part.name for part in compiled.layout.named.values()]
+    part = {name: i for i, name in enumerate(names)}
     found: list[Clique] = []
     pairs = [*compiled.rules.pairs, *(request.columns for request in spec.publish.statistics)]
     for columns in pairs:
         if len(columns) == 2:
-            a, b = sorted(columns, key=list(spec.columns).index)
+            a, b = sorted(columns, key=names.index)
             if part[a] != part[b] and known.shares((a, b)) is None:
                 found.append((a, b))
                 part = {c: part[a] if p == part[b] else p for c, p in part.items()}

@@ -155,7 +155,7 @@ def grouped_counts(asked: Grouped, sources: Sources) -> GroupedCounts:
     members = sources.members(asked.columns)
     where = EVERY_ROW
     if asked.where is not None:
-        layout = Layout(tuple(sources.columns.values()))
+        layout = Layout.of(sources.columns.values())
         where = parts_of(condition_of(asked.where, layout), layout, Rules())
     return GroupedCounts(members, len(asked.by), sources.counted(asked.columns), where)
 

@@ -18,6 +18,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsynth.domain.calendar_parts import of_parts
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.expression import Call, Expression, references
 from dpsynth.domain.layout import Layout
@@ -99,6 +100,8 @@ def condition_of(formula: Expression | None, layout: Layout, rules: Rules) -> Co
     """
     masks: dict[str, NDArray[np.bool_]] = {}
     factors: list[Factor] = []
+    if formula is not None:
+        formula = of_parts(formula, layout.named)
     for part in [] if formula is None else _conjuncts(formula):
         found = _factor(part, layout, rules)
         if len(found.columns) == 1 and not found.cuts:

@@ -5,13 +5,15 @@ The manifest, the report and the recipient's README share this one source, so th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from dpsynth.accounting.group import group_amount
 from dpsynth.accounting.guarantee import Guarantee
 from dpsynth.accounting.neighbours import EVENT, ROW, left_unprotected, neighbours_in_words
 from dpsynth.accounting.rounding import float_up
+from dpsynth.domain.calendar_parts import invents_time_of_day
+from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.evidence.public_table import cautions_with_public
 from dpsynth.evidence.reused import cautions_with, guarantee_with
@@ -336,6 +338,7 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         "say of them. Counting its rows gives nearly, but not exactly, the numbers in the tables.",
         "A synthetic row is nobody's row. It may agree with a real one by chance, and nothing follows from "
         "it.",
+        *_invented(publication.columns),
         *cautions_with(publication.reused),
         *cautions_with_public(publication.public_table),
         *cautions_with_public_marginals(publication.public_marginals),
@@ -368,6 +371,16 @@ def cautions(publication: Publication) -> tuple[str, ...]:
     if publication.collection is not None:
         return tuple(map(of_respondents, sentences))
     return tuple(sentences)
+
+
+def _invented(columns: Sequence[Column]) -> Iterator[str]:
+    """A caution about moments whose hours were not measured."""
+    names = [column.name for column in columns if invents_time_of_day(column)]
+    if names:
+        yield (
+            f"The time of day of {listed(tuple(names))} is invented: no hour was measured, and in the "
+            "synthetic table all are equally likely. Nothing follows from it."
+        )
 
 
 REHEARSAL = (

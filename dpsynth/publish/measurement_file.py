@@ -90,7 +90,7 @@ def measurement_table(
     ]
     metadata = {
         "dpsynth.format": FORMAT,
-        "dpsynth.columns": json.dumps(public_schema(Layout(tuple(columns))), ensure_ascii=False),
+        "dpsynth.columns": json.dumps(public_schema(Layout.of(columns)), ensure_ascii=False),
         "dpsynth.groups": json.dumps(
             {c: compression.groups[c].tolist() for c in by_group}, ensure_ascii=False
         ),

@@ -111,8 +111,9 @@ class ReportSource:
 
     @property
     def modelled(self) -> Mapping[str, Facts]:
-        """The descriptions of the columns that were read from the private table, by name."""
-        described = cast(Sequence[Facts], self.manifest["columns"])
+        """The descriptions of the columns that were read from the private table, and of parts, by name."""
+        columns = cast(Sequence[Facts], self.manifest["columns"])
+        described = [d for facts in columns for d in (facts, *cast(Sequence[Facts], facts.get("parts", ())))]
         return {str(facts["name"]): facts for facts in described if "labels" in facts}
 
     def checksum(self, name: str) -> str | None:

@@ -118,7 +118,7 @@ def _having(wish: Wish, layout: Layout, table: pa.Table) -> NDArray[np.bool_]:
     found = np.ones(table.num_rows, dtype=np.bool_)
     columns = {c.name: c for c in layout.columns}
     for name, mask in wish.codes.items():
-        found &= mask[columns[name].encode(texts[name])]
+        found &= mask[columns[name].encode(texts[columns[name].source])]
     if wish.formula is not None:
         operands = {
             part.name: Operand(

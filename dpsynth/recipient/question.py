@@ -12,10 +12,11 @@ Invariant: a question is parsed, never run; it names columns of the table that t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
 
+from dpsynth.domain.calendar_parts import of_parts
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.expression import Call, Expression, Literal, Reader, Reference
@@ -77,7 +78,7 @@ def question_in(text: str, layout: Layout) -> Question:
         raise QuestionRefused(f"The question is longer than {LONGEST:,} characters.")
     try:
         reader = Reader(text)
-        measured = reader.factor()
+        measured = _with_parts(reader.factor(), layout)
         by: list[str] = []
         if reader.step("by"):
             by.append(reader.column())
@@ -130,6 +131,13 @@ def _measured(text: str, measured: Expression, layout: Layout, columns: dict[str
     if len(set(named)) < len(named):
         raise QuestionRefused("correlation needs two different columns.")
     return Question(text, "quantile" if name == "median" else name, tuple(named), level)
+
+
+def _with_parts(measured: Expression, layout: Layout) -> Expression:
+    """What is measured, with measured parts of moments as columns: mean(hour(seen))."""
+    if not isinstance(measured, Call):
+        return measured
+    return replace(measured, operands=tuple(of_parts(operand, layout.named) for operand in measured.operands))
 
 
 def _level(operands: tuple[Expression, ...]) -> float:

@@ -147,7 +147,7 @@ class Tied:
     def repaired(self, codes: Integers, rng: np.random.Generator) -> tuple[dict[str, Codes], RuleRepairs]:
         """Drawn rows in cells that obey the rules, as far as such cells were found, and what was changed."""
         wide = {c.name: codes[c.name].astype(np.int64, copy=False) for c in self.whole.columns}
-        before = self.finer.fine(wide, rng)
+        before = self.finer.fine(self.whole.reconciled(wide, rng), rng)
         found, broken = repaired(self.obedience, before, rng, self.measured, self.finer.cell_of)
         cells = [self.finer.coarse({c: some[c] for c in self.rules.named}) for some in (before, found)]
         changed = {c: int((cells[0][c] != cells[1][c]).sum()) for c in self.rules.named}
@@ -238,8 +238,21 @@ class Drawing:
         if not good.rows:
             return self._of_a_witness(first)
         for columns, rows in self._by_component(batch, np.flatnonzero(bad)):
+            columns = self._with_parts(columns)
             batch = batch.given(columns, rows, good.take(self.rng.integers(0, good.rows, rows.size)))
         return batch
+
+    def _with_parts(self, columns: Clique) -> Clique:
+        """The columns, with the moments of their parts and the parts of their moments."""
+        found = dict.fromkeys(columns)
+        for parted in self.checks.layout.parted:
+            own = [column.name for column in (parted.column, *parted.parts)]
+            found |= dict.fromkeys(own if not found.keys().isdisjoint(own) else ())
+        return tuple(found)
+
+    def _moments(self, codes: Mapping[str, Codes]) -> dict[str, pa.Array]:
+        """Moments with the parts of their rows, of columns of which parts are measured."""
+        return {p.column.name: p.values(codes, self.rng) for p in self.checks.layout.parted}
 
     def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
         """The rows that violate rules which share columns, with these columns."""
@@ -265,17 +278,19 @@ class Drawing:
         found = refuse_unobeyed(checks.rules, checks.layout)
         rows = len(next(iter(first.values())))
         codes = {c: np.full(rows, found.codes[c]) if c in found.codes else v for c, v in first.items()}
+        codes = dict(checks.layout.reconciled(codes, self.rng))
         values = {
             c: pa.repeat(found.values[c], rows) if c in found.codes else column.decode(codes[c], self.rng)
             for c, column in checks.columns.items()
         }
         values = {c: v.cast(checks.columns[c].codec.arrow_type) for c, v in values.items()}
+        values |= self._moments(codes)
         return Batch(codes, values, frozenset((*found.codes, *checks.rules.sums)))
 
     def _batch(self, codes: dict[str, Codes]) -> tuple[Batch, Bad]:
         """Rows with their values, and the rows that still violate a rule, bool[rows]."""
         checks = self.checks
-        codes, alone = self._tied(codes)
+        codes, alone = self._tied(checks.layout.reconciled(codes, self.rng))
         bad = checks.violating_cells(codes) | alone
         values = {c: self._decoded(c, codes[c]) for c in checks.columns}
         finer = self.tied.finer
@@ -287,7 +302,7 @@ class Drawing:
         bad[still] = True
         return Batch(codes, values, frozenset(checks.rules.sums)), bad
 
-    def _tied(self, codes: dict[str, Codes]) -> tuple[dict[str, Codes], Bad]:
+    def _tied(self, codes: Mapping[str, Codes]) -> tuple[dict[str, Codes], Bad]:
         """Cells after tied columns are decided, and the rows whose cell has no partner."""
         alone = np.zeros(len(next(iter(codes.values()))), dtype=np.bool_)
         codes = dict(codes)
@@ -325,10 +340,11 @@ class Drawing:
             if not wrong.size:
                 break
             last = turn == VALUE_ROUNDS
-            of = {c: codes[c][wrong] for c in needed}
+            of = {c: some[wrong] for c, some in codes.items()}
             taken = pa.array(wrong)
             again = {c: self._decoded(c, of[c]) if c in redrawn else values[c].take(taken) for c in needed}
             again |= {c: self._decoded(c, of[c]) for c in checks.rules.sums}
+            again |= {c: own for c, own in self._moments(of).items() if c in again}
             again, unfit = checks.summed(self._solved(of, again))
             bad = _any(checks.violating_values(of, again), unfit)
             off = checks.outside(of, again)
@@ -349,7 +365,9 @@ class Drawing:
 
     def _solved(self, codes: Mapping[str, Codes], values: Arrays) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""
-        found, kept = dict(values), set(self.tied.pins)
+        # A moment of which parts are measured has them by the draw.
+        timed = {parted.column.name for parted in self.checks.layout.parted}
+        found, kept = dict(values), {*self.tied.pins, *timed}
         for turn in self.checks.rules.turns:
             if isinstance(turn, Sum):
                 found = solved_for_parts(self.checks, turn, codes, found, self.rng, kept)

@@ -79,7 +79,7 @@ class _Cells:
     def __init__(self, layout: Layout, names: Sequence[str]) -> None:
         self._layout = layout
         self._names = tuple(names)
-        parts = {part.name: part for part in layout.parts}
+        parts = layout.named
         self._columns = {n: p for n in names if isinstance(p := parts[n], Column)}
         self._derived = {n: p for n, p in parts.items() if isinstance(p, Derived)}
         self._axes = len(self._names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from dpsynth.domain.calendar_parts import of_parts, parts_of
 from dpsynth.domain.column import Column
 from dpsynth.domain.derived import Derived
 from dpsynth.domain.expression import Call, Expression, Literal, Reference, parse, references
@@ -25,7 +26,7 @@ def rules_of(written: Sequence[str], layout: Layout) -> Rules:
     Raises:
         RuleRefused: one of them can't be enforced. If all of them can be together, is found by ``witness``.
     """
-    parts = {part.name: part for part in layout.parts}
+    parts = layout.named
     conditions: list[Condition] = []
     sums: dict[str, Sum] = {}
     ties: list[Tie] = []
@@ -57,8 +58,12 @@ def rules_of(written: Sequence[str], layout: Layout) -> Rules:
 def _tied(tie: Tie, parts: Mapping[str, object]) -> Tie:
     for name in (tie.left, tie.right):
         _known(tie.number, name, parts)
-        if not isinstance(parts[name], Column):
+        column = parts[name]
+        if not isinstance(column, Column):
             words = f"ties '{name}', which is computed; tie the columns that it is computed from"
+            raise RuleRefused(tie.number, words)
+        if column.part_of or parts_of(column):
+            words = f"ties '{name}', of which parts are measured; leave out parts of that column"
             raise RuleRefused(tie.number, words)
     if tie.left == tie.right:
         raise RuleRefused(tie.number, "ties a column to itself")
@@ -88,7 +93,7 @@ def condition_of(text: str, layout: Layout) -> Expression:
 
 
 def _checked(number: int, text: str, layout: Layout, parts: Mapping[str, object]) -> Condition | Sum:
-    formula = _parsed(number, text)
+    formula = of_parts(_parsed(number, text), parts)
     check_condition(number, formula, layout)
     return _sum_of(number, formula, layout.kinds, parts) or Condition(number, formula)
 
@@ -112,7 +117,7 @@ def check_condition(number: int, formula: Expression, layout: Layout) -> None:
         RuleRefused: it names no column, or an unknown one, compares a column with a value that it doesn't
             have, or comes to something else than a truth.
     """
-    parts = {part.name: part for part in layout.parts}
+    parts = layout.named
     for name in references(formula):
         _known(number, name, parts)
     try:
@@ -199,7 +204,7 @@ def _in_turn(layout: Layout, sums: Mapping[str, Sum]) -> Iterator[Sum | Derived]
     """
     derived = {part.name: part for part in layout.parts if isinstance(part, Derived)}
     waiting: dict[str, Sum | Derived] = {**derived, **sums}
-    known = {part.name for part in layout.parts} - waiting.keys()
+    known = layout.named.keys() - waiting.keys()
     while waiting:
         ready = [name for name, turn in waiting.items() if known.issuperset(references(turn.formula))]
         if not ready:

@@ -194,6 +194,8 @@ class Draft:
 
 
 _NUMERIC = {"integer", "number"}
+_OFFERED = ("unit", "parts", "step")
+"""Keys that a guess may add to a column whose kind was known: none of them says what a cell means."""
 
 
 def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
@@ -209,6 +211,8 @@ def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
     elif kind == guessed_kind or {kind, guessed_kind} == _NUMERIC:
         keys = frozenset(key for key in sketch.gaps if guess.get(key) is not None)
         found = {key: guess[key] if key in keys else value for key, value in declared.items()}
+        offered = {key: guess[key] for key in _OFFERED if key in guess and key not in declared}
+        found, keys = {**found, **offered}, keys | offered.keys()
     else:
         return sketch
     return replace(sketch, declared=found, guessed=sketch.guessed | keys)

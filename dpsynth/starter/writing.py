@@ -58,6 +58,8 @@ _KINDS = (
     ("type", "identifier", "left out of the synthetic table: numbers of rows or persons, names, free text"),
     ("type", "integer", "a number; if it is a code, as of a region, write type: category and its values"),
     ("format", "hhmm", "the number 517 is the time 05:17"),
+    ("parts", None, "hour and weekday are measured, each as a column more; without them they are invented"),
+    ("step", None, "all times of day lie at such steps"),
     ("type", "ordered", "numbers of which there are few: each is listed"),
     ("other", None, "takes all values that aren't listed; those of fewer than 10 rows, or persons, weren't"),
     ("open", True, "values are found with a part of the budget: those of many rows"),

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from dpsynth.config.columns import ColumnSpec
 from dpsynth.curator import profiling as looking
+from dpsynth.curator.moment_guesses import default_unit, with_one_unit
 from dpsynth.curator.profiling import Unit, profile
 from dpsynth.starter import Draft, Sketch, guessed
 from dpsynth.starter.writing import values_of
@@ -54,7 +55,13 @@ def guess(*cells, times=1, batches=1):
         (["01/02/2020", "03/04/2020"], {"type": "date", "min": None, "max": None, "format": None}),
         (
             ["2020-01-01 10:00:00.25", "2020-01-02 11:00:00.000"],
-            {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31", "format": "%Y-%m-%d %H:%M:%S"},
+            {
+                "type": "datetime",
+                "min": "2020-01-01",
+                "max": "2020-12-31",
+                "format": "%Y-%m-%d %H:%M:%S",
+                "parts": ["hour", "weekday"],
+            },
         ),
         (["10:30", "23:59"], {"type": "time", "format": "%H:%M"}),
         (["1:05 PM", "11:59 AM"], {"type": "time", "format": "%I:%M %p"}),
@@ -65,6 +72,26 @@ def guess(*cells, times=1, batches=1):
                 "min": "2013-01-01",
                 "max": "2013-12-31",
                 "format": "%Y-%m-%dT%H:00:00Z",
+                "parts": ["hour", "weekday"],
+            },
+        ),
+        (
+            [f"2013-{month:02}-{month:02} 00:00:00" for month in range(1, 13)],
+            {"type": "date", "min": "2013-01-01", "max": "2013-12-31", "format": "%Y-%m-%d 00:00:00"},
+        ),
+        (
+            [f"{hour:02}:{minute}" for hour in range(24) for minute in ("00", "15", "45")],
+            {"type": "time", "format": "%H:%M", "step": "15 minutes"},
+        ),
+        (
+            [f"2013-01-{day:02} 10:{7 * day % 12 * 5:02}" for day in range(1, 29)],
+            {
+                "type": "datetime",
+                "min": "2013-01-01",
+                "max": "2013-12-31",
+                "format": "%Y-%m-%d %H:%M",
+                "parts": ["hour", "weekday"],
+                "step": "5 minutes",
             },
         ),
         (
@@ -109,6 +136,37 @@ def test_a_column_is_guessed_from_its_cells(cells, expected):
     assert found == expected
     if None not in expected.values():
         GRAMMAR.validate_python(found)
+
+
+def test_a_step_is_guessed_of_ten_different_times_that_all_keep_to_it():
+    times = [f"{hour:02}:{minute:02}" for hour in range(3) for minute in (0, 10, 20, 50)]
+    assert guess(*times, times=10)["step"] == "10 minutes"
+    assert "step" not in guess(*times, "11:37", times=10)
+    assert "step" not in guess(*times[:9], times=10)
+
+
+def units(**spans):
+    """The units that are written for dates from one year to another."""
+    guesses = {
+        name: {"type": "date", "min": f"{a}-01-01", "max": f"{b}-12-31"} for name, (a, b) in spans.items()
+    }
+    return {name: guess["unit"] for name, guess in with_one_unit(guesses).items() if "unit" in guess}
+
+
+def test_dates_of_periods_much_alike_get_one_unit():
+    """Left out, the unit is that of one's own period: a week of two years, a month of three."""
+    assert units(admitted=(2020, 2021), discharged=(2020, 2022)) == {"admitted": "month"}
+    assert units(a=(2012, 2021), b=(2012, 2022)) == {"a": "quarter"}
+    assert units(admitted=(2020, 2021), discharged=(2020, 2021)) == {}
+    assert units(born=(1920, 2021), admitted=(2020, 2021)) == {}
+    assert units(a=(2000, 2001), b=(2010, 2012)) == {}
+
+
+def test_the_unit_that_a_guess_counts_on_is_the_one_of_the_grammar():
+    for years in (1, 2, 3, 10, 11, 32, 33, 120):
+        guess = {"type": "date", "min": "1900-01-01", "max": f"{1899 + years}-12-31"}
+        declared = GRAMMAR.validate_python(guess)
+        assert default_unit(guess, 1900, 1900 + years) == declared.codec().unit
 
 
 def test_usual_marks_of_missing_cells_are_told():

@@ -106,6 +106,9 @@ DATE_FORMATS = [
 TIME_FORMATS = ["%H:%M:%S", "%H:%M", "%-I:%M %p", "%H%M%S", "%H.%M.%S.%f", "%I%p", "%-Hh"]
 
 
+PARTS = st.sampled_from([["month"], ["weekday"], ["month", "weekday"]])
+
+
 @st.composite
 def dates(draw):
     low = draw(st.dates(dt.date(1, 1, 1), dt.date(9999, 1, 1)))
@@ -115,6 +118,7 @@ def dates(draw):
     return declared(found | draw(st.fixed_dictionaries({}, optional={
         "unit": st.sampled_from(["day", "week", "month", "quarter", "year"]),
         "format": st.sampled_from(DATE_FORMATS),
+        "parts": PARTS,
     })))  # fmt: skip
 
 
@@ -128,6 +132,8 @@ def datetimes(draw):
     return declared(found | draw(st.fixed_dictionaries({}, optional={
         "unit": st.sampled_from(["minute", "hour", "day", "week", "month", "quarter", "year"]),
         "format": formats,
+        "parts": PARTS | st.just(["hour"]) | st.just(["hour", "weekday"]),
+        "step": st.sampled_from(["second", "minute", "15 minutes", "hour", "day"]),
     })))  # fmt: skip
 
 
