@@ -238,24 +238,22 @@ class Drawing:
         if not good.rows:
             return self._of_a_witness(first)
         for columns, rows in self._by_component(batch, np.flatnonzero(bad)):
-            columns = self._with_parts(columns)
             batch = batch.given(columns, rows, good.take(self.rng.integers(0, good.rows, rows.size)))
         return batch
-
-    def _with_parts(self, columns: Clique) -> Clique:
-        """The columns, with the moments of their parts and the parts of their moments."""
-        found = dict.fromkeys(columns)
-        for parted in self.checks.layout.parted:
-            own = [column.name for column in (parted.column, *parted.parts)]
-            found |= dict.fromkeys(own if not found.keys().isdisjoint(own) else ())
-        return tuple(found)
 
     def _moments(self, codes: Mapping[str, Codes]) -> dict[str, pa.Array]:
         """Moments with the parts of their rows, of columns of which parts are measured."""
         return {p.column.name: p.values(codes, self.rng) for p in self.checks.layout.parted}
 
     def _by_component(self, batch: Batch, bad: Codes) -> Iterator[tuple[Clique, Codes]]:
-        """The rows that violate rules which share columns, with these columns."""
+        """The rows that violate rules which share columns, with these columns.
+
+        Where a rule names a part of moments, all rules count as one: a moment and its parts go together.
+        """
+        timed = {c.name for p in self.checks.layout.parted for c in (p.column, *p.parts)}
+        if not timed.isdisjoint(self.checks.rules.named):
+            yield tuple(timed.union(self.checks.rules.named)), bad
+            return
         checks, some = self.checks, batch.take(bad)
         _, alone = self._tied(some.codes)
         values, unfit = checks.summed(some.values)

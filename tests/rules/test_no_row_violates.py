@@ -252,3 +252,26 @@ def test_marginals_are_asked_of_ties_and_of_numbers_in_wide_bins_alone():
     for rule in ("flag or c is missing", "n <= m", "c <-> e"):
         obeying(checks_of(layout, [rule]).rules, layout, 10, any_codes(layout, rng), marginal, rng)
     assert asked == [("n",), ("c", "e")]
+
+
+def test_rules_on_parts_of_one_moment_are_obeyed_where_few_rows_obey_any():
+    """Cells say nothing of the minute: rows are drawn within cells, or take those of rows that obey."""
+    ends = {"min": "2015-01-01", "max": "2015-12-31", "format": "%Y-%m-%d %H:%M"}
+    columns = {
+        "at": {"type": "datetime", "parts": ["hour", "weekday"], **ends},
+        "late": {"type": "category", "values": ["no", "yes"]},
+    }
+    written = [
+        "hour(at) == 5 implies late == 'yes'",
+        "weekday(at) == 7 implies late == 'no'",
+        "minute(at) < 50",
+        "(at is missing) == (late is missing)",
+    ]
+    whole, rng = compiled(spec_of(columns, written)), np.random.default_rng(2)
+    table = obeying(
+        whole.rules, whole.layout, 3000, any_codes(whole.layout, rng), any_marginal(whole.layout, rng), rng
+    )
+    at, late = table.column("at").to_pandas(), table.column("late").to_pandas()
+    assert set(late[at.dt.hour == 5]) == {"yes"} and set(late[at.dt.day_of_week == 6]) == {"no"}
+    assert not ((at.dt.hour == 5) & (at.dt.day_of_week == 6)).any()
+    assert at.dt.minute.max() == 49 and (at.isna() == late.isna()).all() and at.dt.hour.nunique() == 24
