@@ -10,7 +10,7 @@ nothing about cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,7 +133,7 @@ def evaluate(
     Args:
         bundle: the folder with ``public`` and ``private``.
         against: the private table, or the path of its file; left out: the config's.
-        config: the release's configuration, for the form of the table's file; left out: by the file's name.
+        config: the release's configuration, for the form of the table's file; left out: that in the manifest.
         targets: columns to predict.
 
     Raises:
@@ -160,7 +160,7 @@ def _evaluation(
         step("check the table's header", against.check, names)
         real = step("read the private table", private_table, owned, against, FileForm("csv"))
     else:
-        place, form = _source(against, config)
+        place, form = _source(against, config, owned.form)
         path = place
         step("check the table's header", check_source, place, names, form)
         real = step("read the private table", private_table, owned, place, form)
@@ -184,8 +184,8 @@ def _evaluation(
     )
 
 
-def _source(against: Path | None, config: Path | None) -> tuple[Place, FileForm]:
-    """The private table's path and form."""
+def _source(against: Path | None, config: Path | None, released: FileForm | None) -> tuple[Place, FileForm]:
+    """The private table's path and form: as in the config, as it was released, or by its file's name."""
     if config is not None:
         source = load(config, source=None if against is None else str(against)).source
         if source.path is None:
@@ -196,6 +196,8 @@ def _source(against: Path | None, config: Path | None) -> tuple[Place, FileForm]
             "Name the private table with --against TABLE, or the release's configuration with --config."
         )
     kind, compression, separator = named_form(str(against))
+    if released is not None and kind in (None, released.kind):
+        return against, released if kind is None else replace(released, compression=compression)
     if kind is None:
         raise ConfigError(
             f"--against {against}: the ending of its name doesn't say what file it is. Give the release's "

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from dpsynth.accounting.neighbours import Nameless, Neighbours, Relation, neighbours_in_words
 from dpsynth.config.published_columns import UnknownColumn, published_layout
 from dpsynth.curator import Journal
@@ -21,6 +23,7 @@ from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
 from dpsynth.domain.slices import Slice
 from dpsynth.errors import ConfigError, DpsynthError
+from dpsynth.files import FileForm
 from dpsynth.publish import MANIFEST
 
 PAGE = "utility.html"
@@ -96,6 +99,21 @@ class OwnedBundle:
         """The slice of the table that the release is about."""
         found = self.manifest.get("period")
         return Slice.from_json(cast(Mapping[str, object], found)) if isinstance(found, Mapping) else None
+
+    @property
+    def form(self) -> FileForm | None:
+        """The form of the private table's file; None if it was no file, or if an older version didn't say.
+
+        Raises:
+            ConfigError: the manifest is damaged.
+        """
+        found = self.manifest.get("source")
+        if not isinstance(found, Mapping):
+            return None
+        try:
+            return TypeAdapter(FileForm).validate_python(found)
+        except ValidationError:
+            raise ConfigError(f"{self.public / MANIFEST}: source is no form of a file.") from None
 
     @cached_property
     def neighbours(self) -> Neighbours:

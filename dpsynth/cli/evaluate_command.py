@@ -19,7 +19,9 @@ def evaluate(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="The release's YAML file: how the table's file is written, such as its encoding."),
+        typer.Option(
+            help="The release's YAML file: the table, and how it is written; left out: as released."
+        ),
     ] = None,
     target: Annotated[
         list[str] | None, typer.Option(help="A column to predict; may be given several times.")

@@ -92,6 +92,7 @@ def publication_of(inputs: Inputs, run: ReleaseRun, plan: Plan, synthesis: Synth
         public_marginals=inputs.compiled.public_marginals,
         public_table=None if use is None else replace(use, cliques=selection.public),
         rehearsal=run.rehearsal,
+        form=None if inputs.spec.source.path is None else inputs.spec.source.form,
         rows_on_trust=inputs.spec.source.row_by_row,
         warnings=synthesis.warnings,
         exam=synthesis.exam,

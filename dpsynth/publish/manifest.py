@@ -101,6 +101,7 @@ def manifest(publication: Publication, files: Mapping[str, Mapping[str, object]]
             {"columns": list(m.clique), "rows": publication.public_marginals.rows if m.counted else None}
             for m in publication.public_marginals.marginals
         ],
+        "source": None if publication.form is None else asdict(publication.form),
         "columns": public_schema(publication.layout),
         "found_with_budget": {column: list(finds) for column, finds in publication.found.items()},
         "found_in_words": found_in_words(publication),

@@ -183,6 +183,10 @@ def manifest_schema() -> Schema:
         "earlier_releases": {"type": ["object", "null"]},
         "public_table": {"type": ["object", "null"]},
         "public_marginals": _list(_object(public)),
+        "source": {
+            "type": ["object", "null"],
+            "description": "The form of the private table's file, as configured; null if it is no file.",
+        },
         "columns": _list(_object(column, "labels", "missing"), "The public schema."),
         "found_with_budget": {"type": "object", "additionalProperties": _TEXTS},
         "found_in_words": _TEXT,
@@ -205,7 +209,7 @@ def manifest_schema() -> Schema:
     return {
         "$schema": _DIALECT,
         "title": "dpsynth bundle manifest",
-        **_object(top, "audience", "sampling", "views", "maximum_set_overlap"),
+        **_object(top, "audience", "sampling", "source", "views", "maximum_set_overlap"),
     }
 
 

@@ -19,6 +19,7 @@ from dpsynth.domain.slices import Slice
 from dpsynth.domain.sums import MeasuredSums
 from dpsynth.evidence.public_table import PublicUse
 from dpsynth.evidence.reused import Reused
+from dpsynth.files import FileForm
 from dpsynth.local.collection import Collection
 from dpsynth.model import MarkovRandomField
 from dpsynth.publish.audiences import BundleAudience
@@ -75,6 +76,7 @@ class Publication:
         nameless: the treatment of rows without a person: "left_out", or "together" as one person's; None
             where rows are the units.
         rehearsal: True if the table was made up from the config.
+        form: the form of the private table's file in the config; None if it is no file.
         rows_on_trust: True if the table is the rows of a query that its owner alone knows to be row by row.
         warnings: signs in the noisy single columns that something was misread.
         collection: the reports of respondents that it was made from; None if a curator answered.
@@ -118,6 +120,7 @@ class Publication:
     public_marginals: PublicMarginals = NO_PUBLIC_MARGINALS
     nameless: Nameless | None = None
     rehearsal: bool = False
+    form: FileForm | None = None
     rows_on_trust: bool = False
     warnings: tuple[DataWarning, ...] = ()
     exam: Exam | None = None

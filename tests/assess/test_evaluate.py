@@ -31,6 +31,7 @@ from dpsynth.domain.category_codec import BooleanCodec, CategoryCodec
 from dpsynth.domain.column import Column
 from dpsynth.domain.numeric_codec import NumericCodec
 from dpsynth.domain.public_schema import public_schema
+from dpsynth.errors import SourceError
 from dpsynth.files import FileForm
 from dpsynth.lifecycle.progress import silent
 from tests.release.place import furnished, people, release
@@ -283,6 +284,32 @@ def test_the_rows_compared_are_those_that_the_release_used(precise: tuple[OwnedB
     # Next to no noise: each distance is within a row or two of the exact one.
     assert exam.held >= 0.7 * exam.intervals
     assert coverages.not_compared == ()
+
+
+def test_a_file_is_read_as_the_release_read_it_without_its_config(tmp_path: Path) -> None:
+    place = furnished(tmp_path)
+    path = place.folder / "people.csv"
+    text = path.read_text(encoding="utf-8").replace(",", ";").replace("Aa", "Ää")
+    path.write_bytes(("One table\n" + text).encode("windows-1252"))
+    place.configure(
+        source={"separator": ";", "encoding": "windows-1252", "header_row": 2},
+        columns={"city": {"type": "category", "values": ["Ää", "Bb", "Cc"], "missing": "?"}},
+        structure={"method": "independent"},
+    )
+    bundle = release(place).folder
+    form = OwnedBundle.at(bundle).form
+    assert form is not None and (form.encoding, form.separator, form.header_row) == ("cp1252", ";", 2)
+    (found,) = [d for d in evaluate(bundle, path).columns if d.columns == ("city",)]
+    assert found.distance < 0.2
+    # A name without an ending says nothing, and the manifest does.
+    path.rename(place.folder / "people.dat")
+    assert evaluate(bundle, place.folder / "people.dat").rows[0] == 300
+    # The planted fault: a manifest that doesn't say how the file is written.
+    manifest = bundle / "public" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | {"source": None}))
+    (place.folder / "people.dat").rename(path)
+    with pytest.raises(SourceError, match=r"has no column"):
+        evaluate(bundle, path)
 
 
 def test_a_mean_of_all_rows_is_compared_as_those_of_groups_are(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ MISTAKES = {
     "no table": (["BUNDLE"], 2, "Name the private table with --against TABLE, or the release's config"),
     "no such table": (["BUNDLE", "--against", "gone.csv"], 4, "There is no file gone.csv"),
     "a table without columns": (["BUNDLE", "--against", "other.csv"], 4, "other.csv has no column"),
-    "a table of no known ending": (["BUNDLE", "--against", "config.yaml"], 2, "the ending of its name"),
+    "a table of another ending": (["BUNDLE", "--against", "config.yaml"], 4, "config.yaml has no column"),
     "an unknown target": (
         ["BUNDLE", "--against", "people.csv", "--target", "sx"],
         2,
@@ -166,6 +166,7 @@ def test_a_mistake_is_told_in_one_paragraph(
     [
         ({"rehearsal": True}, "is a rehearsal: its table was made up"),
         ({"columns": 3}, "is no manifest of a bundle: it is damaged."),
+        ({"source": {"kind": "odt"}}, "source is no form of a file"),
         ({"columns": [{"name": "x", "labels": ["a"]}]}, "has the column 'x', of no kind that is known"),
     ],
 )
