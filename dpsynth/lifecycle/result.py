@@ -33,6 +33,7 @@ from dpsynth.recipient import open_bundle
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpsynth.presentation.pictures import Picture
     from dpsynth.recipient import Bundle
     from dpsynth.recipient.more_rows import Given
     from dpsynth.recipient.query import Answer
@@ -190,6 +191,14 @@ class Release:
                 "measured": found.measured,
             }
         return frame
+
+    def plot(self, *columns: str) -> Picture:
+        """A picture of one column, of a pair, or of all verdicts; see ``Bundle.plot``.
+
+        Raises:
+            DpsynthError: a column is unknown.
+        """
+        return self.bundle.plot(*columns)
 
     def report(self, height: int = 700) -> InlinePage:
         """The release's report, which a notebook shows in place.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import log, log1p, sqrt
 from statistics import median
 
@@ -31,7 +32,10 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Bar:
-    """One category: texts, and the ends of its bar and its whisker, in per cent."""
+    """One category: texts, and the ends of its bar and its whisker, in per cent.
+
+    ``made`` is the place of the synthetic table's rows on the same scale; None where they are not shown.
+    """
 
     label: str
     figure: str
@@ -40,6 +44,7 @@ class Bar:
     length: float
     low: float
     high: float
+    made: float | None = None
 
 
 @dataclass(frozen=True)
@@ -149,9 +154,15 @@ def _label(statistic: StatisticTable, row: Row) -> str:
     return " · ".join(str(row[name]) for name in statistic.label_names)
 
 
-def one_way_view(statistic: StatisticTable, column: ShownColumn) -> OneWayView:
-    """Bars of a column's values; a histogram as well for many numbers."""
-    rows = statistic.table.to_pylist()
+def one_way_view(statistic: StatisticTable, column: ShownColumn, made: Sequence[float] = ()) -> OneWayView:
+    """Bars of a column's values; a histogram as well for many numbers.
+
+    Args:
+        statistic: the estimated rows of each value.
+        column: the column.
+        made: the synthetic table's rows of each value, where they are to be shown.
+    """
+    rows = [dict(row, made=of) for row, of in zip_longest(statistic.table.to_pylist(), made)]
     most = _most(rows, "high") or _most(rows, "estimate") or 1.0
     histogram = column.ordered and column.values > _HISTOGRAM_FROM
     logarithmic = histogram and _has_tail(rows[: column.values], most)
@@ -230,7 +241,7 @@ def _margins(rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
 def _bar(label: str, row: Row, margin: str, scale: _Scale) -> Bar:
     """A bar; an estimate below zero has no length, but its figure shows."""
     estimate = _number(row, "estimate") or 0.0
-    low, high = _number(row, "low"), _number(row, "high")
+    low, high, made = (_number(row, name) for name in ("low", "high", "made"))
     return Bar(
         label=label,
         figure=figures.count(estimate),
@@ -239,6 +250,7 @@ def _bar(label: str, row: Row, margin: str, scale: _Scale) -> Bar:
         length=scale.place(estimate),
         low=scale.place(estimate if low is None else low),
         high=scale.place(estimate if high is None else high),
+        made=None if made is None else min(scale.place(made), 100.0),
     )
 
 

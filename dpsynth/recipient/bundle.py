@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpsynth.accounting.guarantee import Guarantee
+    from dpsynth.presentation.pictures import Picture
     from dpsynth.recipient.more_rows import Given
     from dpsynth.recipient.query import Answer
     from dpsynth.recipient.set_overlap import Asked
@@ -300,6 +301,20 @@ class Bundle:
             height: height of its frame, in pixels.
         """
         return InlinePage(self.folder / REPORT, height)
+
+    def plot(self, *columns: str) -> Picture:
+        """A picture that a notebook shows in place, and ``save`` writes to a file.
+
+        Args:
+            columns: one column: its estimated rows, with intervals, and those of the synthetic table. Two
+                columns: the estimated rows of each pair of values. None: all verdicts.
+
+        Raises:
+            DpsynthError: a column is unknown, or a file of the bundle can't be used.
+        """
+        from dpsynth.recipient.pictures import picture_of
+
+        return picture_of(self, columns)
 
     @cached_property
     def distances(self) -> Mapping[frozenset[str], Distance]:

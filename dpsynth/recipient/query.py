@@ -28,7 +28,7 @@ from dpsynth.publish.csv_safety import neutralise
 from dpsynth.publish.estimates import HOLDS, Z95
 from dpsynth.publish.finer_quantiles import FinerQuantiles, finer_counts_of
 from dpsynth.publish.group_figures import UNDEFINED, Estimate
-from dpsynth.publish.grouped_counts import GroupedCounts, Measure
+from dpsynth.publish.grouped_counts import EVERY_ROW, GroupedCounts, Measure
 from dpsynth.publish.sampled_estimates import of_all_rows
 from dpsynth.publish.summed_means import summed_means, sums_of, total_of_sums
 from dpsynth.recipient.bundle import Bundle
@@ -154,7 +154,7 @@ def answered(bundle: Bundle, text: str) -> Answer:
     if figures is not None:
         own = tuple(_own_rows(bundle, question, where, figures, least))
         return Answer(question, own, figures.interval, least, verdict=said)
-    table = _table(bundle, question, where, part)
+    table = grouped_counts(bundle, question, where, part)
     if table.groups > MOST_GROUPS:
         raise QuestionRefused(
             f"The question asks for {table.groups:,} groups, and {MOST_GROUPS:,} are allowed. Name fewer "
@@ -165,7 +165,9 @@ def answered(bundle: Bundle, text: str) -> Answer:
     return Answer(question, rows, _interval(table, measure), least, verdict=said)
 
 
-def _table(bundle: Bundle, question: Question, where: Condition, part: Condition) -> GroupedCounts:
+def grouped_counts(
+    bundle: Bundle, question: Question, where: Condition = EVERY_ROW, part: Condition = EVERY_ROW
+) -> GroupedCounts:
     """The counts that a question is answered from.
 
     Masks of columns that the question doesn't name otherwise are taken out before the model is asked, unless

@@ -117,6 +117,8 @@ def test_a_question_and_rows_with_something_given_are_those_of_the_command_line(
     assert set(rows.sex) == {"F"} and rows.age.min() >= 40 and not broken(rows).any()
     assert done.sample(200, seed=4).equals(opened.sample(200, seed=4))
     assert opened.guarantee == done.guarantee
+    for columns in ((), ("age",), ("sex", "cost")):
+        assert done.plot(*columns).svg == opened.plot(*columns).svg
     for wrong in ({"sex": "X"}, "agee >= 4"):
         with pytest.raises(DpsynthError):
             done.sample(5, given=wrong)
