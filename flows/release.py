@@ -81,7 +81,8 @@ class PlainErrors(logging.Filter):
         return True
 
 
-logging.getLogger("prefect.engine").addFilter(PlainErrors())
+for _name in ("prefect.engine", "prefect.flow_runs"):
+    logging.getLogger(_name).addFilter(PlainErrors())
 
 
 class _ProgressArtifact(StepWatcher):
