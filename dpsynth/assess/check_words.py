@@ -77,7 +77,9 @@ def _table(found: Check, width: int) -> list[str]:
             *(f"{number:,}" if number else "" for number in numbers),
         )
     written = StringIO()
-    Console(file=written, highlight=False, width=width, color_system=None).print(table)
+    # In a notebook rich would show the table there, and write nothing.
+    plain = Console(file=written, highlight=False, width=width, color_system=None, force_jupyter=False)
+    plain.print(table)
     return [line.rstrip() for line in written.getvalue().splitlines()]
 
 

@@ -30,7 +30,7 @@ from dpsynth.publish.frames import Library
 _SPELT = (
     (re.compile(r"(?:dpsynth run CONFIG )?--resume ([0-9A-Za-z-]+)"), r"resume='\1'"),
     (re.compile(r"dpsynth check CONFIG"), "dpsynth.describe(table)"),
-    (re.compile(r"--(against|config)( TABLE)?"), r"the argument \1"),
+    (re.compile(r"--(against)( TABLE)?|(?<=with )--(config)"), r"the argument \1\3"),
     (re.compile(r"--target "), "targets: "),
     (re.compile(r"--debug writes them"), "the environment variable DPSYNTH_DEBUG=1 has them written"),
 )

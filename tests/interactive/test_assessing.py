@@ -73,6 +73,15 @@ def test_the_words_are_those_of_the_command_line(folder: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == f"{dpsynth.check(dpsynth.load('visits.yaml'))}\n"
 
 
+def test_a_notebook_is_shown_the_words_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich takes a notebook for its own terminal, unless it is told not to."""
+    found, shown = dpsynth.check(odd(), columns=COLUMNS), []
+    whole = str(found)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *parts: shown.append(parts))
+    assert str(found) == whole and "clipped" in whole and shown == []
+
+
 def test_guesses_are_checked_before_they_are_reviewed_and_gaps_are_left_out() -> None:
     rows = odd().assign(note=[f"note {i}" for i in range(200)], empty=None)
     guess = dpsynth.describe(rows)

@@ -118,7 +118,7 @@ def test_another_ledger_is_used_where_one_is_named_and_nothing_is_said_of_it(fol
 def test_the_cap_of_the_ledger_holds_for_frames(folder: Path) -> None:
     capped = {**KEYS, "ledger": {"cap": {"epsilon": 1.1, "delta": 1e-9}}}
     dpsynth.release(frame(), **capped)
-    with pytest.raises(BudgetRefused):
+    with pytest.raises(BudgetRefused, match=r"dpsynth ledger cap 'visits' .*--config CONFIG"):
         dpsynth.release(frame(), **capped)
     assert balance(folder) == ["closed"]
 
