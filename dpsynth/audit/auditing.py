@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from dpsynth.config import Spec
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.lifecycle.inputs import inputs_of
-from dpsynth.lifecycle.progress import Advance, silent
+from dpsynth.lifecycle.progress import Advance, showing, silent, unshown
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.plan import Plan
 
@@ -52,7 +52,6 @@ _FEW = 10
 """One neighbour in so many is of an empty table, and one of a table of one row."""
 
 
-_Count = Callable[[int], None]
 _Replay = tuple[str, Transcript, Transcript | str]
 """A change in words, the transcript of a table, and that of its neighbour or the words of a refusal."""
 
@@ -203,16 +202,13 @@ class Extent:
 DEFAULT_EXTENT = Extent()
 
 
-def audit(
-    spec: Spec, extent: Extent = DEFAULT_EXTENT, period: str | None = None, advance: Advance = silent
-) -> Audit:
+def audit(spec: Spec, extent: Extent = DEFAULT_EXTENT, period: str | None = None) -> Audit:
     """The audit of a config.
 
     Args:
         spec: the checked config; neither its source nor its ledger is opened.
         extent: how much is tried.
         period: label of the slice, if the config has periods.
-        advance: takes the number of releases made so far, and of all.
 
     Raises:
         ConfigError: a release of the config would not begin either, or too few releases are asked for.
@@ -220,22 +216,19 @@ def audit(
     if 0 < extent.releases < LEAST_RELEASES:
         raise ConfigError(f"An attack needs {LEAST_RELEASES} releases at least; 0 leaves the attacks out.")
     began = monotonic()
-    whole = extent.neighbours + 4 * extent.releases
     with _workshop(spec, period) as shop:
         inputs = inputs_of(shop.spec)
         occasion = occasion_of(shop.spec, datetime.now(UTC), period)
         base = made_up(inputs, occasion, extent.rows, extent.seed)
-        replayed = _compared(_replays(shop, base, extent), inputs.plan, lambda done: advance(done, whole))
-        many = _compared(many_distances(inputs.plan, shop.folder / "many"), inputs.plan, lambda _: None)
+        with showing(f"replay on {extent.neighbours:,} neighbours", "neighbours") as advance:
+            replayed = _compared(_replays(shop, base, extent), inputs.plan, extent.neighbours, advance)
+        with showing("ask for many distances"):
+            asked = many_distances(inputs.plan, shop.folder / "many")
+            many = _compared(asked, inputs.plan, 0, silent)
         attacked = None
         if extent.releases:
-            attacked = _attacked(
-                shop,
-                base,
-                extent.releases,
-                began + extent.seconds,
-                lambda done: advance(extent.neighbours + done, whole),
-            )
+            with showing(f"attack {extent.releases:,} releases of two tables", "releases") as advance:
+                attacked = _attacked(shop, base, extent.releases, began + extent.seconds, advance)
     claim = _claim(inputs.plan)
     seconds = monotonic() - began
     method, rows = spec.structure.method, len(base.rows)
@@ -275,7 +268,9 @@ class _Workshop:
         outputs = self.folder / secrets.token_hex(8)
         outputs.mkdir()
         try:
-            yield _Recorded(self, observe(self.of(table), outputs, period=self.period), outputs)
+            with unshown():
+                record = observe(self.of(table), outputs, period=self.period)
+            yield _Recorded(self, record, outputs)
         finally:
             for path in self.folder.iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -296,7 +291,8 @@ class _Recorded:
             DpsynthError: a question differs from the record.
         """
         folder = self.shop.folder / "again"
-        return replay(self.shop.of(neighbour), self.record, self.outputs, folder, self.shop.period)
+        with unshown():
+            return replay(self.shop.of(neighbour), self.record, self.outputs, folder, self.shop.period)
 
 
 @contextmanager
@@ -332,14 +328,14 @@ def _replays(shop: _Workshop, base: MadeUpTable, extent: Extent) -> Iterator[_Re
                     yield neighbour.change, recorded.record, f"the replay ended in {type(error).__name__}"
 
 
-def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replayed:
+def _compared(replays: Iterable[_Replay], plan: Plan, number: int, advance: Advance) -> Replayed:
     dearest = 0.0
     found: list[str] = []
     changes: Counter[str] = Counter()
     questions: Counter[str] = Counter()
     largest: dict[str, float] = {}
     for done, (change, before, after) in enumerate(replays, 1):
-        advance(done)
+        advance(done, number)
         changes[change] += 1
         if isinstance(after, str):
             found.append(f"{change}: {after}")
@@ -362,7 +358,7 @@ def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replay
     )
 
 
-def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, advance: _Count) -> Attacked:
+def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, advance: Advance) -> Attacked:
     present, absent, row = extreme_pair(base)
     target = {name: pa.array([text], pa.string()) for name, text in zip(base.names, row, strict=True)}
     losses: dict[bool, list[float]] = {True: [], False: []}
@@ -378,7 +374,7 @@ def _attacked(shop: _Workshop, base: MadeUpTable, releases: int, until: float, a
                 losses[inside].append(loss if inside else -loss)
                 seen[inside].append(sight(recorded.record, target))
                 noise.append(drawn_noise([recorded.record]))
-        advance(4 * (done + 1))
+        advance(done + 1, releases)
     delta = float(inputs_of(shop.spec).plan.whole.delta or 0)
     by_attack = scored(seen[True], seen[False])
     return Attacked(

@@ -40,16 +40,16 @@ def audit(  # noqa: PLR0913 (options of a command)
     from dpsynth.audit import audit as audited
     from dpsynth.audit import page as page_of
     from dpsynth.config import load
-    from dpsynth.lifecycle.progress import showing
+    from dpsynth.lifecycle.progress import lines_for_steps
 
     spec = load(config)
     if page is not None and not page.parent.is_dir():
         raise ConfigError(
             f"{page} can't be written: there is no folder {page.parent}. Give another with --page."
         )
-    with showing("audit") as advance:
-        extent = Extent(rows, neighbours, releases, inf if seconds is None else seconds, seed)
-        found = audited(spec, extent, period, advance)
+    extent = Extent(rows, neighbours, releases, inf if seconds is None else seconds, seed)
+    with lines_for_steps():
+        found = audited(spec, extent, period)
     if page is not None:
         made = found.attacked.releases if found.attacked is not None else 0
         tried = {"neighbours": neighbours, "releases": made, "rows": rows, "seed": seed}

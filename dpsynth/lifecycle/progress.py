@@ -71,6 +71,20 @@ def watched(watcher: StepWatcher) -> Iterator[None]:
         _watchers.reset(token)
 
 
+_shown: ContextVar[bool] = ContextVar("shown", default=True)
+
+
+@contextmanager
+def unshown() -> Iterator[None]:
+    """Show and tell nothing of the steps that run in the meantime: they are parts of a step that is shown."""
+    watching, showing = _watchers.set(()), _shown.set(False)
+    try:
+        yield
+    finally:
+        _watchers.reset(watching)
+        _shown.reset(showing)
+
+
 class _Lines(StepWatcher):
     """A line for each step where there is no terminal: a pipe, a log, cron."""
 
@@ -122,7 +136,7 @@ def showing(step: str, unit: str = "") -> Iterator[Advance]:
 @contextmanager
 def _displayed(step: str, unit: str, tell: Advance) -> Iterator[Advance]:
     """A step with its bar, where there is a terminal; an advance that moves it, and tells the watchers."""
-    if not sys.stderr.isatty():
+    if not (_shown.get() and sys.stderr.isatty()):
         yield tell
         return
     from rich.console import Console

@@ -223,7 +223,9 @@ def test_the_command_prints_json_and_writes_a_page_without_paths(tmp_path: Path)
         ["audit", str(config), "--neighbours=10", "--releases=0", "--rows=30", "--json", f"--page={written}"],
     )
     assert run.exit_code == 0, run.output
-    assert json.loads(run.output)["sound"] is True
+    assert json.loads(run.stdout)["sound"] is True
+    # The parts of an audit are said, and nothing of the releases in them.
+    assert run.stderr.splitlines() == ["Step: replay on 10 neighbours", "Step: ask for many distances"]
     text = written.read_text()
     assert "dpsynth audit visits.yaml --neighbours=10 --releases=0 --rows=30 --seed=1" in text
     assert str(tmp_path) not in text
