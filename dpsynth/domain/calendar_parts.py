@@ -160,13 +160,18 @@ class PartCodec:
         return self
 
 
+def measured_parts(column: Column) -> tuple[str, ...]:
+    """The parts of a column of moments that are measured; () of any other column."""
+    return column.codec.parts if isinstance(column.codec, CalendarCodec) else ()
+
+
 def parts_of(column: Column) -> tuple[Column, ...]:
     """The columns of the parts of a column of moments; () of any other column."""
     if not isinstance(column.codec, CalendarCodec):
         return ()
     whole, fallback = replace(column.codec, parts=()), 0
     found = []
-    for part in column.codec.parts:
+    for part in measured_parts(column):
         if not column.missing:
             fallback = int(part_number(whole.first_moments, part)[column.fallback])
         found.append(

@@ -71,7 +71,7 @@ def synthetic_codes(bundle: Bundle) -> Mapping[str, NDArray[np.unsignedinteger]]
     """
     texts = synthetic_texts(bundle)
     columns = bundle.layout.columns
-    missing = [column.name for column in columns if column.name not in texts]
+    missing = [column.source for column in columns if column.source not in texts]
     if missing:
         raise BundleRefused(f"{bundle.folder}: the synthetic table has no column {missing[0]}.")
-    return {column.name: each_once(partial(codes_of, column), texts[column.name]) for column in columns}
+    return {column.name: each_once(partial(codes_of, column), texts[column.source]) for column in columns}

@@ -363,9 +363,7 @@ class Drawing:
 
     def _solved(self, codes: Mapping[str, Codes], values: Arrays) -> dict[str, pa.Array]:
         """Values of which each sum lies in its own cell, where its parts allow."""
-        # A moment of which parts are measured has them by the draw.
-        timed = {parted.column.name for parted in self.checks.layout.parted}
-        found, kept = dict(values), {*self.tied.pins, *timed}
+        found, kept = dict(values), set(self.tied.pins)
         for turn in self.checks.rules.turns:
             if isinstance(turn, Sum):
                 found = solved_for_parts(self.checks, turn, codes, found, self.rng, kept)

@@ -3,7 +3,9 @@
 Parts that are drawn freely inside their cells would come to any sum of a wide range. So the sum is drawn from
 the part of its own cell that its parts can reach. Then each part is drawn from the values at which the parts
 after it can still reach that sum, the widest cell last. The ends of such a range are found by bisection,
-which needs no inverse of the formula: it has only to rise or to fall in each part, inside of a cell.
+which needs no inverse of the formula: it has only to rise or to fall in each part, inside of a cell. A moment
+whose hour is measured moves by whole days, and by whole weeks if its weekday is measured too. Of two moments
+the weekday of one follows from the other, so it is kept for the first, and where rules name it.
 
 Invariant: a part keeps its cell, and a row of which the parts can't reach the sum's cell keeps its values.
 """
@@ -18,11 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsynth.domain.calendar_parts import measured_parts, part_name
 from dpsynth.domain.cell_values import Intervals
 from dpsynth.domain.codec import Codes
 from dpsynth.domain.column import Column
 from dpsynth.domain.expression import references
 from dpsynth.domain.formula_kinds import MOMENTS
+from dpsynth.domain.formulas import microseconds
 from dpsynth.rules.checking import Arrays, Bad, Checks
 from dpsynth.rules.rule import Sum
 
@@ -30,6 +34,7 @@ Floats = NDArray[np.float64]
 
 _STEPS = {"date": 86_400e6, "datetime": 1e6, "time": 1e6}
 """Steps between values of moments, in microseconds."""
+_WEEK = 7 * _STEPS["date"]
 
 
 def solved_for_parts(
@@ -83,6 +88,8 @@ def _narrowest_first(
         cells = column.codec.cell_values
         if not isinstance(cells, Intervals) or cells.single or _step(column) is None:
             continue
+        if "month" in measured_parts(column):
+            continue
         has = codes[name] < len(cells.low)
         widths[name] = float((cells.high - cells.low)[codes[name][has]].sum())
     return sorted(widths, key=lambda name: widths[name])
@@ -91,6 +98,8 @@ def _narrowest_first(
 def _step(column: Column) -> float | None:
     """Distance of neighbouring values of a column; None for values that are no numbers and no moments."""
     kind = column.codec.kind
+    if measured_parts(column):
+        return _STEPS["date"]
     return 10.0**-kind.decimals if kind.word == "number" else _STEPS.get(kind.word)
 
 
@@ -102,21 +111,38 @@ class _Solution:
     ) -> None:
         self._checks, self._turn, self._parts = checks, turn, parts
         self._codes, self._values = codes, values
+        columns, named = checks.columns, checks.rules.named
+        weekly = [name for name in parts if "weekday" in measured_parts(columns[name])]
+        self._weekly = {n for n in weekly if n == weekly[0] or part_name("weekday", n) in named}
+
+    def _step(self, name: str) -> float:
+        step = _WEEK if name in self._weekly else _step(self._checks.columns[name])
+        assert step is not None
+        return step
 
     def _ends(self, name: str) -> tuple[Floats, Floats]:
         column, codes = self._checks.columns[name], self._codes[name]
-        cells, step = column.codec.cell_values, _step(column)
-        assert isinstance(cells, Intervals) and step is not None
+        cells, step = column.codec.cell_values, self._step(name)
+        assert isinstance(cells, Intervals)
         codes = np.minimum(codes, len(cells.low) - 1)
-        return np.rint(cells.low[codes] / step), np.rint(cells.high[codes] / step)
+        low, high = cells.low[codes], cells.high[codes]
+        if measured_parts(column):
+            begin = self._begin(name)
+            return np.ceil((low - begin) / step), np.floor((high - begin) / step)
+        return np.rint(low / step), np.rint(high / step)
+
+    def _begin(self, name: str) -> Floats:
+        """Step 0 of a moment with measured parts, in microseconds: it has the parts of its row."""
+        moments = pc.fill_null(microseconds(self._values[name]), 0)
+        return np.asarray(moments.to_numpy(zero_copy_only=False) % int(self._step(name)), np.float64)
 
     def _typed(self, name: str, steps: Floats) -> pa.Array:
-        column, kind = self._checks.columns[name], self._checks.columns[name].codec.kind
-        step, type_ = _step(column), self._values[name].type
-        assert step is not None
+        kind = self._checks.columns[name].codec.kind
+        step, type_ = self._step(name), self._values[name].type
         if kind.word not in MOMENTS:
             return pa.array(np.round(steps * step, kind.decimals)).cast(type_)
-        micros = pa.array((steps * step).astype(np.int64))
+        begin = self._begin(name) if measured_parts(self._checks.columns[name]) else 0.0
+        micros = pa.array((steps * step + begin).astype(np.int64))
         moment = pa.time64("us") if kind.word == "time" else pa.timestamp("us")
         return micros.cast(moment).cast(type_)
 

@@ -275,3 +275,29 @@ def test_rules_on_parts_of_one_moment_are_obeyed_where_few_rows_obey_any():
     assert set(late[at.dt.hour == 5]) == {"yes"} and set(late[at.dt.day_of_week == 6]) == {"no"}
     assert not ((at.dt.hour == 5) & (at.dt.day_of_week == 6)).any()
     assert at.dt.minute.max() == 49 and (at.isna() == late.isna()).all() and at.dt.hour.nunique() == 24
+
+
+def test_a_sum_of_moments_leaves_them_their_measured_hours_and_the_sum_its_cell():
+    ends = {"min": "2015-01-01", "max": "2016-12-31", "format": "%Y-%m-%d %H:%M", "missing": False}
+    columns = {
+        name: {"type": "datetime", "unit": "month", "parts": ["hour", "weekday"], **ends}
+        for name in ("came", "left")
+    }
+    columns |= {
+        "stay": {"type": "integer", "min": 0, "max": 60, "missing": False},
+        "age": {"type": "integer", "min": 0, "max": 9, "missing": False},
+    }
+    whole, rng = compiled(spec_of(columns, ["stay == days(came, left)"])), np.random.default_rng(2)
+
+    def draw(rows):
+        """Days of stay that moments in neighbouring months can have; hours are 9 and 16."""
+        month = rng.integers(0, 22, rows)
+        found = {c.name: rng.integers(0, c.size, rows) for c in whole.columns}
+        hours = {"hour(came)": np.full(rows, 9), "hour(left)": np.full(rows, 16)}
+        return found | hours | {"came": month, "left": month + 1, "stay": rng.integers(5, 31, rows)}
+
+    table = obeying(whole.rules, whole.layout, 2000, draw, any_marginal(whole.layout, rng), rng)
+    came, left, stay = (table.column(name).to_pandas() for name in ("came", "left", "stay"))
+    assert (stay == (left - came).dt.days).all()
+    assert (came.dt.hour == 9).all() and (left.dt.hour == 16).mean() > 0.99
+    assert 14 <= stay.median() <= 21 and stay.between(5, 30).mean() > 0.95
