@@ -14,17 +14,21 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
 
 from dpsynth.assess.file_layout import with_layout
+from dpsynth.config.columns import ColumnSpec
 from dpsynth.curator import MemoryTable
 from dpsynth.curator.cell_texts import as_texts
 from dpsynth.curator.profiling import Profile, profile
 from dpsynth.curator.source import read_batches
+from dpsynth.domain.column import Column
 from dpsynth.errors import ConfigError, DpsynthError, StepFailed
 from dpsynth.files import FileForm
 from dpsynth.files.opening import unheard
 
 Found = TypeVar("Found")
+_GRAMMAR: TypeAdapter[ColumnSpec] = TypeAdapter(ColumnSpec)
 
 
 def look_at(table: str | None, form: FileForm, columns: Sequence[str], person: str | None = None) -> Profile:
@@ -80,7 +84,16 @@ class Rereadable:
 
 @unheard()
 def _looked(batches: Rereadable, columns: Sequence[str], person: str | None = None) -> Profile:
-    return _plainly(lambda: profile(batches, columns, person))
+    return _plainly(lambda: profile(batches, columns, person, _column_of))
+
+
+def _column_of(guess: Mapping[str, object]) -> Column | None:
+    """The column that a guess describes; None if something of it is still to be filled in."""
+    try:
+        part = _GRAMMAR.validate_python(dict(guess)).part("")
+    except ValidationError:
+        return None
+    return part if isinstance(part, Column) else None
 
 
 def _plainly(look: Callable[[], Found]) -> Found:

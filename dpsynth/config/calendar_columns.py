@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
 from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
 from dpsynth.config.missing import MISSING_HELP, Missing, check_default
 from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema, Text, one_of
 from dpsynth.config.schema_reading import spanned
@@ -193,6 +194,7 @@ class DateColumn(Section):
         default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Moment("date")] | None = Field(
         default=None, description="With missing: false, the day of unusable cells. Left out: min."
     )
@@ -247,6 +249,7 @@ class DatetimeColumn(Section):
         default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Moment("datetime")] | None = Field(
         default=None, description="With missing: false, the moment of unusable cells. Left out: min."
     )
@@ -289,6 +292,7 @@ class TimeColumn(Section):
         default=None, description=_FORMAT_HELP.format(iso="HH:MM:SS")
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Moment("time")] | None = Field(
         default=None, description="With missing: false, the time of unusable cells. Left out: midnight."
     )

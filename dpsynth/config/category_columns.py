@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
 from dpsynth.config.missing import (
     MISSING_HELP,
     Missing,
@@ -117,6 +118,7 @@ class CategoryColumn(Section):
         description=f"With open: true, how many values there may be at most. Left out: {DEFAULT_MOST}.",
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Cell("one of the values")] | None = Field(
         default=None,
         description="With missing: false, the value of unusable cells. Left out: the first value.",
@@ -201,6 +203,7 @@ class OrderedColumn(Section):
         description="All values in their order, the lowest first, from public knowledge."
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Cell("one of the values")] | None = Field(
         default=None,
         description="With missing: false, the value of unusable cells. Left out: the first value.",
@@ -293,6 +296,7 @@ class BooleanColumn(Section):
         default=("false", "true"), description="Spellings of false and true in the table, in this order."
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[bool | str, Truth()] | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: false."
     )

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.bins import MAX_DOMAIN_SIZE, NO_BOUNDS_HELP, ONE_A_VALUE
 from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
 from dpsynth.config.missing import MISSING_HELP, Missing, cell_text, check_default
 from dpsynth.config.scalars import EMPTY, Checked, Choice, JsonSchema
 from dpsynth.config.schema_reading import spanned
@@ -61,6 +62,7 @@ class DurationColumn(Section):
         default=None, description=NO_BOUNDS_HELP
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, DurationCell()] | None = Field(
         default=None, description="With missing: false, the duration of unusable cells. Left out: min."
     )

@@ -18,6 +18,7 @@ from dpsynth.config.audiences import Audience, Promise, check_audiences, promise
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.columns import ColumnSpec, layout_of
 from dpsynth.config.engine import Engine
+from dpsynth.config.expected import check_expected
 from dpsynth.config.layout_checks import check_layout
 from dpsynth.config.local import TRUSTS, Local, Trust, check_local, refuse_central_keys, refuse_local_keys
 from dpsynth.config.methods import METHODS
@@ -196,6 +197,8 @@ class Spec(Section):
     def _sound(self) -> Self:
         layout = self._named_columns()
         columns = self._sizes_checked(layout)
+        for name, expected in self.expected.items():
+            check_expected(columns[name], expected)
         check_layout(layout)
         self._statistics_checked(columns, layout)
         self._structure_checked(columns)
@@ -220,6 +223,12 @@ class Spec(Section):
         self._public_checked()
         self._known_checked(columns)
         return self
+
+    @property
+    def expected(self) -> dict[str, Mapping[str, Decimal | int]]:
+        """The shares of cells that columns are expected to have, by column and by what takes them."""
+        found = {name: getattr(declared, "expected", None) for name, declared in self.columns.items()}
+        return {name: expected for name, expected in found.items() if expected}
 
     def _named_columns(self) -> Layout:
         if not self.columns:

@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from dpsynth.config.bins import BOUNDS_HELP, DEFAULT_BINS, EDGES_HELP, ONE_A_VALUE, WITHIN_HELP, Bins
 from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
 from dpsynth.config.growing_bins import (
     FEWEST_GROWING,
     FEWEST_ON_BOTH_SIDES,
@@ -143,6 +144,7 @@ class IntegerColumn(Section):
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: _WholeBound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )
@@ -230,6 +232,7 @@ class NumberColumn(Section):
     )
     format: NumberNotation | None = Field(default=None, description=FORMAT_HELP)
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: _Bound | None = Field(
         default=None, description="With missing: false, the value of unusable cells. Left out: min."
     )

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from dpsynth.config.bins import MAX_DOMAIN_SIZE
 from dpsynth.config.category_columns import Categories
 from dpsynth.config.declaration import Declared, Described, column_of
+from dpsynth.config.expected import EXPECTED_HELP, Expected
 from dpsynth.config.missing import MISSING_HELP, Missing, check_default, distinct_of, markers_of
 from dpsynth.config.scalars import EMPTY, Checked, JsonSchema, Text, Whole
 from dpsynth.config.schema_reading import value_labels
@@ -90,6 +91,7 @@ class TextColumn(Section):
         default=None, description="With prefixes: a text that stands for all with another prefix."
     )
     missing: Missing = Field(default=True, description=MISSING_HELP)
+    expected: Expected = Field(default=None, description=EXPECTED_HELP)
     default: Annotated[str, Text("a text of the pattern")] | None = Field(
         default=None,
         description="With missing: false, the text of unusable cells. Left out: the first prefix.",

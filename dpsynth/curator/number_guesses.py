@@ -15,7 +15,7 @@ from dpsynth.curator.column_names import calendar_ends
 from dpsynth.curator.reach import Reach
 from dpsynth.domain.number_texts import NumberFormat
 
-Plain = str | int | bool | Decimal | None | list[str | int] | dict[str, str]
+Plain = str | int | bool | Decimal | None | list[str | int] | dict[str, str] | dict[str, Decimal]
 """A value of the grammar."""
 
 Guess = dict[str, Plain]

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from itertools import islice
+from math import ceil
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dpsynth.accounting.neighbours import Neighbours
 from dpsynth.curator.column_names import names_a_person
@@ -37,7 +39,10 @@ from dpsynth.curator.unit_guesses import (
     identifier_form,
     repeating,
 )
+from dpsynth.domain.codec import INVALID
+from dpsynth.domain.column import Column
 from dpsynth.domain.number_texts import numbers_of, parse_numbers
+from dpsynth.domain.search import NumberSearch
 from dpsynth.files.form import FileForm
 
 _MOST_KNOWN = 20_000
@@ -49,6 +54,11 @@ _LONGEST_CODE = 20
 _LEVELS = 5
 _HEAVY = 0.01
 """Least part of the rows of a value that a release would find."""
+
+_LISTED_FROM, _STEP = 0.05, 20
+"""Least share of cells that is listed as expected, and the steps in 1 to which it is rounded up."""
+_ONE_VALUE = 0.85
+"""Share from which a column's most frequent value is listed."""
 
 _MARKERS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-", "--", ".")
 _ALSO_NAMES = {"none", "None"}
@@ -81,8 +91,15 @@ class Profile:
     form: FileForm | None = None
 
 
+Coded = Callable[[Guess], Column | None]
+"""The column that a guess describes; None if the grammar refuses it, or it describes none."""
+
+
 def profile(
-    batches: Iterable[Mapping[str, pa.StringArray]], columns: Sequence[str], person: str | None = None
+    batches: Iterable[Mapping[str, pa.StringArray]],
+    columns: Sequence[str],
+    person: str | None = None,
+    coded: Coded = lambda guess: None,
 ) -> Profile:
     """A guess of each column's declaration, and of the unit.
 
@@ -91,6 +108,7 @@ def profile(
             belong together, so that values and bounds are those of many persons.
         columns: names of the columns to guess.
         person: the column with the person of each row, if that is known; it is among those of the batches.
+        coded: makes columns of guesses, whose expected shares are then guessed too.
 
     Returns:
         Guesses. Bounds are rounded outwards from what ``FEWEST_UNITS`` units reach; values that fewer units
@@ -108,9 +126,11 @@ def profile(
     for name in columns:
         if seen.forms[name] is not None or name in who.columns or name == whose:
             found[name] = {"type": "identifier"}
-    return Profile(
-        with_one_unit(found), who.unit if person is None else None, who.questions if person is None else ()
-    )
+    found = with_one_unit(found)
+    for name, guess in found.items():
+        if (column := coded(guess)) is not None and (shares := seen.tallies[name].shares(column)):
+            found[name] = {**guess, "expected": shares}
+    return Profile(found, who.unit if person is None else None, who.questions if person is None else ())
 
 
 class ColumnTexts:
@@ -257,6 +277,29 @@ class _Tally:
         searched = guess.get("open") or "levels" in guess
         return guess if self.blanks or closed or searched else {**guess, "missing": False}
 
+    def shares(self, column: Column) -> dict[str, Decimal]:
+        """The shares of cells that a column is to be expected to have, by ``Column.takers``, rounded up.
+
+        What can't be read is no part of them: nobody should expect it.
+        """
+        gone = {*column.markers, *column.distinct, ""}
+        known = {text: count for text, count in self.counts.items() if text not in gone}
+        cells = self.rows + self.blanks
+        if not known or not cells:
+            return {}
+        texts, rows = pa.array(list(known), pa.string()), np.array(list(known.values()), float)
+        marked = sum(count for text, count in self.counts.items() if text in gone)
+        # Of a column with very many values the later ones were not kept.
+        rows *= (self.rows - marked) / sum(known.values()) / cells
+        takers = {"missing": (self.blanks + marked) / cells} if column.missing else {}
+        takers |= _taken(column, texts, rows)
+        most = rows.max() if column.search is not None else _by_code(column, texts, rows).max()
+        named = ("default", "other")
+        listed = {k: max(s, _LISTED_FROM) for k, s in takers.items() if s > _LISTED_FROM or k in named}
+        if most >= _ONE_VALUE and max(takers.values(), default=0.0) < most:
+            listed["one_value"] = most
+        return {key: Decimal(min(ceil(share * _STEP), _STEP)) / _STEP for key, share in listed.items()}
+
     def _of(self, counts: Mapping[str, int]) -> Guess:
         if not counts:
             return {"type": None}
@@ -303,6 +346,28 @@ class _Tally:
     def _numbered(self, numbers: Sequence[Decimal]) -> bool:
         """True if different whole numbers name rows: every other one is there, or the name says so."""
         return max(numbers) - min(numbers) < 2 * self.rows or names_a_person(self.name)
+
+
+def _by_code(column: Column, texts: pa.StringArray, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of each cell of a column's codec, of texts with their shares. Unread ones are left out."""
+    codes = column.codec.encode(texts)
+    found = np.zeros(len(column.codec.labels))
+    np.add.at(found, codes[codes != INVALID], shares[codes != INVALID])
+    return found
+
+
+def _taken(column: Column, texts: pa.StringArray, shares: NDArray[np.float64]) -> dict[str, float]:
+    """The shares of a column's takers but for missing, of texts with their shares."""
+    if column.search is None:
+        each = _by_code(column, texts, shares)
+        return {key: float(each[code]) for key, code in column.takers.items() if key != "missing"}
+    search = column.search
+    if not isinstance(search, NumberSearch) or search.low is None or search.high is None:
+        return {}
+    # Cells are still to be found: all that is sure to lie in the first and the last are the ends themselves.
+    numbers = pc.cast(column.codec.parsed(texts), pa.float64()).to_numpy(zero_copy_only=False)
+    beyond = {"first": numbers <= search.low, "last": numbers >= search.high}
+    return {key: float(shares[there].sum()) for key, there in beyond.items()}
 
 
 def _other(listed: Sequence[str]) -> str:

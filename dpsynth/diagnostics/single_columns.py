@@ -8,7 +8,14 @@ column is
 *   in one place, if certainly more than 95 % of its cells count as one value, and perhaps all; more than 90 %
     if that value also takes undeclared ones;
 *   misspelt in its declaration, if some declared values have certainly less than a quarter of an even share,
-    and perhaps no row at all, while a full even share of the cells certainly has no declared value.
+    and perhaps no row at all, while a full even share of the cells, and a tenth, certainly has no declared
+    value.
+
+Codes that take more than one thing, such as missing, which takes what is empty and what can't be read, may
+have a share that is expected: by ``expected`` in the configuration. It takes the place of these rules: then
+the sign is a share that is certainly larger, by more than ``DRIFT``. Where no share is expected, a tenth of
+the cells that is missing, or a tenth at an end that has more than three times the cells of its neighbour, is
+a question to the owner, and is not published: healthy columns show it too.
 
 "Perhaps" is what the noise allows. In a small table it stands for "can't be told from".
 
@@ -20,8 +27,9 @@ Invariant: the rules see the answers and public facts, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import ceil, floor
 
 from dpsynth.diagnostics.noisy_rows import Limits, NoisyRows
@@ -38,7 +46,18 @@ DOUBTFUL = 0.9
 """Share of cells that count as one value which also takes undeclared ones: a bin that clips, or ``other``."""
 OF_EVEN = 0.25
 """Part of an even share below which a declared value is unseen."""
+DRIFT = 0.05
+"""Share by which an expected share may be exceeded: tables change."""
+A_TENTH = 0.1
+"""Share of cells that a misread may cost without a word."""
+_SPIKE = 3
+"""Times the cells of its neighbour that an end has where values seem to be clipped."""
+_FEWEST_CELLS = 4
 _SHOWN = 6
+
+Shares = Mapping[str, Decimal | int]
+"""The largest shares of cells that are expected, by the keys of ``Column.takers``, and of one value."""
+_NONE: Mapping[str, Shares] = {}
 
 
 def warnings_of(
@@ -46,6 +65,7 @@ def warnings_of(
     answers: Sequence[OwnAnswer],
     found: Collection[str] = (),
     slice_column: str | None = None,
+    expected: Mapping[str, Shares] = _NONE,
 ) -> tuple[DataWarning, ...]:
     """The warnings of a release, in the order of its columns.
 
@@ -56,6 +76,7 @@ def warnings_of(
         found: names of the columns whose domain was found with a part of the budget.
         slice_column: the column that says which rows belong to the slice of the release; it may well have
             one value there.
+        expected: by column, the shares of cells that its owner expects.
     """
     singles = {m.clique[0]: m for m in answers if isinstance(m, Measurement) and m.clique}
     if not singles:
@@ -63,12 +84,16 @@ def warnings_of(
     rows = NoisyRows.of(answers)
     if rows.below_noise:
         return (_small_table(rows),)
-    asked = [_Look(c, c.name in found, singles[c.name], rows) for c in columns if c.name in singles]
+    asked = [
+        _Look(c, c.name in found, singles[c.name], rows, expected.get(c.name, {}))
+        for c in columns
+        if c.name in singles
+    ]
     return tuple(
         warning
         for look in asked
         for warning in look.warnings()
-        if warning.kind != "one_value" or warning.column != slice_column
+        if warning.kind not in ("one_value", "perhaps_clipped") or warning.column != slice_column
     )
 
 
@@ -111,15 +136,96 @@ class _Look:
         found: true if its domain was found with a part of the budget.
         counts: its noisy counts.
         rows: the number of rows.
+        expected: the shares of cells that are expected.
     """
 
     column: Column
     found: bool
     counts: Measurement
     rows: NoisyRows
+    expected: Shares
 
     def warnings(self) -> Iterator[DataWarning]:
         """The faults of the column."""
+        beyond = list(self._beyond_expected())
+        certain = beyond or list(self._signs())
+        yield from certain or self._questions()
+
+    def _beyond_expected(self) -> Iterator[DataWarning]:
+        """The codes that have more cells than is expected of them."""
+        for key, code in self._takers.items():
+            if key not in self.expected:
+                continue
+            share = self._share(code)
+            if share.low > float(self.expected[key]) + DRIFT:
+                yield self._said(
+                    "unexpected_share",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}), more than was expected.",
+                    f"See with dpsynth check CONFIG which cells these are, and correct columns."
+                    f"{self.column.name}; if they are right, raise expected there.",
+                    serious=share.low > MOSTLY and share.high >= NEARLY_ALL,
+                )
+
+    @property
+    def _takers(self) -> dict[str, int]:
+        """The codes whose share is foreseeable, by key; cells that were found may be narrow or wide."""
+        ends = ("first", "last") if self.found else ()
+        return {key: code for key, code in self.column.takers.items() if key not in ends}
+
+    def _counted_as(self, key: str, code: int) -> str:
+        if key == "missing":
+            return "are missing"
+        takes = self._also_takes(code)
+        return f"count as '{self.column.labels[code]}', which also takes {' and '.join(takes)}"
+
+    def _share(self, code: int) -> Limits:
+        return self.rows.share(self.counts, [code])
+
+    def _questions(self) -> Iterator[DataWarning]:
+        """Shares that a healthy column may have too, where nobody said what is expected."""
+        for key, code in self.column.takers.items():
+            if key in self.expected:
+                continue
+            share = self._share(code)
+            if key == "missing" and A_TENTH < share.low <= MOSTLY:
+                yield self._asked(
+                    "partly_missing",
+                    share,
+                    f"about {_percent(share)} of its cells are missing ({_allowed(share)}): they are empty, "
+                    "or can't be read.",
+                )
+            if key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
+                yield self._asked(
+                    "perhaps_clipped",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}): more than {_SPIKE} times as many as beside it.",
+                )
+
+    def _stands_out(self, key: str, code: int, share: Limits) -> bool:
+        """True if an end has many more cells than its neighbour; zero is no end at which values are cut."""
+        cells = len(self.column.codec.labels)
+        edges = self.column.codec.schema.get("edges")
+        natural = key == "first" and self.column.missing and isinstance(edges, list) and edges[0] == 0
+        if cells < _FEWEST_CELLS or natural:
+            return False
+        neighbour = self._share(code + 1 if key == "first" else code - 1)
+        return share.low > _SPIKE * neighbour.high
+
+    def _asked(self, kind: WarningKind, share: Limits, sentence: str) -> DataWarning:
+        name = self.column.name
+        return self._said(
+            kind,
+            share,
+            sentence,
+            "See with dpsynth check CONFIG if that is so. If it is, say so with "
+            f"columns.{name}.expected, and it is not asked again.",
+        )
+
+    def _signs(self) -> Iterator[DataWarning]:
+        """The signs that no healthy column shows, unless it is expected to."""
         missing = self._missing
         if missing.low > MOSTLY and missing.high >= NEARLY_ALL:
             yield self._said(
@@ -146,8 +252,8 @@ class _Look:
 
     @property
     def _missing(self) -> Limits:
-        """Share of cells that are empty or can't be read."""
-        if not self.column.missing:
+        """Share of cells that are empty or can't be read; 0 where a share of them is expected."""
+        if not self.column.missing or "missing" in self.expected:
             return Limits(0.0, 0.0, 0.0)
         return self.rows.share(self.counts, [self.column.unusable])
 
@@ -157,6 +263,10 @@ class _Look:
         share = self.rows.share(self.counts, [code])
         takes = self._also_takes(code)
         if share.high < 1.0 or share.low <= (DOUBTFUL if takes else NEARLY_ALL):
+            return
+        if any(self.column.takers.get(key) == code for key in self.expected) or (
+            "one_value" in self.expected and not takes
+        ):
             return
         also = f", which also takes {' and '.join(takes)}" if takes else ""
         if self.found:
@@ -198,7 +308,8 @@ class _Look:
         if not nowhere:
             return
         elsewhere = rows.share(self.counts, nowhere)
-        if elsewhere.low <= even:
+        allowed = sum(float(self.expected.get(key, 0)) for key in ("missing", "other"))
+        if elsewhere.low <= max(even, allowed + A_TENTH):
             return
         shares = {code: rows.share(self.counts, [code]) for code in values}
         unseen = [code for code, s in shares.items() if s.low == 0.0 and s.high < OF_EVEN * even]

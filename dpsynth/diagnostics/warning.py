@@ -9,8 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-WarningKind = Literal["small_table", "empty_column", "mostly_missing", "one_value", "unseen_values"]
-"""Written in manifests."""
+WarningKind = Literal[
+    "small_table",
+    "empty_column",
+    "mostly_missing",
+    "one_value",
+    "unseen_values",
+    "unexpected_share",
+    "partly_missing",
+    "perhaps_clipped",
+]
+"""Written in manifests, but for those of ``FOR_THE_OWNER``."""
+
+FOR_THE_OWNER: frozenset[WarningKind] = frozenset({"partly_missing", "perhaps_clipped"})
+"""Signs that a healthy column may show too: a question to the table's owner, and nothing to publish."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,11 @@ class DataWarning:
     figures: Mapping[str, float | Sequence[str]]
     sentence: str
     remedy: str
+
+    @property
+    def published(self) -> bool:
+        """True if it stands in the bundle; otherwise it is for the owner alone."""
+        return self.kind not in FOR_THE_OWNER
 
     @property
     def paragraph(self) -> str:

@@ -110,6 +110,18 @@ class Column:
         return frozenset((*self.codec.catch_all, *(() if self.missing else (self.fallback,))))
 
     @property
+    def takers(self) -> Mapping[str, int]:
+        """Codes that may take what isn't declared, by the keys under which a share of them is expected."""
+        codec = self.codec
+        found = {"missing": self.unusable} if self.missing else {}
+        if codec.catch_all:
+            ends = codec.ordered and not codec.closed
+            found |= dict(zip(("first", "last") if ends else ("other",), codec.catch_all, strict=True))
+        if not self.missing and self.fallback not in found.values():
+            found["default"] = self.fallback
+        return found
+
+    @property
     def bytes_of_text(self) -> float:
         """Mean bytes of a value as text, if all cells are equally likely. Public, and the same each time."""
         cells = len(self.codec.labels)

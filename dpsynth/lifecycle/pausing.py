@@ -27,7 +27,7 @@ from dpsynth.publish.verdict import Verdict
 def heed_warnings(
     inputs: Inputs, stage: Stage, run: ReleaseRun, answers: Answers, tell: Tell
 ) -> tuple[DataWarning, ...]:
-    """The warnings, each told.
+    """The warnings to publish. Each is told, and so is each question to the owner.
 
     Raises:
         Paused: one of them is serious, and the release's owner has not decided yet. Only the first
@@ -35,7 +35,13 @@ def heed_warnings(
     """
     part = run.occasion.part
     found = {search.column for search in stage.plan.first.searches}
-    warnings = warnings_of(stage.layout.columns, answers.first, found, None if part is None else part.column)
+    warnings = warnings_of(
+        stage.layout.columns,
+        answers.first,
+        found,
+        None if part is None else part.column,
+        inputs.spec.expected,
+    )
     for warning in warnings:
         tell(warning.paragraph)
     pauses = stage.plan.before is None and any(w.serious for w in warnings)
@@ -43,7 +49,7 @@ def heed_warnings(
         # Told before it is on record: an owner who resumes has been shown the warnings.
         _put_down(run, Step.HEED_WARNINGS)
         raise _paused(run.release_id, warnings)
-    return warnings
+    return tuple(warning for warning in warnings if warning.published)
 
 
 def heed_verdict(inputs: Inputs, run: ReleaseRun, verdict: Verdict, tell: Tell) -> None:

@@ -36,6 +36,8 @@ def read_domain(document: Mapping, file: str) -> Draft:
         declared: Declared = {"type": "integer", "min": 0, "max": size - 1}
         if ONE_A_VALUE < size <= MAX_DOMAIN_SIZE:
             declared["bins"] = size
-        columns.append(fitted(Sketch(name, {**declared, "missing": False})))
+        # Codes are made to be read: a code that most rows have says nothing of a misread.
+        expected: Declared = {"first": 1, "last": 1, "one_value": 1}
+        columns.append(fitted(Sketch(name, {**declared, "missing": False, "expected": expected})))
     origin = f"{file} is a domain.json of mbi: the columns' numbers of codes. Codes count from 0."
     return Draft((origin,), tuple(columns))

@@ -65,6 +65,7 @@ _KINDS = (
     ("open", True, "values are found with a part of the budget: those of many rows"),
     ("levels", None, "as many first characters as there are rows for, found with a part of the budget"),
     ("missing", False, "no cell was empty; take it out where one may be"),
+    ("expected", None, "shares of cells, rounded up, that are no sign of a misread; never published"),
 )
 """Guesses that a reader may wonder at: key, value or None for any, and what they mean."""
 

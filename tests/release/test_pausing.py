@@ -229,7 +229,7 @@ def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int)
 
 def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place: Place) -> None:
     place.table(people(1500))
-    place.configure(privacy=STOP)
+    place.configure(privacy=STOP, columns={"city": {"expected": {"missing": 0.25}}})
     done = keeper.run(place)
     assert (done.code, done.err) == (0, "")
     public = place.folder / done.folder / "public"

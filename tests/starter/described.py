@@ -316,11 +316,12 @@ coerce: true
 
 MBI_DOMAIN = '{"age": 85, "getting in/out of bed": 2, "fare": 200, "constant": 1, "zip": 20000}'
 
+ANY_CODE = {"first": 1, "last": 1, "one_value": 1}
 MBI_DECLARED = {
-    "age": {"type": "integer", "min": 0, "max": 84, "missing": False},
-    "getting in/out of bed": {"type": "integer", "min": 0, "max": 1, "missing": False},
-    "fare": {"type": "integer", "min": 0, "max": 199, "bins": 200, "missing": False},
-    "zip": {"type": "integer", "min": 0, "max": 19999, "missing": False},
+    "age": {"type": "integer", "min": 0, "max": 84, "missing": False, "expected": ANY_CODE},
+    "getting in/out of bed": {"type": "integer", "min": 0, "max": 1, "missing": False, "expected": ANY_CODE},
+    "fare": {"type": "integer", "min": 0, "max": 199, "bins": 200, "missing": False, "expected": ANY_CODE},
+    "zip": {"type": "integer", "min": 0, "max": 19999, "missing": False, "expected": ANY_CODE},
 }
 
 MANIFEST = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,19 @@ def test_a_look_says_what_it_means_and_guesses_are_for_the_owners_eyes(dpsynth, 
     path = tmp_path / "visits.yaml"
     assert path.stat().st_mode & 0o777 == 0o600
     assert taken_over(path.read_text()) == {
-        "age": {"type": "integer", "min": 0, "max": 70, "missing": False},
-        "city": {"type": "category", "values": ["Bergen", "Molde", "Oslo"], "missing": False},
+        "age": {
+            "type": "integer",
+            "min": 0,
+            "max": 70,
+            "missing": False,
+            "expected": {"last": Decimal("0.15")},
+        },
+        "city": {
+            "type": "category",
+            "values": ["Bergen", "Molde", "Oslo"],
+            "missing": False,
+            "expected": {"default": Decimal("0.35")},
+        },
         "name": {"type": "identifier"},
     }
 
