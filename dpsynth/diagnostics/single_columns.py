@@ -87,7 +87,8 @@ def warnings_of(
     asked = [
         _Look(c, c.name in found, singles[c.name], rows, expected.get(c.name, {}))
         for c in columns
-        if c.name in singles
+        # Parts of moments are read from the cells of the moments, of which all is said.
+        if c.name in singles and not c.part_of
     ]
     return tuple(
         warning

@@ -114,7 +114,7 @@ class Column:
         """Codes that may take what isn't declared, by the keys under which a share of them is expected."""
         codec = self.codec
         found = {"missing": self.unusable} if self.missing else {}
-        if codec.catch_all:
+        if codec.catch_all and not self.part_of:
             ends = codec.ordered and not codec.closed
             found |= dict(zip(("first", "last") if ends else ("other",), codec.catch_all, strict=True))
         if not self.missing and self.fallback not in found.values():
