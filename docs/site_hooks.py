@@ -49,8 +49,8 @@ def page_of(notebook: Path) -> str:
         parts.append(f"```python\n{cell.source}\n```")
         for output in cell.outputs:
             shown = output.get("data", {})
-            if "text/html" in shown:
-                parts.append(f"<div>{shown['text/html']}</div>")
+            if picture := shown.get("image/svg+xml") or shown.get("text/html"):
+                parts.append(f"<div>{picture}</div>")
             elif text := output.get("text") or shown.get("text/plain"):
                 parts.append(f"```text\n{text.rstrip()}\n```")
     return "\n\n".join(parts) + "\n"

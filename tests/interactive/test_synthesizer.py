@@ -130,7 +130,8 @@ def test_what_was_saved_is_loaded_by_a_stranger_and_samples_the_same_rows(folder
 
 
 def test_tables_of_any_library_and_arrays_are_fitted() -> None:
-    assert of_visits().fit(pa.Table.from_pandas(frame())).n_features_in_ == 3
+    of_arrow = of_visits().fit(pa.Table.from_pandas(frame()))
+    assert of_arrow.n_features_in_ == 3 and isinstance(of_arrow.sample(3, given="sex=F"), pa.Table)
     array = of_visits(columns={"x1": NUMBERS}).fit(np.zeros((30, 3)))
     assert list(array.sample(3).columns) == ["x1"] and not hasattr(array, "feature_names_in_")
 
