@@ -51,7 +51,8 @@ def named_values(described: Described, kind: str) -> Declared | None:
     if described["ordered"] is not (kind == "ordered"):
         return None
     other = described.get("other")
-    values = [label for label in labels if label != other]
+    # A search that found no value leaves the label of all others alone.
+    values = [label for label in labels if label != other] or labels
     whole = described.get("type") == "integer" and all(re.fullmatch(r"-?[0-9]{1,15}", v) for v in values)
     declared: Declared = {"type": kind, "values": cast(Value, list(map(int, values)) if whole else values)}
     return declared | ({} if other is None else {"other": other})

@@ -5,6 +5,7 @@ Invariant: texts are those before ``neutralise``, whichever file they come from.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.column import codes_of, each_once
 from dpsynth.publish.csv_safety import restore
+from dpsynth.publish.row_files import table_names
 from dpsynth.recipient.bundle import Bundle, BundleRefused
 
 Texts = Mapping[str, pa.StringArray]
 
 
 def csv_texts(path: Path) -> Texts:
-    """The columns of a CSV file by name, all as texts.
+    """The columns of a CSV file by name, all as texts; by its ending it is compressed.
 
     Raises:
         OSError, pa.ArrowException: it can't be read.
@@ -44,8 +46,8 @@ def csv_texts(path: Path) -> Texts:
 
 
 def _width(path: Path) -> int:
-    with path.open("rb") as file:
-        return file.readline().count(b",") + 1
+    with pa.input_stream(str(path)) as file, io.TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+        return text.readline().count(",") + 1
 
 
 def synthetic_texts(bundle: Bundle) -> Texts:
@@ -56,10 +58,10 @@ def synthetic_texts(bundle: Bundle) -> Texts:
     """
     folder = bundle.folder
     try:
-        if (folder / "synthetic.parquet").is_file():
-            return bundle.layout.texts(pq.read_table(folder / "synthetic.parquet"))
-        return csv_texts(folder / "synthetic.csv")
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        # A Parquet file or folder is the last.
+        path = folder / table_names(sorted(found.name for found in folder.iterdir()))[-1]
+        return bundle.layout.texts(pq.read_table(path)) if path.suffix == ".parquet" else csv_texts(path)
+    except (OSError, LookupError, ValueError, pa.ArrowException) as error:
         raise BundleRefused(f"{folder}: the synthetic table is damaged ({type(error).__name__}).") from None
 
 

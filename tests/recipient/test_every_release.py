@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pandas as pd
 import pytest
 
+import dpsynth
 from dpsynth.recipient import open_bundle
 from tests.recipient.conftest import COLUMNS, released
 
@@ -30,6 +32,16 @@ KINDS: Mapping[str, Mapping[str, object]] = {
         "publish": {"formats": ["csv"], "statistics": [{"crosstab": ["sex", "city", "smoker"]}]},
     },
 }
+
+
+def test_a_bundle_whose_search_found_no_value_is_opened_and_good(tmp_path):
+    table = pd.DataFrame({"sex": ["F", "M"] * 100, "name": [f"n{i}" for i in range(200)]})
+    columns = {"sex": {"type": "category", "values": ["F", "M"]}, "name": {"type": "category", "open": True}}
+    keys = {"dataset": "d", "columns": columns, "privacy": {"on_empty": "go"}, "ledger": tmp_path / "l.db"}
+    made = dpsynth.release(table, epsilon=1, outputs=tmp_path / "outputs", **keys)
+    bundle = open_bundle(made.folder)
+    assert {c.name: c.labels for c in bundle.layout.columns}["name"] == ("other", "(missing)")
+    assert bundle.verify().good and set(bundle.query("count by name").frame.name) == {"other", "(missing)"}
 
 
 @pytest.mark.slow

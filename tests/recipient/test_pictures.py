@@ -10,12 +10,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpsynth
 from dpsynth.errors import DpsynthError
 from dpsynth.recipient import Bundle
 from dpsynth.recipient.pictures import _together
+from dpsynth.recipient.rows_as_text import synthetic_codes
 
 HOSTILE = "<script>a&b"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -81,10 +84,24 @@ def test_a_histogram_has_a_bar_a_value(bundle: Bundle) -> None:
     assert len(titles(bundle.plot("age").svg)) == 100
 
 
-def test_the_table_is_read_from_csv_where_there_is_no_parquet(bundle: Bundle, tmp_path: Path) -> None:
-    shutil.copytree(bundle.folder, tmp_path / "public")
-    (tmp_path / "public" / "synthetic.parquet").unlink()
-    assert dpsynth.open_bundle(tmp_path).plot("cost").svg == bundle.plot("cost").svg
+@pytest.mark.parametrize(
+    "name", ["synthetic.csv", "synthetic.csv.gz", "synthetic.csv.zst", "synthetic.parquet/1"]
+)
+def test_the_table_is_read_from_files_of_any_form(bundle: Bundle, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "public"
+    shutil.copytree(bundle.folder, copy, ignore=shutil.ignore_patterns("synthetic.*"))
+    if name.endswith("1"):
+        (copy / "synthetic.parquet").mkdir()
+        for part in range(2):
+            rows = pq.read_table(bundle.folder / "synthetic.parquet").slice(part * 500, [500, None][part])
+            pq.write_table(rows, copy / "synthetic.parquet" / f"part-{part}.parquet")
+    else:
+        with pa.output_stream(str(copy / name)) as file:
+            file.write((bundle.folder / "synthetic.csv").read_bytes())
+    opened = dpsynth.open_bundle(copy)
+    assert opened.plot("cost").svg == bundle.plot("cost").svg
+    codes = synthetic_codes(opened)
+    assert all((codes[name] == found).all() for name, found in synthetic_codes(bundle).items())
 
 
 def shown(svg: str) -> dict[tuple[str, str], str]:
