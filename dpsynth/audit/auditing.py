@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from dpsynth.config import Spec
 from dpsynth.config.source import Source
 from dpsynth.errors import ConfigError, DpsynthError
 from dpsynth.lifecycle.inputs import inputs_of
-from dpsynth.lifecycle.progress import Advance, showing, silent, unshown
+from dpsynth.lifecycle.progress import Advance, showing, unshown
 from dpsynth.plan.occasion import occasion_of
 from dpsynth.plan.plan import Plan
 
@@ -52,6 +52,7 @@ _FEW = 10
 """One neighbour in so many is of an empty table, and one of a table of one row."""
 
 
+_Count = Callable[[int], None]
 _Replay = tuple[str, Transcript, Transcript | str]
 """A change in words, the transcript of a table, and that of its neighbour or the words of a refusal."""
 
@@ -221,10 +222,11 @@ def audit(spec: Spec, extent: Extent = DEFAULT_EXTENT, period: str | None = None
         occasion = occasion_of(shop.spec, datetime.now(UTC), period)
         base = made_up(inputs, occasion, extent.rows, extent.seed)
         with showing(f"replay on {extent.neighbours:,} neighbours", "neighbours") as advance:
-            replayed = _compared(_replays(shop, base, extent), inputs.plan, extent.neighbours, advance)
+            replays = _replays(shop, base, extent)
+            replayed = _compared(replays, inputs.plan, lambda done: advance(done, extent.neighbours))
         with showing("ask for many distances"):
             asked = many_distances(inputs.plan, shop.folder / "many")
-            many = _compared(asked, inputs.plan, 0, silent)
+            many = _compared(asked, inputs.plan, lambda _: None)
         attacked = None
         if extent.releases:
             with showing(f"attack {extent.releases:,} releases of two tables", "releases") as advance:
@@ -328,14 +330,14 @@ def _replays(shop: _Workshop, base: MadeUpTable, extent: Extent) -> Iterator[_Re
                     yield neighbour.change, recorded.record, f"the replay ended in {type(error).__name__}"
 
 
-def _compared(replays: Iterable[_Replay], plan: Plan, number: int, advance: Advance) -> Replayed:
+def _compared(replays: Iterable[_Replay], plan: Plan, advance: _Count) -> Replayed:
     dearest = 0.0
     found: list[str] = []
     changes: Counter[str] = Counter()
     questions: Counter[str] = Counter()
     largest: dict[str, float] = {}
     for done, (change, before, after) in enumerate(replays, 1):
-        advance(done, number)
+        advance(done)
         changes[change] += 1
         if isinstance(after, str):
             found.append(f"{change}: {after}")
