@@ -17,9 +17,9 @@ def local_plan_in_words(facts: Mapping[str, Any], *, detail: bool) -> Iterator[s
     epsilon, number = facts["epsilon_per_respondent"], facts["respondents"]
     yield f"{facts['release']}: reports of {number:,} respondents, who trust nobody (trust: local)"
     yield (
-        "Protected: one respondent's whole record. Whoever guesses which of two records she has is right "
-        f"half of the time by tossing a coin, and at most {guess_percent(epsilon, 0.0)} % of the time after "
-        f"reading her own report: that is ε = {rounded_up(epsilon)} for each respondent."
+        f"Protected: one respondent's whole record, with ε = {rounded_up(epsilon)}. Somebody who guesses "
+        f"which of two records she has is right at most {guess_percent(epsilon, 0.0)} % of the time after "
+        "reading her own report, and 50 % by tossing a coin."
     )
     questions = facts["questions"]
     ways = Counter(question["randomiser"] for question in questions)

@@ -117,10 +117,10 @@ def _measured(what: str, figure: Facts, own: str) -> str:
 
 
 _READ = {
-    "csv": "about {} of text, beside the cells of columns that are not declared",
-    "parquet": "at most about {}: so much is the text of the declared columns, which Parquet packs",
+    "csv": "about {} of text, and the cells of columns that are not declared",
+    "parquet": "at most about {}, the text of the declared columns before Parquet packs it",
     "xlsx": "about {} of text, when it is unpacked",
-    "database": "about {}: so much is the text of the declared columns",
+    "database": "about {}, the text of the declared columns",
 }
 """Words for the bytes read of each kind of source."""
 

@@ -78,13 +78,13 @@ def audiences_in_words(audience: BundleAudience) -> tuple[str, ...]:
     if fewer:
         sentences.append(
             f"The same release has a bundle for {_each(fewer)}. Its answers are among those of this one, "
-            "and the guarantee here holds for whoever sees both."
+            "and the guarantee here holds for readers of both."
         )
     if more:
         sentences.append(
-            f"The same release has a bundle for {_each(more)}. It is made of further answers, of which this "
-            "bundle holds nothing: the guarantee here is for readers who see this bundle alone. For whoever "
-            "sees both, the larger ε holds, and not the sum."
+            f"The same release has a bundle for {_each(more)}. It is made of further answers, and this "
+            "bundle holds none of them. The guarantee here is for readers who see this bundle alone. For "
+            "readers of both the larger ε holds, and not the sum."
         )
     return tuple(sentences)
 

@@ -59,16 +59,16 @@ def guarantee_in_words(guarantee: Guarantee) -> tuple[str, ...]:
         question = f"which of two versions of {unit} the private table holds"
     else:
         change = f"{unit} been left out of the private table, or added to it"
-        question = f"whether {unit} they know of is in the private table"
+        question = f"whether {unit} that they know of is in the private table"
     factor = odds_factor(guarantee.epsilon)
     chance = guess_percent(guarantee.epsilon, guarantee.delta)
     sentences = [
         f"What is protected is {guarantee.unit}.",
         f"Had {change}, everything published here could have come out the same: no outcome would have become "
         f"more than e^ε = {factor} times as likely or as unlikely{slack}.",
-        f"So whoever wants to know {question}, and would be right half of the time by tossing a coin, is "
-        f"right at most {chance} % of the time after reading all of this, whatever else they know and "
-        "however much they compute.",
+        f"Suppose that somebody guesses {question}. A coin would be right half of the time. After reading "
+        f"all of this they are right at most {chance} % of the time, whatever else they know and however "
+        "much they compute.",
         "It holds for all the published files together, and for anything that anyone computes from them.",
     ]
     if guarantee.approximate_delta:
@@ -153,14 +153,15 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
     ]
     if publication.rows_on_trust:
         sentences.append(
-            "Whoever moves more rows than the owner says. The private table is the rows of a query that "
-            "may put several rows together, or fail on a cell. Its owner has stated that one unit moves no "
-            "more of its rows than the unit allows for, and that no cell makes it fail. Nothing checked that."
+            "A unit that moves more rows than the owner says. The private table is the result of a query, "
+            "which may put several rows together, or fail on a cell. Its owner has stated that one unit "
+            "moves no more of its rows than the unit allows for, and that no cell makes it fail. Nothing "
+            "checked that."
         )
     if publication.part is not None:
         sentences.append(
             f"Rows of other periods than {publication.part.label}. Each period that is released has a "
-            "guarantee of its own, and whoever has rows in several bears the sum of their losses."
+            "guarantee of its own, and the losses of somebody with rows in several periods add up."
         )
     if guarantee.neighbours == "replace_one" and _by_row(guarantee):
         sentences.append(
@@ -177,23 +178,21 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         or_none = ", or have none," if publication.nameless == "together" else ""
         # Other persons' rows may replace hers: the person whom all these rows make is exchanged.
         one_of_several = (
-            "one of several is protected as a whole person is"
+            "Each of them is protected as a whole person is"
             if guarantee.neighbours == "replace_one"
-            else "one of several who comes or goes counts as two persons: for her it is "
-            f"{_group_in_words(guarantee, 2)}"
+            else f"Each of them is protected less than a whole person, with {_group_in_words(guarantee, 2)}"
         )
         sentences.append(
-            "How rows are grouped into people. The guarantee is as good as the column that tells whose a "
-            f"row is. People who share an id{or_none} count as one person; {one_of_several}. "
-            "Somebody who stands under several ids is protected less: "
-            f"{_groups_in_words(guarantee, 'ids')}."
+            "How rows are grouped into people. The guarantee is as good as the column that names the person "
+            f"of a row. People who share an id{or_none} count as one person. {one_of_several}. Somebody with "
+            f"several ids is protected less, too: {_groups_in_words(guarantee, 'ids')}."
         )
         near = neighbours_in_words("add_remove", guarantee.unit)
         if near.per is not None:
             several = f"{near.per.every}s"
             sentences.append(
-                f"{left_unprotected(guarantee.unit)} Whoever has rows in several {several} is protected "
-                f"less: {_groups_in_words(guarantee, several)}."
+                f"{left_unprotected(guarantee.unit)} Somebody with rows in several {several} is "
+                f"protected less: {_groups_in_words(guarantee, several)}."
             )
         elif near.kind == "household":
             sentences.append(left_unprotected(guarantee.unit))
@@ -273,15 +272,15 @@ def merged_in_words(publication: Publication) -> str:
     names = tuple(m.column for m in merged_columns(publication.columns, publication.compression))
     if not names:
         return "No values were merged."
-    precise = " (fewer still where earlier releases made counts precise)" if publication.reused else ""
+    precise = " Where earlier releases made counts precise, the limit is lower." if publication.reused else ""
     return (
-        f"Rare values were merged before columns were measured together, in {listed(names)}: those that "
-        f"fewer than {publication.merged_below:,.0f} rows{precise} seemed to have (in columns of numbers and "
-        "dates more, so that about ten groups or more are left), by the column's own noisy "
-        "counts, evened out over neighbouring values that noise alone could set apart. Counted one by one "
-        "with other columns they would have drowned in the noise. How many rows have each of them is known "
-        "from the column's own counts. But which rows of a group have which of its values is taken to have "
-        "nothing to do with any other column: what sets one of them apart from another can't be found here."
+        f"Rare values were merged before columns were measured together, in {listed(names)}. A value is rare "
+        f"if, by the column's own noisy counts, it has fewer than {publication.merged_below:,.0f} rows. In "
+        "columns of numbers and dates neighbouring counts are smoothed first, and the limit is higher, so "
+        f"that about ten groups or more are left.{precise} One by one, such values would drown in the noise "
+        "when columns are measured together. How many rows have each of them is still known, from the "
+        "column's own counts. How the values of one group differ in other columns is not known: in the "
+        "synthetic table they don't."
     )
 
 
@@ -331,8 +330,8 @@ def cautions(publication: Publication) -> tuple[str, ...]:
         )
     sentences += [
         "Small groups drown in the noise. A cell whose interval reaches 0 may well be empty.",
-        "Numbers in wide bins are known only by bin. Within one the synthetic table goes on as the counts of "
-        "the bins beside it do; the tables of means say how much that could matter.",
+        "Numbers in wide bins are known only by bin. Within a bin, the synthetic table follows the trend of "
+        "the counts in the neighbouring bins. The tables of means say how much that could matter.",
         "The synthetic table was drawn from the model, whose counts are never negative, and then refined: "
         "rows were changed until the table's counts of all pairs of columns came near to what the answers "
         "say of them. Counting its rows gives nearly, but not exactly, the numbers in the tables.",
@@ -348,11 +347,11 @@ def cautions(publication: Publication) -> tuple[str, ...]:
     elif not _by_row(publication.guarantee):
         together = publication.nameless == "together"
         unnamed = (
-            f"Rows that don't say whose they are {'count as one person' if together else 'were left out'}."
+            f"Rows that name no person {'count as those of one person' if together else 'were left out'}."
         )
         sentences.insert(
             2,
-            "The synthetic rows don't hang together into persons. Each row was drawn by itself, and no two "
+            "The synthetic rows make up no persons. Each row was drawn by itself, and no two "
             "of them belong to one person. So they can't say how many rows a person has, how a person "
             "changes from row to row, or which rows of one person go together.",
         )
@@ -360,7 +359,7 @@ def cautions(publication: Publication) -> tuple[str, ...]:
             3,
             "Persons with more rows than the unit allows count with that many, chosen at random. "
             f"{unnamed} Totals are of the rows that were kept, and intervals say "
-            "nothing of the others.",
+            "nothing of those that were not.",
         )
     if publication.lost:
         pairs = "; ".join(" and ".join(clique) for clique in publication.lost)

@@ -22,9 +22,10 @@ def local_guarantee_in_words(guarantee: Guarantee, collection: Collection) -> tu
         "What is protected is each respondent's whole record. Whatever it holds, no report would have "
         f"become more than e^ε = {odds_factor(guarantee.epsilon)} times as likely or as unlikely, had it "
         "held anything else.",
-        "So whoever wants to know which of two records a respondent has, and would be right half of the "
-        f"time by tossing a coin, is right at most {guess_percent(guarantee.epsilon, 0.0)} % of the time "
-        "after seeing her own report, whatever else they know and however much they compute.",
+        "Suppose that somebody guesses which of two records a respondent has. A coin would be right half of "
+        "the time. After reading her own report they are right at most "
+        f"{guess_percent(guarantee.epsilon, 0.0)} % of the time, whatever else they know and however much "
+        "they compute.",
         f"{answered}.",
         "It holds for all the published files together, which were made of the reports alone.",
     ]
@@ -44,10 +45,10 @@ def local_not_protected(collection: Collection) -> tuple[str, ...]:
         "Who took part. That a report was sent, when and from where is no secret of this protocol.",
         "Facts that hold for whole groups. If a habit and an illness go together among the respondents, the "
         "release may show it, and what it says of a group may be true of anyone in it.",
-        "Other collections. A respondent who reports in several bears the sum of their losses; her own side "
+        "Other collections. The losses of a respondent who reports in several add up. Her own side "
         "keeps count of them, and gives one report of each contract.",
-        "Against respondents who lie. Nobody can check a report, and a hundred made-up ones move an "
-        "estimate by more than a hundred true ones could: by up to 1/(p - q) respondents each.",
+        "The figures, against respondents who lie. Nobody can check a report, and a hundred made-up reports "
+        "move an estimate by more than a hundred true ones could: by up to 1/(p - q) respondents each.",
     ]
     if collection.shuffled is not None:
         sentences.append(

@@ -17,6 +17,6 @@ def cautions_with_public_marginals(public: PublicMarginals) -> tuple[str, ...]:
     return (
         "Some numbers were stated beforehand as public knowledge, and not asked of the private table: those "
         f"of {named}.{rows} The guarantee is not about them. Tables that are “known” repeat them, and the "
-        "model and the synthetic table were made to agree with them. If they are wrong of the private table, "
-        "so are those tables, and what leans on them.",
+        "model and the synthetic table were made to agree with them. If they are wrong for the private "
+        "table, these tables are wrong too, and so is whatever rests on them.",
     )

@@ -204,7 +204,7 @@ def test_the_plan_in_words_and_as_json(
             assert facts == json.loads(json.dumps(local_forecast(contract_for_file(config), 500)))
             assert facts["respondents"] == 500
         else:
-            assert "ε = 1 for each respondent" in said
+            assert "one respondent's whole record, with ε = 1." in said
             assert "Shuffled" in said
             assert "randomised response" in said
 

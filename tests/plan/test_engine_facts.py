@@ -77,9 +77,9 @@ def test_a_plan_says_where_coded_rows_lie_without_looking_at_any(tmp_path, capsy
     ("source", "said"),
     [
         ({"path": "visits.csv.gz"}, "columns that are not declared; the .gz file has fewer."),
-        ({"path": "visits.csv"}, "MB of text, beside the cells of columns"),
-        ({"path": "visits.parquet"}, "MB: so much is the text of the declared columns, which Parquet packs."),
-        (CONFIG["source"], "MB: so much is the text of the declared columns."),
+        ({"path": "visits.csv"}, "MB of text, and the cells of columns"),
+        ({"path": "visits.parquet"}, "MB, the text of the declared columns before Parquet packs it."),
+        (CONFIG["source"], "MB, the text of the declared columns."),
     ],
 )  # fmt: skip
 def test_a_plan_says_what_is_read_by_declared_columns_and_rows(tmp_path, capsys, source, said):
