@@ -6,17 +6,13 @@ Invariant: they parse, call and print; what they print goes to standard output a
 from __future__ import annotations
 
 import sys
-from math import floor, isnan, log10
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpsynth.cli.printing import json_text
-from dpsynth.errors import ConfigError, spelt_out
-
-if TYPE_CHECKING:
-    from dpsynth.recipient.query import Answer
+from dpsynth.errors import ConfigError
 
 app = typer.Typer(add_completion=False)
 
@@ -88,7 +84,7 @@ def query(
     elif as_csv:
         print(answer.to_csv(), end="")
     else:
-        _print_answer(answer)
+        print(answer)
 
 
 @app.command()
@@ -117,40 +113,3 @@ def sample(
         print_rows(tables, opened.rows.layout)
         return
     print(f"{write_rows(tables, opened.rows.layout, out):,} rows in {out}.")
-
-
-def _print_answer(answer: Answer) -> None:
-    from dpsynth.recipient.query import FIGURES
-
-    lines = [[*answer.question.by, *FIGURES]]
-    for row in answer.rows:
-        figures = (row.estimate.value, row.estimate.low, row.estimate.high, row.rows)
-        lines.append([*row.labels, *map(_figure, figures), row.basis])
-    texts = [[spelt_out(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    left = len(answer.question.by)
-    for line in texts:
-        cells = [
-            cell.ljust(width) if place < left or place == len(line) - 1 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
-    print(f"Interval: {answer.interval}")
-    if answer.verdict:
-        print(f"Verdict on the synthetic table: {spelt_out(answer.verdict)}")
-    if answer.minimum_set_size is not None:
-        print(f"Answers on fewer than {answer.minimum_set_size:,} rows, by estimate, are withheld.")
-    if answer.maximum_set_overlap is not None:
-        print(
-            f"Answers on sets that share more than {answer.maximum_set_overlap:,} synthetic rows with that "
-            "of an "
-            "earlier question are withheld."
-        )
-
-
-def _figure(value: float | None) -> str:
-    """A number with up to six digits, and all digits before the point."""
-    if value is None or isnan(value):
-        return ""
-    digits = 6 if value == 0 else max(0, 5 - floor(log10(abs(value))))
-    return f"{value:,.{min(digits, 6)}f}"

@@ -126,7 +126,7 @@ class Judgement:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """The verdicts on all columns and pairs of a release.
 
@@ -180,7 +180,7 @@ class Verdict:
         cells = [(*names, one.verdict, one.error, one.why) for names, one in rows]
         return pd.DataFrame(cells, columns=["column_1", "column_2", "verdict", "error", "why"])
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The lines."""
         return "\n".join(self.lines)
 

@@ -242,7 +242,8 @@ def _of_verdict(bundle: Bundle) -> Picture:
         )
         for x, cell in enumerate(cells):
             fill = shade(0.1 + 0.6 * cell.shade, _COLOURS.get(cell.colour, HEAT))
-            parts += _cell(x * size, top, size, fill, cell.words, cell.figure or cell.mark)
+            words = "" if view.matrix.folded else cell.words
+            parts += _cell(x * size, top, size, fill, words, cell.figure or cell.mark)
         if name in own:
             colour = _COLOURS[COLOURS[own[name].verdict]]
             why = f"{name}: {own[name].verdict}. {own[name].why}"

@@ -14,13 +14,14 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import exp, inf, isnan
+from math import exp, floor, inf, isnan, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from dpsynth.domain.domain import Clique
+from dpsynth.errors import spelt_out
 from dpsynth.model import MarkovRandomField, answers
 from dpsynth.publish.conditions import Condition, ConditionRefused, condition_of
 from dpsynth.publish.counted_cells import ModelCells, examined, public_or_measured
@@ -63,7 +64,7 @@ class AnswerRow:
     basis: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question.
 
@@ -97,6 +98,34 @@ class Answer:
             ends = (None if isnan(x) else x for x in (found.value, found.low, found.high))
             yield (*row.labels, *ends, row.rows, row.basis)
 
+    def __repr__(self) -> str:
+        """The words of ``dpsynth query``: a line a group, then what the intervals and the verdict say."""
+        lines = [[*self.question.by, *FIGURES]]
+        for row in self.rows:
+            figures = (row.estimate.value, row.estimate.low, row.estimate.high, row.rows)
+            lines.append([*row.labels, *map(_figure, figures), row.basis])
+        texts = [[spelt_out(cell) for cell in line] for line in lines]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        left = len(self.question.by)
+        shown = []
+        for line in texts:
+            cells = [
+                cell.ljust(width) if place < left or place == len(line) - 1 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ]
+            shown.append("  ".join(cells).rstrip())
+        shown.append(f"Interval: {self.interval}")
+        if self.verdict:
+            shown.append(f"Verdict on the synthetic table: {spelt_out(self.verdict)}")
+        if self.minimum_set_size is not None:
+            shown.append(f"Answers on fewer than {self.minimum_set_size:,} rows, by estimate, are withheld.")
+        if self.maximum_set_overlap is not None:
+            shown.append(
+                f"Answers on sets that share more than {self.maximum_set_overlap:,} synthetic rows with that "
+                "of an earlier question are withheld."
+            )
+        return "\n".join(shown)
+
     def to_json(self) -> dict[str, object]:
         """The answer as JSON values."""
         by = self.question.by
@@ -126,6 +155,14 @@ class Answer:
             figures = ["" if cell is None else cell for cell in line[len(row.labels) :]]
             writer.writerow([*_neutral(row.labels), *figures])
         return written.getvalue()
+
+
+def _figure(value: float | None) -> str:
+    """A number with up to six digits, and all digits before the point."""
+    if value is None or isnan(value):
+        return ""
+    digits = 6 if value == 0 else max(0, 5 - floor(log10(abs(value))))
+    return f"{value:,.{min(digits, 6)}f}"
 
 
 def _neutral(texts: tuple[str, ...]) -> list[str]:

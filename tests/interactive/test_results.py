@@ -112,6 +112,9 @@ def test_a_question_and_rows_with_something_given_are_those_of_the_command_line(
         "rows",
         "basis",
     ]
+    shown = repr(done.query("count by sex"))
+    assert shown.splitlines()[0].split() == ["sex", "estimate", "low", "high", "rows", "basis"]
+    assert "Interval: 95 %" in shown and repr(done.verdict) == "\n".join(done.verdict.lines)
     rows = done.sample(200, seed=4, given=["sex=F", "age >= 40"])
     assert rows.equals(opened.sample(200, given=["sex=F", "age >= 40"], seed=4))
     assert set(rows.sex) == {"F"} and rows.age.min() >= 40 and not broken(rows).any()
