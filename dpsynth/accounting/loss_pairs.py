@@ -1,4 +1,4 @@
-"""Dominating pairs: the two laws that a mechanism's outcomes are at worst as easy to tell apart as.
+"""Dominating pairs of a mechanism: two laws that are at least as easy to tell apart as its outcomes ever are.
 
 Whatever can be asked of a guarantee follows from such a pair (P, Q): delta at each epsilon, Renyi and
 Kullback-Leibler divergences, and the best attacker's trade-off between false alarms and hits (Dong, Roth and

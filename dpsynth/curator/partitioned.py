@@ -1,18 +1,18 @@
-"""The engine of partitions: rows that lie with many workers, counted where they lie, and added up.
+"""The engine of partitions: each worker counts the rows that it holds, and the counts are added up.
 
 How data flow:
 
-    pieces of the source -> coded rows, each with the worker that read them            each
-    rows of persons: coded rows -> coded rows of some persons each, all of their rows  regrouped
+    pieces of the source -> coded rows, kept by the worker that read them              each
+    coded rows -> all rows of a person on one worker (only where persons are the unit) regrouped
     coded rows -> at most k rows of each person                                        each
-    coded rows -> counts of these cliques -> their sums, two and two and so on         combined
+    coded rows -> counts of the cliques -> sums of two counts, of four, of eight ...   combined
 
-``Workers`` is all that this needs of a cluster: three operations, of which each has its like in Spark (map,
-group by key, tree reduce) and Beam (Map, GroupByKey, CombineGlobally). What runs on a partition is the engine
-of one process, ``loading`` and ``table.PrivateTable``. So there is one way to code, to bound and to count.
+A cluster has to offer three operations, those of ``Workers``. Spark has them as map, group by key and tree
+reduce, Beam as Map, GroupByKey and CombineGlobally. Each partition is run by the engine of one process,
+``loading`` and ``table.PrivateTable``, so rows are coded, bounded and counted in one way.
 
-Invariant: figures are the same integers as those of one process. A worker that is lost takes nothing with it
-but time: whatever it held is made again from its piece of the source, and counted once. Partitions, counts
+Invariant: figures are the same integers as those of one process. A worker that is lost costs nothing but
+time: its rows are read again from their piece of the source, and counted once. Partitions, counts
 and the key go between processes, and nothing of them enters a name, a message or a file.
 """
 

@@ -126,7 +126,7 @@ class Ranges:
                 self._solve(price, self._below)
 
     def reach(self, cell: int, sign: float) -> None:
-        """Find the largest (sign 1) or the least value (sign -1) of a cell that a reader can't rule out."""
+        """Find the largest (sign 1) or least value (sign -1) of a cell that the published figures allow."""
         price = np.where(self._cells == cell, -sign, 0.0)
         self._solve(price, None)
 

@@ -1,19 +1,19 @@
 """Joint density of two columns inside their bins, estimated from the counts of neighbouring cells.
 
-Two columns that depend on each other across bins depend on each other inside them: of flights that leave two
-to four hours late, those that also arrive later were later to leave. Independent draws inside bins lose that.
-The density inside a cell continues the trend from cell to cell, as that inside a bin does (``bin_density``):
-its logarithm is
+Columns that depend on each other across bins also do inside them: of the flights that leave two to four hours
+late, those that leave later arrive later. Independent draws inside bins lose that. So the density inside a
+cell continues the trend of the cells around it, like the density inside a bin (``bin_density``). Its
+logarithm is
 
     a u + b v + c u v - |c| (u^2 + v^2) / 2
 
-for positions u and v between -1/2 and 1/2 within the two bins, so a band of standard deviation c^(-1/2) where
-c is large. It follows from the logarithms of the counts of the cells around: a and b from their differences,
-c from the log odds ratios of four cells each. These are too small where the band is narrower than a bin, as a
-count is a mean over its cell. So they are raised to what a band has whose neighbouring cells have these odds.
+for positions u and v between -1/2 and 1/2 within the two bins. For a large c that is a band of standard
+deviation c^(-1/2). The coefficients follow from the logarithms of the counts of the cells around: a and b
+from their differences, c from the log odds ratios of four cells each. A count is a mean over its cell, so
+these ratios are too small where the band is narrower than a bin. They are raised to those of the band whose
+neighbouring cells have the counted odds.
 
-Only the order of rows inside a bin follows it: the values that were drawn for a bin are dealt out to the rows
-of the bin anew.
+The density decides only which row of a bin gets which of the values that were drawn for the bin.
 
 Invariant: the values of each bin of a column stay the same, so its distribution does. The counts are public
 ones, of noisy answers.

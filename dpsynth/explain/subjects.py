@@ -47,7 +47,7 @@ class Subject:
     Attributes:
         title: its name, with its parameters.
         what: sentences that say what it is.
-        pair: the laws that its outcomes are at worst as easy to tell apart as.
+        pair: two laws that are at least as easy to tell apart as its outcomes.
         composed: its cost, for several of its kind together; None where none is counted.
         delta: its own delta; None where it has none, or one may be chosen.
         noise_bits: entropy of the noise, in bits; None without noise of one law.

@@ -30,8 +30,8 @@ _FULL = {
 class Step(StrEnum):
     """The steps of a release, in the order in which they run, then those of the local model alone.
 
-    A value is the public name: progress shows it, Prefect keeps it, and an error tells it. Who runs steps, or
-    leaves a release at one, names its member.
+    A value is the public name of a step, which progress, Prefect and errors show. Code names a step by its
+    member.
     """
 
     PLAN = "plan"

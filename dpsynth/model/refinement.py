@@ -1,20 +1,21 @@
 """Refinement: rows of a table change, value by value, until the table's marginals are near their targets.
 
-A sample follows its model up to rounding, and a model holds what fits in its junction tree. A target is the
-estimate of a marginal from anywhere: of a pair of columns that the tree doesn't hold, or of one where
-rounding went astray. Column by column, in small random batches, some rows take the value that lowers
+A sample follows its model up to rounding, and a model has only the marginals that fit in its junction tree.
+A target is an estimate of a marginal, from the model or from elsewhere, such as that of a pair outside of the
+tree. The loss is
 
     L = sum over targets of weight x sum over cells (rows - target)^2
 
-most if each moves alone: those rows by which it falls most. How many are tried follows from how many were
-right before. Together they may still overshoot. So each moves with the probability at which the expected L is
-least; that is a quadratic function of the probability, known exactly.
+Columns are changed in turn, in small random batches of rows. For each row of a batch the new value is the one
+that lowers L most if this row alone moves. Only the rows with the largest gains are tried, as many as proved
+right in earlier batches. Since all of them together may overshoot, each moves with the probability that
+minimises the expected L, which is a quadratic function of it, known exactly.
 
-Columns differ in how far they are from their targets, and in what it takes to score all their values. So a
-column is tried in a batch if what it lowered L by when it was tried, for its work, is above the mean of all
-columns; and in one of a few batches anyway.
+Columns differ in their distance from the targets, and in the work of scoring their values. A column is tried
+if its last gain in L, divided by its work, is above the mean of all columns; otherwise in one of a few
+batches.
 
-A target has an error of its own. So the refinement ends when it lowers L by little, compared to that.
+Targets have errors of their own. The refinement ends when its gains are small compared to these errors.
 
 Invariant: residuals and weights are whole numbers far below 2^53, so every sum is exact in any order. A
 table, its targets and a seed give the same refined table on every machine.

@@ -54,7 +54,7 @@ def whole_weight(target: TableTarget, heaviest: float) -> float:
 
 
 def below_zero(target: TableTarget) -> Array:
-    """How far below 0 each cell of a target is taken to be, in parts of a row."""
+    """Distance below 0 of each cell of a target, in parts of a row; 0 for cells with a count."""
     return np.where(target.counts > 0, 0.0, round(UNIT * target.below))
 
 

@@ -26,7 +26,7 @@ from dpsynth.errors import ConfigError
 from dpsynth.plan.plan import Plan
 
 SEEN = 2.0
-"""Standard errors above which a count is told from nothing."""
+"""Number of standard errors from which a count is distinguished from 0."""
 
 WEAK, STRONG = 0.05, 0.2
 """Shares of the rows that a weak relation and a strong one move at least."""
@@ -46,7 +46,7 @@ class CountErrors:
         columns: one column, or two that are measured together.
         cells: number of counts; of two columns at most, as values with few rows are merged.
         error: expected absolute error of a count, in rows.
-        smallest: the smallest group that is told from nothing, in rows.
+        smallest: the smallest group that is distinguished from an empty one, in rows.
         ordered: True for two columns of numbers, dates or times.
     """
 

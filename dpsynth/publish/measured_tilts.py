@@ -1,9 +1,9 @@
-"""Tilts of densities inside bins by measured sums, which so are evidence for the synthetic table.
+"""Slopes of densities inside bins, by which the synthetic table follows measured sums.
 
-The model knows how many rows of a group are in each bin, and takes the density inside a bin to be that of all
-rows. A measured mean says more. It is reached as far as bins allow: for each group the power of its tilt is
-that with which the model's mean is the measured one, within bounds. Where the measured mean is less precise
-than the mean by bins, the tilt reaches for the mean of both, weighted by precision.
+The model knows how many rows of a group are in each bin. Inside a bin it gives every group the density of all
+rows. A measured mean of a group says more. So the densities of a group are tilted by a power, within bounds,
+with which the model's mean of the group becomes the measured one. If the measured mean is less precise than
+the mean by bins, the aim is the mean of both, weighted by precision.
 
 Invariant: post-processing of noisy answers. The same bundle gives the same tilts.
 """

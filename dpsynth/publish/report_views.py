@@ -131,7 +131,7 @@ class MeanView:
 
     @property
     def counted(self) -> bool:
-        """True if rows are told beside any figure."""
+        """True if any figure comes with its number of rows."""
         return any(row.rows for row in self.rows)
 
     @property

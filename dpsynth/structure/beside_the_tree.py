@@ -56,19 +56,19 @@ LEAST_TREE, MOST_TREE = Fraction(3, 10), Fraction(9, 10)
 MOST_IF_UNKNOWN = Fraction(8, 10)
 """The upper one, if there are pairs whose distance wasn't asked for before the tree."""
 TELLING = 12
-"""A noisy distance tells something if the rows are so many times its error, or more."""
+"""Noisy distances are informative if the rows are at least this many times their error."""
 TELLING_FEW = 100
-"""The same where few pairs are left: so many times the pairs asked about, for each that was not."""
+"""The same multiple where few pairs are left, times pairs asked about, divided by pairs not asked about."""
 TREE_COUNTS = 3.0
-"""Weight factor of the tree's cliques where they may be measured again. All pairs of columns that depend on
-each other through one gain from it."""
+"""Factor on the weight of the tree's cliques where they may be measured again: a clique improves every pair
+that is related through it."""
 TRIPLES = Fraction(3, 10)
-"""The part of the remaining budget that is kept for triples, and for what was measured before."""
+"""Share of the remaining budget for triples, and for measuring again."""
 TRIPLE_COUNTS = 0.5
 """Least weight of a triple, relative to its pairs. In all marginals of three columns it would be one by the
 number of columns; but where triples are near, all marginals that hold them are."""
 MOST_TRIPLES = 500
-"""Largest number of distances of triples that are not small; of more, those whose pairs depend most."""
+"""Largest number of larger triples that are asked about: those whose pairs depend most."""
 SMALL_OF = 25
 """Small triples are asked about, whether their pairs depend or not, in tables of at most so many columns."""
 SMALL_CAUTION = 3.0
