@@ -1,7 +1,7 @@
 """``dpsynth check``: what a release would read of the private table, for its owner's eyes.
 
 Invariant: the result goes to standard output alone, below a line that says that it is private. The exit code
-tells nothing about cells.
+tells nothing about cells, and neither does the mark that a check leaves (``checked_mark``).
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ def check(
     """Read the private table as a release would, and say what is not read: for its owner's eyes only."""
     from dpsynth.assess.check_words import in_words
     from dpsynth.assess.checking import check as checked
+    from dpsynth.cli.checked_mark import mark
     from dpsynth.config import load_unreviewed
 
     spec, review = load_unreviewed(config, source=source)
     result = checked(spec, period)
+    mark(config, spec)
     if as_json:
         print(json_text({"private": result.warning, **_facts(result, spec), "under_review": list(review)}))
     else:

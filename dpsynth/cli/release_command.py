@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dpsynth.config import Spec
     from dpsynth.lifecycle.beginning import Request
 
 
@@ -52,11 +53,10 @@ def run_plainly(wanted: Wanted) -> Path:
     from dpsynth.lifecycle.progress import lines_for_steps
     from dpsynth.pipeline import run
 
-    spec = load(wanted.config, source=wanted.source)
-    for warning in spec.warnings():
-        _note(warning)
+    spec = _noted(load(wanted.config, source=wanted.source))
+    request = replace(wanted.request, notice=_unchecked(wanted, spec))
     with lines_for_steps():
-        done = run(spec, wanted.request, tell=_note)
+        done = run(spec, request, tell=_note)
     return done.folder
 
 
@@ -71,10 +71,10 @@ def run_flow(wanted: Wanted) -> Path:
     from dpsynth.lifecycle.beginning import check_beginning
     from dpsynth.lifecycle.progress import lines_for_steps
 
-    spec = load(wanted.config, source=wanted.source)
-    for warning in spec.warnings():
-        _note(warning)
+    spec = _noted(load(wanted.config, source=wanted.source))
     check_beginning(spec, wanted.request)
+    if unchecked := _unchecked(wanted, spec):
+        _note(unchecked)
     if not os.environ.get("DPSYNTH_DEBUG"):
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
@@ -104,6 +104,20 @@ def run_flow(wanted: Wanted) -> Path:
     if isinstance(result, BaseException):
         raise result
     return Path(str(result))
+
+
+def _noted(spec: Spec) -> Spec:
+    """The config, after its warnings are said."""
+    for warning in spec.warnings():
+        _note(warning)
+    return spec
+
+
+def _unchecked(wanted: Wanted, spec: Spec) -> str:
+    """The sentence for a config that was never checked; "" for a release that was told so when it began."""
+    from dpsynth.cli.checked_mark import never_checked
+
+    return "" if wanted.resume else never_checked(wanted.config, spec)
 
 
 def through_prefect() -> bool:

@@ -208,8 +208,10 @@ class _Look:
     def _stands_out(self, key: str, code: int, share: Limits) -> bool:
         """True if an end has many more cells than its neighbour; zero is no end at which values are cut."""
         cells = len(self.column.codec.labels)
-        edges = self.column.codec.schema.get("edges")
-        natural = key == "first" and self.column.missing and isinstance(edges, list) and edges[0] == 0
+        schema = self.column.codec.schema
+        edges = schema.get("edges")
+        zero = schema.get("min") == "PT0S" or (isinstance(edges, list) and edges[0] == 0)
+        natural = key == "first" and self.column.missing and zero
         if cells < _FEWEST_CELLS or natural:
             return False
         neighbour = self._share(code + 1 if key == "first" else code - 1)

@@ -57,12 +57,14 @@ class Request:
         resume: id of a release to finish.
         period: label of the slice to release; left out: the last slice that has ended.
         rehearsal: True if the table is made up, and the bundle is marked so.
+        notice: a public sentence to tell once the release is reserved; "" for none.
     """
 
     outputs: Path = Path("outputs")
     resume: str | None = None
     period: str | None = None
     rehearsal: bool = False
+    notice: str = ""
 
 
 DEFAULT_REQUEST = Request()
@@ -101,7 +103,10 @@ def begin(inputs: Inputs, request: Request, tell: Tell = silently) -> ReleaseRun
         begun = _new(inputs, request, ledger, known, account, now, tell)
     else:
         begun = _resumed(inputs, request, request.resume)
-    return _reserved_run(inputs, request, ledger, begun, tell)
+    run = _reserved_run(inputs, request, ledger, begun, tell)
+    if request.notice:
+        tell(request.notice)
+    return run
 
 
 def _check_signing_key(inputs: Inputs) -> None:

@@ -1,8 +1,10 @@
-"""``dpsynth check`` prints for its owner, below a warning, and leaves no trace anywhere."""
+"""``dpsynth check`` prints for its owner, below a warning, and leaves nothing but a mark that it was run."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from tests.release import canaries
 from tests.release.canaries import CANARIES, found_in, left_behind
-from tests.release.place import BY_PERSON, Ended, Place, furnished, people
+from tests.release.place import BY_PERSON, HEADER, Ended, Place, furnished, people
 
 LOADED = (
     "import sys; sys.argv[0] = 'dpsynth'\n"
@@ -41,11 +43,17 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, dict[Path,
     return place, before, check(place)
 
 
-def test_a_check_writes_no_file_and_never_loads_prefect(checked) -> None:
+MARK = ".config.yaml.checked"
+
+
+def test_a_check_writes_nothing_but_its_mark_and_never_loads_prefect(checked) -> None:
     """Hazard 33: neither a ledger nor a journal, nor Prefect's database."""
     place, before, ended = checked
     assert ended.code == 0 and ended.err == "[]\n", ended
-    assert everything(place) == before
+    mark = place.folder / MARK
+    assert {path for path in everything(place) if path not in before} == {mark}
+    assert before.items() <= everything(place).items()
+    assert re.fullmatch("[0-9a-f]{64}\n", mark.read_text()) and mark.stat().st_mode & 0o777 == 0o600
     assert found_in(left_behind(place.home)) == {}
 
 
@@ -55,6 +63,57 @@ def test_canaries_are_shown_to_the_owner_and_would_be_found_in_a_file(checked, t
     kept = tmp_path / "kept.txt"
     kept.write_text(ended.out)
     assert {"unknown category", "malformed number", "text in an integer column"} <= found_in([kept]).keys()
+
+
+def test_no_row_enters_the_mark_of_a_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = furnished(tmp_path)
+    monkeypatch.chdir(place.folder)
+    marks = []
+    for rows in (people(60), people(50, seed=2)):
+        with (place.folder / "people.csv").open("r+", encoding="utf-8") as file:
+            file.truncate()
+            file.writelines(",".join(row) + "\n" for row in [HEADER, *rows])
+        os.utime(place.folder / "people.csv", ns=(1, 1))
+        called(monkeypatch, capsys, "check", "config.yaml")
+        marks.append((place.folder / MARK).read_text())
+    assert marks[0] == marks[1]
+
+
+UNCHECKED = "Note: This config was never checked against this table. dpsynth check config.yaml "
+
+
+def test_a_run_says_when_its_config_was_never_checked_against_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = furnished(tmp_path)
+    monkeypatch.chdir(place.folder)
+
+    def stop(*_: object) -> None:
+        """No release of this test goes further than its reservation."""
+        raise RuntimeError
+
+    def warned() -> bool:
+        monkeypatch.setattr("dpsynth.pipeline.earlier_answers", stop)
+        ended = called(monkeypatch, capsys, "run", "config.yaml", "--plain")
+        assert ended.code != 0, ended
+        return any(line.startswith(UNCHECKED) for line in ended.err.splitlines())
+
+    assert warned()
+    called(monkeypatch, capsys, "check", "config.yaml")
+    assert not warned()
+    place.configure(columns={"age": {"max": 99}})
+    assert warned()
+    called(monkeypatch, capsys, "check", "config.yaml")
+    assert not warned()
+    os.utime(place.folder / "people.csv", ns=(1, 1))
+    assert warned()
+    called(monkeypatch, capsys, "check", "config.yaml")
+    assert not warned()
+    (place.folder / "people.csv").rename(place.folder / "old.csv")
+    place.table(people(40))
+    assert warned()
 
 
 def test_guesses_can_be_checked_before_they_are_reviewed(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ CONFIG: Mapping[str, object] = {
 }
 BY_PERSON = {"unit": {"column": "person", "max_rows": 3}}
 
-UNDER_WAY = re.compile("Step: |Loading Prefect|Waiting for ")
-"""The lines of standard error that say what is under way."""
+UNDER_WAY = re.compile("Step: |Loading Prefect|Waiting for |Note: This config was never checked ")
+"""The lines of standard error that say what is under way, and one that nearly all first runs here say."""
 
 Row = tuple[str, ...]
 
