@@ -162,8 +162,8 @@ def left_unprotected(unit: str) -> str:
     if near.person is None:
         if near.kind == "event":
             return (
-                "Whoever has several events, as a whole: whether a single event took place is protected, and "
-                "that somebody is in the table at all is protected less."
+                "A person with several events, as a whole: one event is protected, all events of one person "
+                "less, and so is the fact that she is in the table."
             )
         return "A person with several rows, as a whole: one row is protected, all rows of one person less."
     if near.per is not None:

@@ -34,7 +34,7 @@ def in_words(audit: Audit) -> Iterator[str]:
     yield ""
     yield (
         f"Replayed on {replayed.neighbours:,} neighbours, each with the recorded answers forced: "
-        f"{replayed.questions:,} questions compared, and everything else that was told."
+        f"{replayed.questions:,} questions compared, and everything else that came out."
     )
     for reached in replayed.reached:
         yield (

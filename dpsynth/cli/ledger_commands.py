@@ -127,9 +127,9 @@ def verify(ledger: Url = None, head: Head = None, config: Config = None) -> None
     print(f"{found.rows:,} rows, intact, head {found.hash}")
     if place.head is None:
         print(
-            "Without a head file it can't be told whether the ledger was put back from an older copy, or "
-            "written anew as a whole. Compare the hash with one noted down elsewhere, or keep a head file: "
-            "dpsynth ledger head --head PATH"
+            "Keep a head file (dpsynth ledger head --head PATH), or compare the hash with one noted down "
+            "elsewhere. Without either, nobody can see if the ledger was put back from an older copy, or "
+            "written anew as a whole."
         )
 
 
@@ -259,7 +259,7 @@ def abandon_of(config: Path, out: Path, release_id: str) -> None:
         path = _journal(place.spec, out, release_id)
         if path is None:
             raise ConfigError(
-                f"There is no journal of release {release_id} under {out}, so what it asked can't be told. "
+                f"There is no journal of release {release_id} under {out}, so nobody knows what it asked. "
                 "Name the folder in which it ran with --out. If it is lost, the release can be charged all "
                 f'that it reserved: dpsynth ledger abandon {release_id} --config CONFIG --reason "..."'
             )

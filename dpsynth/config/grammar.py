@@ -339,7 +339,7 @@ class Spec(Section):
         for key in ("same_period", "earlier_periods"):
             if self.audiences and getattr(self.reuse, key):
                 raise refused(
-                    "must be false with audiences: which of them an earlier release was for is not known, so "
+                    "must be false with audiences: an earlier release may have been for another audience, so "
                     "a bundle could tell an audience more than its epsilon allows",
                     "reuse",
                     key,
@@ -354,8 +354,9 @@ class Spec(Section):
                 )
             if self.privacy.max_rows_private and getattr(self.reuse, key):
                 raise refused(
-                    "must be false with privacy.unit.max_rows: private: releases would not use as many rows "
-                    "of a person. What an earlier release found is public, and can be given as max_rows",
+                    "must be false with privacy.unit.max_rows: private: each release would use another "
+                    "number of rows of a person. What an earlier release found is public, and can be given "
+                    "as max_rows",
                     "reuse",
                     key,
                 )

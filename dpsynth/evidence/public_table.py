@@ -177,7 +177,7 @@ def cautions_with_public(public: PublicUse | None) -> tuple[str, ...]:
         "would. The guarantee says nothing of whose rows it has. Tables that were measured do not use it."
     )
     if not public.cliques:
-        return (f"{found} Only its single columns are in the model: its pairs of columns told too little.",)
+        return (f"{found} Only its single columns are in the model, as its pairs of columns say too little.",)
     return (
         f"{found} In those by the model errors allow for columns that differ, and for no more: a relation "
         "that is another in the private table, and was not measured, is shown as the public table has it.",

@@ -143,8 +143,8 @@ def cautions_with(reused: Reused | None) -> tuple[str, ...]:
     if reused is not None and reused.same:
         sentences.append(
             f"The answers of {_named(reused.same)}, about the same rows, were averaged in. Errors and "
-            "intervals are those of the average. That takes the rows to be the same still; and where "
-            "persons have more rows than the unit allows, each release drew anew which of them count."
+            "intervals are those of the average. That is right only if the rows are still the same. "
+            "Where persons have more rows than the unit allows, each release drew anew which of them count."
         )
     if reused is not None and reused.differing:
         out = tuple(r for r in reused.releases if r.release_id in reused.differing)

@@ -172,7 +172,7 @@ def _journal(outputs: Path, release_id: str) -> Path:
     path = unfinished_journal(folders, release_id, f"resume='{release_id}'")
     if path is None:
         raise ConfigError(
-            f"There is no journal of release {release_id} under {outputs}, so what it asked can't be told. "
+            f"There is no journal of release {release_id} under {outputs}, so nobody knows what it asked. "
             "Name the folder in which it ran with outputs. If it is lost, the release can be charged all "
             f'that it reserved: dpsynth ledger abandon {release_id} --reason "..."'
         )

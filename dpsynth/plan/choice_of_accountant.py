@@ -90,9 +90,9 @@ def least_noise(ways: Sequence[Way], terms: Callable[[Way], Terms], *, checked: 
     fit = [way for way in ways if not checked or _admitted(*terms(way)[:2])]
     if not fit:
         raise ConfigError(
-            "privacy.accountant pld counts a choice beside the Gaussian noise that is drawn after it, and in "
-            "this plan choices take too much of the budget for that. Give privacy.split a smaller share of "
-            "structure and a larger one of marginals, or use privacy.accountant gdp."
+            "privacy.accountant pld counts a choice jointly with the Gaussian noise that is drawn after it. "
+            "In this plan choices take too much of the budget for that. Give privacy.split a smaller share "
+            "of structure and a larger one of marginals, or use privacy.accountant gdp."
         )
     return min(fit, key=lambda way: terms(way)[2])
 

@@ -99,7 +99,7 @@ def _told(compared: int, by_model: int, left: int) -> list[str]:
         )
     if left:
         found.append(
-            f"{left} tables rest on the model and on answers beside it, by random draws; only their "
+            f"{left} tables follow from the model and further answers by random draws; only their "
             "checksums were compared."
         )
     return found

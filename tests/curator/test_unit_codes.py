@@ -110,7 +110,7 @@ def test_a_unit_is_known_again_from_its_words_and_says_what_it_leaves_unprotecte
     ("near", "words"),
     [
         (Neighbours("add_remove"), "A person with several rows, as a whole"),
-        (Neighbours("add_remove", kind="event"), "Whoever has several events"),
+        (Neighbours("add_remove", kind="event"), "A person with several events"),
         (Neighbours("add_remove", "who", 7), "A person with several who, as a whole"),
         (Neighbours("add_remove", "flat", 6, kind="household"), "What rows of several flat together say"),
         (MONTHS, "A person over several periods: what happened in one month"),
