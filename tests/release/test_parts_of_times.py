@@ -190,3 +190,13 @@ def test_a_configuration_of_a_file_reads_parts(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert load(path).publish.statistics[0].columns == ("hour(stop)", "x")
+
+
+def test_a_warning_is_given_of_the_moment_and_not_of_each_part_again(tmp_path: Path) -> None:
+    """The planted misread: days and months in another order, so that next to no time is read."""
+    wrong = {"parts": ["hour", "weekday"], "format": "%d/%m/%Y %H:%M:%S"}
+    spec = from_mapping(mapping(tmp_path, stop=wrong))
+    text = (tmp_path / "stops.csv").read_text().replace("2015-", "15.")
+    (tmp_path / "stops.csv").write_text(text)
+    release = dpsynth.release(spec, outputs=tmp_path / "outputs", tell=lambda _: None)
+    assert {warning.column for warning in release.warnings} == {"stop"}
