@@ -204,6 +204,10 @@ def _guessed(sketch: Sketch, guess: Mapping[str, Value]) -> Sketch:
     if declared is None or not sketch.gaps:
         return sketch
     kind, guessed_kind = declared.get("type"), guess.get("type")
+    if (kind, guessed_kind) == ("datetime", "date"):
+        # A program's datetimes that all lie at midnight stay datetimes.
+        guess = {**guess, "type": "datetime", "step": "day"}
+        guessed_kind = "datetime"
     if kind is None or guessed_kind == "identifier":
         # Identifiers are no columns, whatever type a program keeps them in.
         found = dict(guess) if guessed_kind == "identifier" else {**declared, **guess}

@@ -40,6 +40,7 @@ def test_a_description_has_a_declaration_a_column_and_says_what_to_review() -> N
     assert list(found.columns) == ["age", "sex", "cost", "seen", "ill", "note"]
     assert found.columns["sex"]["values"] == ["F", "M"]
     assert found.columns["ill"]["type"] == "boolean" and found.columns["seen"]["type"] == "datetime"
+    assert found.columns["seen"]["step"] == "day" and "parts" not in found.columns["seen"]
     assert found.unit == "row" and "privacy" in found.review
     assert any(line.startswith("columns.age: guessed: type, min, max") for line in found.review)
     assert parse_yaml(found.yaml, "y").values["columns"].keys() == found.columns.keys()
