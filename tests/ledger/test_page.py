@@ -81,6 +81,22 @@ def test_the_page_needs_nothing_but_itself(months: Months) -> None:
     assert "no part of any public bundle" in " ".join(found.text.split())
 
 
+def styled_twice(css: str) -> set[str]:
+    """Classes that two rules of a style sheet set, each by itself."""
+    rules = re.findall(r"^(\.[\w-]+(?:, \.[\w-]+)*) \{", css, re.M)
+    classes = [name for rule in rules for name in rule.split(", ")]
+    assert ".key" in classes
+    return {name for name in classes if classes.count(name) > 1}
+
+
+def test_no_class_of_the_report_restyles_one_of_the_ledgers_page(months: Months) -> None:
+    months.release(0)
+    (css,) = re.findall(r"<style>(.*?)</style>", page(months.account, today=months.today), re.S)
+    assert not styled_twice(css)
+    # The planted fault: the report's swatches have the class of the ledger's legend.
+    assert styled_twice(css.replace(".swatch", ".key")) == {".key"}
+
+
 def test_a_sentence_stays_text_when_its_dates_are_kept_whole() -> None:
     assert unbroken("<b> ε = 1 on 2026-03-01") == (
         '&lt;b&gt; ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1 on <span class="day">2026-03-01</span>'
