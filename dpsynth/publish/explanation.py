@@ -180,7 +180,8 @@ def not_protected(publication: Publication) -> tuple[str, ...]:
         one_of_several = (
             "Each of them is protected as a whole person is"
             if guarantee.neighbours == "replace_one"
-            else f"Each of them is protected less than a whole person, with {_group_in_words(guarantee, 2)}"
+            else "If one of them comes or goes, that counts as a change of two persons, with "
+            f"{_group_in_words(guarantee, 2)}"
         )
         sentences.append(
             "How rows are grouped into people. The guarantee is as good as the column that names the person "

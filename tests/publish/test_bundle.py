@@ -275,7 +275,7 @@ def test_what_several_rows_or_ids_have_is_worked_out_for_the_account_in_use(
         groups = f"with 2 {of} it is {two}, with 5 {of} it is {five}, with 20 {of} it is {twenty}{end}"
         assert groups in said
         assert groups in (folder / "README.md").read_text(encoding="utf-8")
-        assert (f"counts as two persons: for her it is {two}" in said) == (
+        assert (f"counts as a change of two persons, with {two}" in said) == (
             of == "ids" and neighbours == "add_remove"
         )
         assert "times the ε" not in said and "twice" not in said
