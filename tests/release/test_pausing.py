@@ -237,6 +237,16 @@ def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place
     assert "Warnings" not in (public / "README.md").read_text() + (public / "report.html").read_text()
 
 
+def test_a_question_to_the_owner_is_said_and_not_published(keeper: Keeper, place: Place) -> None:
+    place.table(people(1500))
+    place.configure(privacy=STOP)
+    done = keeper.run(place)
+    assert done.code == 0 and done.err.startswith("Note: Column city: about ") and "expected" in done.err
+    public = place.folder / done.folder / "public"
+    assert json.loads((public / "manifest.json").read_text())["warnings"] == []
+    assert "they are empty, or can't be read" not in (public / "README.md").read_text()
+
+
 def test_in_python_the_pause_is_an_error_with_the_sentences_and_what_it_advises_works(unread: Place) -> None:
     for advice in ("resume", "abandon"):
         with pytest.raises(Paused, match=EMPTY) as stopped:
