@@ -218,13 +218,12 @@ class _Look:
         return share.low > _SPIKE * neighbour.high
 
     def _asked(self, kind: WarningKind, share: Limits, sentence: str) -> DataWarning:
-        name = self.column.name
         return self._said(
             kind,
             share,
             sentence,
-            "See with dpsynth check CONFIG if that is so. If it is, say so with "
-            f"columns.{name}.expected, and it is not asked again.",
+            f"See with dpsynth check CONFIG if that is so. If it is, say so with {self._key}.expected, and "
+            "it is not asked again.",
         )
 
     def _signs(self) -> Iterator[DataWarning]:
@@ -237,8 +236,8 @@ class _Look:
                 f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}), so hardly "
                 "a value of it is known.",
                 "They may be empty in the table: then leave the column out, for its values are little more "
-                f"than noise. Or they can't be read. {self._declared} See with dpsynth check CONFIG how the "
-                f"table writes them, and correct columns.{self.column.name}.",
+                f"than noise, or say so with {self._key}.expected. Or they can't be read. {self._declared} "
+                f"See with dpsynth check CONFIG how the table writes them, and correct {self._key}.",
                 serious=True,
             )
             return
@@ -248,7 +247,7 @@ class _Look:
                 missing,
                 f"about {_percent(missing)} of its cells are missing ({_allowed(missing)}).",
                 "If they aren't empty in the table, see with dpsynth check CONFIG which of them can't be "
-                f"read. {self._declared}",
+                f"read. {self._declared} If they are empty, say so with {self._key}.expected.",
             )
         one_value = list(self._one_value())
         yield from one_value or self._unseen()
@@ -278,9 +277,15 @@ class _Look:
                 "public knowledge, or give the search a larger share with privacy.split.domain."
             )
         elif takes:
-            remedy = f"{self._declared} Compare them, and their unit, with the table: dpsynth check CONFIG."
+            remedy = (
+                f"{self._declared} Compare them, and their unit, with the table: dpsynth check CONFIG. If "
+                f"nearly all cells are such, say so with {self._key}.expected."
+            )
         else:
-            remedy = "If that is so in the table, nothing is wrong; such a column may be left out."
+            remedy = (
+                "If that is so in the table, nothing is wrong: leave the column out, or say so with "
+                f"{self._key}.expected."
+            )
         yield self._said(
             "one_value",
             share,
@@ -340,6 +345,10 @@ class _Look:
         ends = f"'{codec.labels[0]}' to '{codec.labels[-1]}'"
         facts = [f"{key} {codec.schema[key]}" for key in ("format", "pattern") if key in codec.schema]
         return f"Its declared values are {ends}{', with the ' if facts else ''}{' and the '.join(facts)}."
+
+    @property
+    def _key(self) -> str:
+        return f"columns.{self.column.name}"
 
     def _said(
         self, kind: WarningKind, share: Limits, sentence: str, remedy: str, *, serious: bool = False

@@ -138,6 +138,18 @@ REPLACED = [
     ),
     (AGE, "{type: integer, min: 0, max: 9, missing: false, default: 10}", 4, "must lie between 0 and 9"),
     (AGE, "{type: integer, min: 0, max: 9, missing: 1.5}", 4, "put this one in quotes"),
+    (AGE, "{type: integer, min: 0, max: 9, expected: 0.9}", 4, "such as {missing: 0.9}"),
+    (AGE, "{type: integer, min: 0, max: 9, expected: {}}", 4, "such as {missing: 0.9}"),
+    (AGE, "{type: integer, min: 0, max: 9, expected: {mising: 0.9}}", 4, "did you mean 'missing'"),
+    (AGE, "{type: integer, min: 0, max: 9, expected: {missing: 90}}", 4, "a share from 0 to 1"),
+    (AGE, "{type: integer, min: 0, max: 9, expected: {missing: '0.9'}}", 4, "a share from 0 to 1"),
+    (
+        AGE,
+        "{type: integer, min: 0, max: 9, expected: {other: 0.9}}",
+        4,
+        "use missing, first, last, one_value",
+    ),
+    (AGE, "{type: boolean, missing: false, expected: {missing: 1}}", 4, "use default, one_value"),
     (AGE, "{type: integer, min: 0, max: 9, missing: [x, x]}", 4, "columns.age.missing[1] lists 'x' twice"),
     (AGE, "{type: integer, min: 5, max: 5, missing: false}", 4, "has one possible value only"),
     (
