@@ -54,7 +54,9 @@ _LAPS = 24
 """Laps of refinement at most; one that lowers L by less than ``_ENOUGH`` of what is left is the last."""
 _ENOUGH = 0.01
 _WORK = 4e8
-"""Scores of all refinements together, as far as one lap does with it."""
+"""Scores of all laps of a refinement together; of more rows than one lap does with it, as many move."""
+_SCORED = 30_000
+"""Rows that break a rule of which each cell is scored; more of them take the cells of rows that obey."""
 _ANYWAY = 4
 """Every so many laps all moves are tried, and otherwise those that lowered L by more than the mean of all."""
 _DONATED = ""
@@ -375,21 +377,29 @@ class _Repair:
         obeys[broken] = False
         left = broken[self.rng.permutation(broken.size)]
         for _ in range(2):
+            tried = 0
             for batch in _batches(left, rows):
                 donors = np.flatnonzero(obeys)
-                obeys[batch] = self._forced(batch, donors)
+                obeys[batch] = self._forced(batch, donors, cells=tried < _SCORED or not donors.size)
+                tried += batch.size
             left = left[~obeys[left]]
             if not left.size:
                 break
         good = np.flatnonzero(obeys)
         self._refined(good)
 
-    def _forced(self, rows: Codes, donors: Codes) -> Mask:
-        """Rows that obey after each took the best cells that were found, bool[rows]."""
+    def _forced(self, rows: Codes, donors: Codes, *, cells: bool = True) -> Mask:
+        """Rows that obey after each took the best cells that were found, bool[rows].
+
+        Args:
+            rows: int64[rows], places of the rows.
+            donors: int64[donors], places of rows that obey.
+            cells: whether single cells are tried too, or donors' alone.
+        """
         aims, codes = self.aims, self._codes(rows)
         best = np.full(rows.size, np.inf)
         new = {c: own.copy() for c, own in codes.items()}
-        for column in self.columns:
+        for column in self.columns if cells else ():
             closed = self._closed(codes, column)
             scores = aims.scores(column, rows)
             was = np.take_along_axis(scores, codes[column][:, None], 1)[:, 0]
@@ -441,6 +451,10 @@ class _Repair:
         aims, columns = self.aims, self.columns
         a_row = sum(len(aims.pairs[c]) * aims.sizes[c] + len(aims.groups[c]) for c in columns)
         a_row += _DONORS * len(aims.weights(columns))
+        most = max(int(_WORK // a_row), _LEAST)
+        if good.size > most:
+            # Rows are alike by the thousands, so that some of them bring the counts near to the aims.
+            good = good[self.rng.permutation(good.size)[:most]]
         laps = min(_LAPS, max(int(_WORK // (a_row * max(good.size, 1))), 1))
         loss = aims.loss
         falls = dict.fromkeys((*columns, _DONATED), np.inf)
