@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -22,13 +21,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_config_that_it_shows_is_valid(tmp_path: Path) -> None:
-    once, monthly = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
+    (block,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
     config = tmp_path / "visits.yaml"
-    for block in (once, dedent(once) + monthly):
-        config.write_text(dedent(block), encoding="utf-8")
-        spec = load(config)
-        assert spec.release == "visits" and len(spec.publish.statistics) == 1
-    assert spec.period is not None and spec.schedule is not None
+    config.write_text(block, encoding="utf-8")
+    spec = load(config)
+    assert spec.release == "visits" and len(spec.publish.statistics) == 1
+
+
+def test_it_can_be_read_in_five_minutes() -> None:
+    assert len(README.split()) <= 900
 
 
 def test_the_commands_that_it_names_are_targets_of_the_makefile() -> None:
@@ -39,7 +40,7 @@ def test_the_commands_that_it_names_are_targets_of_the_makefile() -> None:
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", README))
 def test_the_files_that_it_links_to_exist(link: str) -> None:
-    assert (ROOT / link).is_file()
+    assert (ROOT / link.partition("#")[0]).is_file()
 
 
 def test_the_exit_codes_that_it_states_are_those_of_the_errors() -> None:
