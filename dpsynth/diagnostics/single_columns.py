@@ -46,7 +46,7 @@ DOUBTFUL = 0.9
 """Share of cells that count as one value which also takes undeclared ones: a bin that clips, or ``other``."""
 OF_EVEN = 0.25
 """Part of an even share below which a declared value is unseen."""
-DRIFT = 0.05
+DRIFT = 0.02
 """Share by which an expected share may be exceeded: tables change."""
 A_TENTH = 0.1
 """Share of cells that a misread may cost without a word."""
