@@ -254,9 +254,9 @@ FAULTS: tuple[Fault, ...] = (
         "warnings by exact counts",
         "Words, exit code and pause of a release depend on the table by another way than a charged answer.",
         "lifecycle/pausing.py",
-        "stage.layout.columns, answers.first, found",
-        "stage.layout.columns, [type(m)(m.clique, stage.curator._counts.of(m.clique), m.noise, m.scale) "
-        "for m in answers.first], found",
+        "        stage.layout.columns,\n        answers.first,\n        found,",
+        "        stage.layout.columns,\n        [type(m)(m.clique, stage.curator._counts.of(m.clique), "
+        "m.noise, m.scale) for m in answers.first],\n        found,",
         "guarantee/test_warnings_of_neighbours.py::"
         "test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_bytes",
     ),

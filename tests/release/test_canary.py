@@ -108,7 +108,8 @@ def test_the_search_finds_every_canary_in_the_private_table(flown: Flown) -> Non
 
 def test_a_good_run_succeeds_on_the_table_with_canaries(flown: Flown) -> None:
     """Hazard 24 and 26: every kind of unusable cell is in it."""
-    assert flown.good.code == 0 and flown.good.err == "", flown.good
+    # Whether the noisy count of empty cities is asked about is chance.
+    assert flown.good.code == 0 and re.sub("Note: Column city: .*\n", "", flown.good.err) == "", flown.good
     assert (flown.place.folder / flown.good.folder / "public" / "manifest.json").is_file()
 
 
@@ -146,8 +147,10 @@ def test_the_command_and_python_and_prefect_hand_over_the_same_files(
 
 def test_a_run_that_is_piped_says_what_it_waits_for_and_each_step(flown: Flown) -> None:
     ended = flown.good
-    assert ended.under_way[0] == "Loading Prefect ..." and ended.under_way[1].startswith("Waiting for ")
-    assert ended.under_way[2] == "Step: plan" and "Step: publish the bundle" in ended.under_way
+    unchecked, loading, waiting, first, *_ = ended.under_way
+    assert unchecked.startswith("Note: This config was never checked against this table.")
+    assert loading == "Loading Prefect ..." and waiting.startswith("Waiting for ")
+    assert first == "Step: plan" and "Step: publish the bundle" in ended.under_way
     assert ended.out.splitlines()[-1] == str(ended.folder)
 
 
@@ -164,6 +167,8 @@ def test_failing_runs_say_the_step_and_the_kind_of_error_and_nothing_else(flown:
     noted = re.compile(
         r"Note: Release \S+ (has been reserved since \S+ and has not ended|"
         r"is settled, and its bundle was not put in its place)\. .*|Note: This configuration was released .*"
+        # Of noisy answers.
+        r"|Note: Column .*"
     )
     for fault, kind in flown.kinds.items():
         ended = flown.ended[fault]

@@ -96,7 +96,7 @@ def test_the_bundle_says_what_bound_was_found_and_the_ledger_holds_the_most(tmp_
     report = (release.folder / "public" / "report.html").read_text()
     assert "How many rows persons have" in report
     readme = (release.folder / "public" / "README.md").read_text()
-    assert "Rows that don't say whose they are were left out" in readme.replace("\n", " ")
+    assert "Rows that name no person were left out" in readme.replace("\n", " ")
 
 
 def test_what_was_found_may_be_declared_in_the_next_release_and_both_costs_count(tmp_path) -> None:

@@ -26,7 +26,9 @@ API = "PREFECT_API_URL"
 def test_a_plain_run_that_is_piped_names_each_step(keeper: Keeper, place: Place) -> None:
     ended = keeper.run(place)
     assert ended.code == 0 and ended.under_way[0] == "Step: plan"
-    assert all(re.fullmatch("Step: [a-z ]+", line) for line in ended.under_way)
+    steps = [line for line in ended.under_way if not line.startswith("Note: This config was never checked")]
+    assert len(steps) == len(ended.under_way) - 1
+    assert all(re.fullmatch("Step: [a-z ]+", line) for line in steps)
 
 
 @pytest.mark.parametrize(
