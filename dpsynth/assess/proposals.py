@@ -134,7 +134,7 @@ def _searched(written: Sequence[str], layout: Layout) -> Witness | Unobeyed:
 
 
 def about_rules(stated: Sequence[Obedience], proposed: Sequence[Proposal]) -> Iterator[Finding]:
-    """What is to be said of the rules of a config, and of those that it might have."""
+    """Findings about the rules of a config, and about those that it might have."""
     for obeyed in (o for o in stated if o.broken):
         yield Finding(
             "constraints",

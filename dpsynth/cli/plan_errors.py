@@ -70,7 +70,7 @@ def _pairs(pairs: Sequence[Facts], measured: int) -> str:
 
 
 def pairs_in_words(errors: Facts) -> Iterator[str]:
-    """What shows in pairs of columns, with the worst of them; nothing without a number of rows."""
+    """Relations that show in pairs of columns, and the worst pairs; nothing without a number of rows."""
     from dpsynth.plan.expected_errors import STRONG, WEAK
 
     if errors["rows"] is None or not errors["pairs"]:

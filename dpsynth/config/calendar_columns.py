@@ -124,7 +124,7 @@ def _unit(form: MomentFormat, asked: _Asked, first: int, last: int, choices: tup
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a declaration says of cells: their unit, the parts of moments, and the step of the clock."""
+    """Facts of a declaration about cells: their unit, the parts of moments, and the step of the clock."""
 
     unit: str | None
     parts: tuple[str, ...] = ()

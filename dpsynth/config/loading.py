@@ -28,12 +28,7 @@ def load(path: str | Path, *, source: str | None = None) -> Spec:
         ConfigError: the file can't be read, a key is unknown, or a value isn't allowed; the
             message names file, line and key.
     """
-    document = read_yaml(path)
-    values = dict(document.values)
-    values.setdefault("release", Path(path).stem)
-    if source is not None:
-        values["source"] = _overridden(values.get("source"), str(source))
-    return _checked(values, document)
+    return _checked(*_read(path, source))
 
 
 def load_unreviewed(path: str | Path, *, source: str | None = None) -> tuple[Spec, tuple[str, ...]]:
@@ -47,11 +42,7 @@ def load_unreviewed(path: str | Path, *, source: str | None = None) -> tuple[Spe
     Raises:
         ConfigError: as ``load``, but for a list under review.
     """
-    document = read_yaml(path)
-    values = dict(document.values)
-    values.setdefault("release", Path(path).stem)
-    if source is not None:
-        values["source"] = _overridden(values.get("source"), str(source))
+    values, document = _read(path, source)
     listed, columns = values.get("review"), values.get("columns")
     if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
         return _checked(values, document), ()
@@ -81,6 +72,16 @@ def from_python(values: Mapping[str, object]) -> Spec:
     plain = plain_mapping(values)
     source: dict[str, object] = {} if "source" in plain else {"source": InMemory()}
     return _checked({**plain, **source}, Document("The configuration", plain, {}))
+
+
+def _read(path: str | Path, source: str | None) -> tuple[dict[str, Value], Document]:
+    """The values of a configuration file, with its name and another source filled in, and the file."""
+    document = read_yaml(path)
+    values = dict(document.values)
+    values.setdefault("release", Path(path).stem)
+    if source is not None:
+        values["source"] = _overridden(values.get("source"), str(source))
+    return values, document
 
 
 def _overridden(declared: Value, path: str) -> dict[str, Value]:

@@ -89,7 +89,7 @@ def forecast(spec: Spec, rows: int | None = None, share: float = SHARE) -> dict[
 
 
 def _moments(compiled_spec: CompiledSpec) -> Iterator[str]:
-    """What is measured of moments, and what is not."""
+    """Sentences on the parts of moments that are measured, and on those that are not."""
     for parted in compiled_spec.layout.parted:
         units = [f"{parted.unit}s", *(f"{part.name}" for part in parted.parts)]
         yield f"Of {parted.column.name} these are measured, each as a column: {', '.join(units)}."

@@ -303,7 +303,7 @@ _HAD: Mapping[str, str] = {
     "through others": "The two were not measured together: they are related through other columns only.",
     "independent": "These two were taken to be independent.",
 }
-"""How a relation was had, as a sentence."""
+"""Origin of a relation, as a sentence."""
 
 
 @dataclass(frozen=True)

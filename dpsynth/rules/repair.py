@@ -413,7 +413,7 @@ class _Repair:
                 new[c][better] = own[better]
             new[column][better] = cell[better]
         if donors.size:
-            self._offered(rows, donors, best, new, _WORTH > 0)
+            self._offered(rows, donors, best, new, worth=True)
         found = np.isfinite(best)
         some = rows[found]
         changed = tuple(c for c in self.columns if (new[c] != codes[c]).any())
@@ -427,6 +427,7 @@ class _Repair:
         donors: Codes,
         best: NDArray[np.float64],
         new: dict[str, Codes],
+        *,
         worth: bool = False,
     ) -> None:
         """Take the cells of donors where these are better."""
