@@ -2,11 +2,21 @@
 
     DPSYNTH_DATA=FOLDER python benchmarks/first_contact.py [--tables flights nlswork loans adult randhie]
         [--epsilon 1] [--unit row] [--rows N] [--summary]
+    DPSYNTH_DATA=FOLDER python benchmarks/first_contact.py --proposals [--tables NAME ...]
+        [--epsilon 1 3] [--times 3]
 
 FOLDER holds the raw tables `flights.csv.gz`, `nlswork.csv.gz`, `loans.csv.gz` and `adult.csv`; RAND comes
-with the package statsmodels. For each table `dpsynth init --look` writes a configuration. Columns with a gap
-(null) and the review list are taken out of it, nothing else is changed, and it is released with `--plain`.
---unit row replaces the unit that was guessed; --rows takes that many rows of the table at random.
+with the package statsmodels; hospital, events and census are made (`made_tables.py`). For each table
+`dpsynth init --look` writes a configuration. Columns with a gap (null) and the review list are taken out of
+it, nothing else is changed, and it is released with `--plain`. A release that pauses is resumed, and its
+pauses are counted. --unit row replaces the unit that was guessed; --rows takes that many rows at random.
+
+--proposals makes each release twice: as above, and with all rules that `dpsynth check` proposes under
+`constraints`. Its table has, before and after: pauses; columns whose median is more than a tenth off; the
+mean distance of columns; columns more than .1 off, and how many of these the verdict lets be used; the
+part of their strength (Cramer's V on the grid) that the five strongest pairs of the real table keep; the
+rows that break a proposed rule; and columns whose distance the rules made larger by a tenth and .01. --times
+releases each as often, and means are printed.
 
 The synthetic table is compared with the real one on a grid that no configuration knows: the values of a
 column with few of them, otherwise 12 intervals of about as many rows each, and a place for blanks. Numbers:
@@ -26,22 +36,39 @@ import gzip
 import json
 import os
 import random
+import re
+import resource
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from coded_tables import measured
+import pyarrow as pa
+import yaml
+from coded_tables import markdown
+from made_tables import MADE
 
+import dpsynth
+from dpsynth.assess.row_sample import TypedRows, as_numbers
+from dpsynth.config.compiled import compiled
 from dpsynth.config.yaml_reader import parse_yaml
+from dpsynth.domain.formulas import value_of
+from dpsynth.errors import Paused
+from dpsynth.publish.verdict import USES, Verdict
+from dpsynth.rules import rules_of
 
-TABLES = ("flights", "nlswork", "loans", "adult", "randhie")
+RAW = ("flights", "nlswork", "loans", "adult", "randhie")
+TABLES = (*RAW, *MADE)
 _BINS = 12
 _MARKERS = frozenset(("", "?", "NA"))
 _OTHER = "other"
@@ -59,8 +86,14 @@ def path_of(table: str) -> Path:
 
 
 def brought(table: str, work: Path, rows: int | None) -> Path:
-    """A plain CSV file of a raw table, or of some of its rows, in a folder."""
-    source, target = path_of(table), work / f"{table}.csv"
+    """A plain CSV file of a table, or of some of its rows, in a folder."""
+    target = work / f"{table}.csv"
+    if table in MADE:
+        frame = MADE[table]()
+        frame = frame if rows is None else frame.sample(min(rows, len(frame)), random_state=1)
+        frame.to_csv(target, index=False)
+        return target
+    source = path_of(table)
     with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as old:
         if rows is None:
             with target.open("wb") as new:
@@ -345,8 +378,70 @@ def _in_short(pairs: Sequence[Correlated]) -> str:
 
 
 @dataclass(frozen=True)
+class Related:
+    """One of the strongest pairs of columns, by Cramer's V on the grid.
+
+    Attributes:
+        columns: their names.
+        real, synthetic: the strength.
+    """
+
+    columns: tuple[str, str]
+    real: float
+    synthetic: float
+
+    @property
+    def kept(self) -> float:
+        """The part of the strength that the synthetic table has."""
+        return self.synthetic / self.real
+
+
+def _grid(real: pd.Series, synthetic: pd.Series) -> list[np.ndarray]:
+    """Codes of both columns, of texts those of the most frequent ones and of all others."""
+    if _is_numeric(real):
+        return _number_codes(_numbers(real), _numbers(synthetic))[0]
+    if real.nunique() > 2 * _BINS:
+        if _moments(real)[~real.isin(_MARKERS)].notna().all():
+            return _number_codes(_moments(real), _moments(synthetic))[0]
+        usual = {*real.value_counts().index[: 2 * _BINS]}
+        real, synthetic = (c.where(c.isin(usual), _OTHER) for c in (real, synthetic))
+    return _text_codes(real, synthetic)[0]
+
+
+def _cramer(one: np.ndarray, two: np.ndarray) -> float:
+    found = np.zeros((one.max() + 1, two.max() + 1))
+    np.add.at(found, (one, two), 1)
+    found = found[found.sum(1) > 0][:, found.sum(0) > 0]
+    expected = np.outer(found.sum(1), found.sum(0)) / found.sum()
+    fewer = min(found.shape) - 1
+    return float(np.sqrt((np.square(found - expected) / expected).sum() / found.sum() / max(fewer, 1)))
+
+
+def related(real: pd.DataFrame, synthetic: pd.DataFrame, most: int = 5) -> list[Related]:
+    """The strongest pairs of the real table."""
+    grids = {c: _grid(real[c], synthetic[c]) for c in real if c in synthetic and real[c].nunique() > 1}
+    found = [
+        Related((one, two), _cramer(grids[one][0], grids[two][0]), _cramer(grids[one][1], grids[two][1]))
+        for one, two in combinations(grids, 2)
+    ]
+    return sorted(found, key=lambda pair: -pair.real)[:most]
+
+
+@dataclass(frozen=True)
 class First:
-    """A first release: the columns compared, and what was left out."""
+    """A first release: the columns compared, and what was left out.
+
+    Attributes:
+        rows: of the private table.
+        left_out: columns of it that the synthetic one lacks.
+        columns: the columns that both have.
+        correlated: the strongly correlated pairs.
+        config: the configuration.
+        seconds, cpu: of the run, and of resuming it.
+        pauses: how many times the owner had to let it go on.
+        verdicts: the verdict on each column.
+        tables: the private and the synthetic table, as texts.
+    """
 
     rows: int
     left_out: tuple[str, ...]
@@ -355,9 +450,89 @@ class First:
     config: Mapping[str, object]
     seconds: float
     cpu: float
+    pauses: int
+    verdicts: Mapping[str, str]
+    tables: tuple[pd.DataFrame, pd.DataFrame]
+
+    @cached_property
+    def related(self) -> list[Related]:
+        """The five strongest pairs."""
+        return related(*self.tables)
+
+    @property
+    def distances(self) -> dict[str, float]:
+        """The distance of each column."""
+        return {column.name: column.distance for column in self.columns}
 
 
 Changed = Callable[[dict[str, object]], dict[str, object]]
+
+
+def looked_at(table: Path, epsilon: float = 1.0, unit: str | None = None) -> dict[str, object]:
+    """The configuration of a table by `dpsynth init --look`, every guess accepted."""
+    config = table.with_suffix(".yaml")
+    config.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "dpsynth", "init", str(table), "--look", "--out", str(config)]
+    subprocess.run(command, check=True, capture_output=True)
+    return accepted(config, epsilon, unit)
+
+
+def written(values: Mapping[str, object], config: Path) -> Path:
+    """A configuration as a file."""
+    config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
+    return config
+
+
+def proposed(config: Path) -> list[str]:
+    """The rules that `dpsynth check` proposes."""
+    command = [sys.executable, "-m", "dpsynth", "check", str(config), "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    findings = json.loads(done.stdout)["findings"]
+    blocks = [f["write"] for f in findings if f["about"] == "constraints" and f["write"]]
+    return [rule for block in blocks for rule in yaml.safe_load(block)["constraints"]]
+
+
+def run_on(config: Path, outputs: Path) -> tuple[Path, int]:
+    """The bundle of a release, resumed by its owner at each pause, and the number of its pauses."""
+    command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain", "--out", str(outputs)]
+    pauses, more = 0, []
+    while True:
+        done = subprocess.run([*command, *more], capture_output=True, text=True)
+        if done.returncode == 0:
+            return Path(done.stdout.strip().splitlines()[-1]), pauses
+        paused = re.search(r"Release (\S+) is paused", done.stderr)
+        if done.returncode != Paused.exit_code or paused is None:
+            sys.exit(f"{' '.join([*command, *more])} failed:\n{done.stderr}")
+        pauses, more = pauses + 1, ["--resume", paused.group(1)]
+
+
+def released(table: Path, values: Mapping[str, object]) -> First:
+    """Release a table with some configuration, and compare."""
+    config = written(values, table.with_suffix(".yaml"))
+    begun, used = time.perf_counter(), _processor()
+    bundle, pauses = run_on(config, table.parent / "out")
+    seconds, cpu = time.perf_counter() - begun, _processor() - used
+    public = bundle / "public"
+    synthetic, real = read_texts(public / "synthetic.csv"), read_texts(table)
+    verdict = Verdict.from_json(json.loads((public / "manifest.json").read_text())["verdict"])
+    return First(
+        rows=len(real),
+        left_out=tuple(name for name in real if name not in synthetic),
+        columns=tuple(compared(name, real[name], synthetic[name]) for name in real if name in synthetic),
+        correlated=tuple(correlations(real, synthetic)),
+        config=values,
+        seconds=seconds,
+        cpu=cpu,
+        pauses=pauses,
+        verdicts={one.name: one.verdict for one in verdict.columns},
+        tables=(real, synthetic),
+    )
+
+
+def _processor() -> float:
+    """Seconds of the processor that all processes that were waited for have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def first_release(
@@ -371,34 +546,162 @@ def first_release(
         unit: replaces the unit that was guessed.
         changed: changes the configuration that is released.
     """
-    work = table.parent
-    config = work / f"{table.stem}.yaml"
-    measured([sys.executable, "-m", "dpsynth", "init", str(table), "--look", "--out", str(config)])
-    values = changed(accepted(config, epsilon, unit))
-    config.write_text(json.dumps(values, default=lambda d: float(d) if isinstance(d, Decimal) else str(d)))
-    command = [sys.executable, "-m", "dpsynth", "run", str(config), "--plain", "--out", str(work / "out")]
-    bundle, figures = measured(command)
-    synthetic = read_texts(Path(bundle) / "public" / "synthetic.csv")
-    real = read_texts(table)
-    columns = tuple(compared(name, real[name], synthetic[name]) for name in real if name in synthetic)
-    left_out = tuple(name for name in real if name not in synthetic)
-    strong = tuple(correlations(real, synthetic))
-    return First(len(real), left_out, columns, strong, values, figures["seconds"], figures["cpu"])
+    return released(table, changed(looked_at(table, epsilon, unit)))
+
+
+def impossible(config: Path, rules: Sequence[str], real: pd.DataFrame, synthetic: pd.DataFrame) -> float:
+    """Share of synthetic rows that break one of some rules of a configuration; unknown is no breach.
+
+    Where a column determines another, a row breaks it whose partner is not the one that most real rows have.
+    """
+    layout = compiled(dpsynth.load(config)).layout
+    found = rules_of(rules, layout)
+    typed = [
+        TypedRows(layout, {c: pa.array(table[c].tolist(), pa.string()) for c in table})
+        for table in (real, synthetic)
+    ]
+    rows = typed[1]
+    broken = np.zeros(rows.rows, bool)
+    for condition in found.conditions:
+        operands = rows.operands(found.names(condition.formula, into_sums=False))
+        holds = value_of(condition.formula, operands, rows.rows)
+        broken |= ~np.asarray(holds.fill_null(fill_value=True))
+    for total in found.sums.values():
+        operands = rows.operands((total.target, *found.names(total.formula, into_sums=False)))
+        target = operands[total.target]
+        off = np.abs(as_numbers(target.values) - as_numbers(value_of(total.formula, operands, rows.rows)))
+        broken |= np.nan_to_num(off) > (1.001 * 10.0**-target.kind.decimals if target.kind.decimals else 1e-6)
+    for tie in found.ties:
+        for left, right in ((tie.left, tie.right), (tie.right, tie.left))[: 1 + tie.both]:
+            keys, partners = (pd.Series(typed[0].keys(name).to_pylist()) for name in (left, right))
+            usual = partners.groupby(keys).agg(lambda group: next(iter(group.mode()), None))
+            keys, partners = (pd.Series(rows.keys(name).to_pylist()) for name in (left, right))
+            known = keys.isin(usual.index) & partners.notna()
+            broken |= np.asarray(known & (keys.map(usual) != partners))
+    return float(broken.mean())
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one release, or the mean of several, came out as.
+
+    Attributes:
+        pauses: how often the owner had to let it go on.
+        medians: columns whose median is more than a tenth off.
+        far: columns more than .1 off.
+        untold: those of them that the verdict lets be used.
+        kept: of the strength of the five strongest pairs.
+        broken: share of rows that break a proposed rule.
+        distances: of the columns.
+    """
+
+    pauses: float
+    medians: float
+    far: float
+    untold: float
+    kept: float
+    broken: float
+    distances: Mapping[str, float]
+
+    @classmethod
+    def of(cls, first: First, broken: float) -> Figures:
+        """The figures of a release."""
+        far = [name for name, distance in first.distances.items() if distance > 0.1]
+        return cls(
+            first.pauses,
+            sum((c.median_off or 0) > 0.1 for c in first.columns),
+            len(far),
+            sum(first.verdicts.get(name, USES[0]) == USES[0] for name in far),
+            float(np.mean([pair.kept for pair in first.related])),
+            broken,
+            first.distances,
+        )
+
+    @classmethod
+    def mean(cls, some: Sequence[Figures]) -> Figures:
+        """The means of some."""
+        single = ("pauses", "medians", "far", "untold", "kept", "broken")
+        means = {key: float(np.mean([getattr(one, key) for one in some])) for key in single}
+        names = some[0].distances
+        return cls(**means, distances={n: float(np.mean([one.distances[n] for one in some])) for n in names})
+
+    @property
+    def shown(self) -> list[str]:
+        """The figures as texts."""
+        return [
+            f"{self.pauses:.2g}",
+            f"{self.medians:.2g}",
+            f"{np.mean([*self.distances.values()]):.3f}",
+            f"{self.far:.2g} ({self.untold:.2g})",
+            f"{self.kept:.2f}",
+            f"{100 * self.broken:.2f} %",
+        ]
+
+
+def with_proposals(table: Path, epsilons: Sequence[float], times: int) -> Iterator[list[str]]:
+    """Releases of a table as guessed, and with the proposals of `check`: a line for each epsilon."""
+    values = looked_at(table)
+    config = table.with_suffix(".yaml")
+    rules = proposed(written(values, config))
+    for rule in rules:
+        print(f"{table.stem}: {rule}", flush=True)
+    for epsilon in epsilons:
+        privacy = values["privacy"]
+        assert isinstance(privacy, dict)
+        plain = values | {"privacy": privacy | {"epsilon": epsilon}}
+        ways = (plain, plain | {"constraints": rules}) if rules else (plain,)
+        found = [Figures.mean([_figures(table, way, rules) for _ in range(times)]) for way in ways]
+        before, after = found[0], found[-1]
+        both = zip(before.shown, after.shown, strict=True)
+        worse = [
+            f"{name} {before.distances[name]:.3f} → {distance:.3f}"
+            for name, distance in after.distances.items()
+            if distance > 1.1 * before.distances[name] + 0.01
+        ]
+        arrows = [one if one == two else f"{one} → {two}" for one, two in both]
+        yield [table.stem, f"{epsilon:g}", f"{len(rules)}", *arrows, ", ".join(worse) or "none"]
+
+
+def _figures(table: Path, values: Mapping[str, object], rules: Sequence[str]) -> Figures:
+    """The figures of one release, with a line for each column far off and each strong pair."""
+    first, config = released(table, values), table.with_suffix(".yaml")
+    said = f"{table.stem}, {values['privacy']}, {'with rules' if 'constraints' in values else 'as guessed'}"
+    for name, distance in first.distances.items():
+        if distance > 0.1:
+            print(f"{said}: {name} {distance:.3f}, {first.verdicts.get(name, 'no verdict')}")
+    for pair in first.related:
+        print(f"{said}: {pair.columns}: {pair.real:.3f}, kept {pair.kept:.2f}", flush=True)
+    return Figures.of(first, impossible(config, rules, *first.tables) if rules else 0.0)
+
+
+_HEAD = (
+    "table", "ε", "rules", "pauses", "medians off", "mean distance", "above .1 (to be used)",
+    "five strongest pairs", "impossible rows", "columns that rules made worse",
+)  # fmt: skip
 
 
 def main() -> None:
     """Print a table for each table, and a summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
-    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0])
     parser.add_argument("--unit")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--proposals", action="store_true")
+    parser.add_argument("--times", type=int, default=1)
     chosen = parser.parse_args()
+    if chosen.proposals:
+        table: list[list[str]] = []
+        for name in chosen.tables:
+            with tempfile.TemporaryDirectory() as work:
+                table += with_proposals(brought(name, Path(work), chosen.rows), chosen.epsilon, chosen.times)
+            print(markdown(_HEAD, table, words=1), flush=True)
+        return
     lines = []
     for name in chosen.tables:
         with tempfile.TemporaryDirectory() as work:
-            first = first_release(brought(name, Path(work), chosen.rows), chosen.epsilon, chosen.unit)
+            first = first_release(brought(name, Path(work), chosen.rows), chosen.epsilon[0], chosen.unit)
         lines.append(summary(name, first))
         if not chosen.summary:
             head = "column | mean · median · 90 % | least · 1 % · 99 % · largest | TV | top | invented | off"

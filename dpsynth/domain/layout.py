@@ -173,6 +173,16 @@ class Layout:
                 del waiting[derived.name]
                 yield derived
 
+    @property
+    def computed(self) -> dict[str, tuple[str, ...]]:
+        """For each derived column the modelled columns that it is computed from, in table order."""
+        sources = {column.name: {column.name} for column in self.columns}
+        for derived in self.in_turn():
+            given = (sources.get(name, set[str]()) for name in references(derived.formula))
+            sources[derived.name] = set[str]().union(*given)
+        own = [part.name for part in self.parts if isinstance(part, Derived)]
+        return {name: tuple(c.name for c in self.columns if c.name in sources[name]) for name in own}
+
     def _unready(self, waiting: Mapping[str, Derived]) -> FormulaRefused:
         names = {part.name for part in self.parts}
         for derived in waiting.values():

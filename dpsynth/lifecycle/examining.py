@@ -33,16 +33,19 @@ def examine(inputs: Inputs, stage: Stage, fitted: FittedModel, table: SyntheticT
 
 def judge(inputs: Described, fitted: FittedModel, table: SyntheticTable, exam: Exam | None = None) -> Verdict:
     """The verdict on the finished table, by noisy counts and, where there is one, the exam."""
-    columns, drawn = fitted.layout.columns, max(table.coded.rows, 1)
-    counts = {column.name: np.zeros(column.size, np.int64) for column in columns}
+    counts = {column.name: np.zeros(column.size, np.int64) for column in fitted.layout.columns}
     for _, codes in table.coded.pieces():
-        for column in columns:
+        for column in fitted.layout.columns:
             counts[column.name] += np.bincount(codes[column.name], minlength=column.size)
-    scale = np.float64(fitted.rows / drawn)
-    scaled = {name: np.asarray(found * scale, np.float64) for name, found in counts.items()}
-    basis = _basis(inputs, fitted)
-    rows, changed = table.coded.rows, table.repairs.shares_changed
-    return Judged(columns, fitted.densities, scaled, fitted.rows, rows, basis, exam, changed).verdict()
+    return Judged.of(
+        fitted.layout,
+        counts,
+        fitted.densities,
+        rows=fitted.rows,
+        basis=_basis(inputs, fitted),
+        exam=exam,
+        changed=table.repairs.shares_changed,
+    ).verdict()
 
 
 def _basis(inputs: Described, fitted: FittedModel) -> Basis:

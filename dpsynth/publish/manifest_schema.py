@@ -134,6 +134,7 @@ def manifest_schema() -> Schema:
         "error": {"type": ["number", "null"], "minimum": 0, "description": "A share of the rows."},
         "basis": {**_TEXT, "description": "How the relation of a pair was had."},
         "beyond_noise": {**_SHARE, "description": "Distance from the column's own counts beyond noise."},
+        "changed": {**_SHARE, "description": "Share of a column's cells that rules changed."},
     }
     verdict: dict[str, Schema] = {
         "in_words": {**_TEXTS, "maxItems": 5},

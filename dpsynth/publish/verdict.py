@@ -37,10 +37,12 @@ from numpy.typing import NDArray
 
 from dpsynth.domain.column import Column
 from dpsynth.domain.domain import Clique
+from dpsynth.domain.layout import Layout
 from dpsynth.presentation.figures import count
 from dpsynth.presentation.pair_matrix import MOST_SHOWN
 from dpsynth.publish.estimates import Z95
 from dpsynth.publish.exam import Basis, Exam
+from dpsynth.publish.statistics import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +92,7 @@ class Judgement:
         basis: of a pair, how the model has the relation, see ``exam.BASES``; "" of a column.
         beyond_noise: of a column, the distance of the finished table from its own noisy counts, less what
             noise explains: a share of the rows, above 0 only if it can't be by chance.
+        changed: of a column, the share of the drawn rows whose cell rules changed.
     """
 
     columns: tuple[str, ...]
@@ -98,6 +101,7 @@ class Judgement:
     error: float | None = None
     basis: str = ""
     beyond_noise: float = 0.0
+    changed: float = 0.0
 
     @property
     def name(self) -> str:
@@ -131,7 +135,8 @@ class Verdict:
     """The verdicts on all columns and pairs of a release.
 
     Attributes:
-        columns: of the columns that were read from the private table, in table order.
+        columns: of the columns that were read from the private table, in table order; then of those that are
+            computed from them.
         pairs: of all pairs that were examined, and of all others of a small table.
     """
 
@@ -225,6 +230,7 @@ class Judged:
         basis: the marginals that it rests on.
         exam: its measured errors; None without an exam.
         changed: share of the drawn rows whose cell rules changed, by column.
+        computed: for each derived column, the columns above that it is computed from.
     """
 
     columns: Sequence[Column]
@@ -235,19 +241,50 @@ class Judged:
     basis: Basis
     exam: Exam | None = None
     changed: Mapping[str, float] = field(default_factory=dict)
+    computed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        layout: Layout,
+        codes: Mapping[str, NDArray[np.int64]],
+        counts: Mapping[str, tuple[Numbers, float]],
+        *,
+        rows: float,
+        basis: Basis,
+        exam: Exam | None,
+        changed: Mapping[str, float],
+    ) -> Judged:
+        """The facts about a finished table.
+
+        Args:
+            layout: its layout.
+            codes: its rows of each code, int64[codes] for each of the layout's columns.
+            counts: noisy counts of the columns, with the noise's standard deviation.
+            rows: number of rows of the private table, exact or estimated.
+            basis: the marginals that it rests on.
+            exam: its measured errors; None without an exam.
+            changed: share of the drawn rows whose cell rules changed, by column.
+        """
+        drawn = max((int(found.sum()) for found in codes.values()), default=0)
+        scale = np.float64(rows / max(drawn, 1))
+        table = {name: np.asarray(found * scale, np.float64) for name, found in codes.items()}
+        return cls(layout.columns, counts, table, rows, drawn, basis, exam, changed, layout.computed)
 
     def verdict(self) -> Verdict:
         """The verdicts on all columns and pairs."""
         pairs = list(self._pairs())
         columns = {column.name: self._ruled(self._column(column, pairs)) for column in self.columns}
-        return Verdict(tuple(columns.values()), tuple(_no_better(p.judged, columns) for p in pairs))
+        together = tuple(_no_better(p.judged, columns) for p in pairs)
+        found = {one.columns: one for one in (*columns.values(), *together)}
+        derived = [_derived(name, tuple(given), found) for name, given in self.computed.items() if given]
+        return Verdict((*columns.values(), *derived), together)
 
     def _ruled(self, one: Judgement) -> Judgement:
         """A column that says how often rules changed it; what that did to its error is judged already."""
         share = self.changed.get(one.name, 0.0)
-        return (
-            one if share < _CHANGED else replace(one, why=f"{one.why} Rules changed {_percent(share)} of it.")
-        )
+        said = f"{one.why} Rules changed {_percent(share)} of it." if share >= _CHANGED else one.why
+        return replace(one, why=said, changed=share)
 
     def _column(self, column: Column, pairs: Sequence[_Pair]) -> Judgement:
         counted = self.counts.get(column.name)
@@ -320,6 +357,25 @@ def _no_better(pair: Judgement, columns: Mapping[str, Judgement]) -> Judgement:
     if USES.index(worst.verdict) <= USES.index(pair.verdict):
         return pair
     return replace(pair, verdict=worst.verdict, why=f"{pair.why} {worst.name}: {worst.why}")
+
+
+def _derived(name: str, given: tuple[str, ...], found: Mapping[tuple[str, ...], Judgement]) -> Judgement:
+    """A column that is computed from others, by the verdicts on these and their pairs.
+
+    Its error is at most that of the marginal of all that it is computed from, up to the width of bins. If
+    these are more than two, or a pair that was not examined, nothing says how large that is.
+    """
+    if whole := found.get(given):
+        they = "that column is" if len(given) == 1 else "the two are together"
+        why = f"It is computed from {listed(given)}, and no better than {they}. {whole.why}"
+        return Judgement((name,), whole.verdict, why, whole.error)
+    some = [one for columns, one in found.items() if {*given}.issuperset(columns)]
+    worst = max(some, key=lambda one: one.rank)
+    found_use = worst.verdict if worst.verdict == USES[-1] else USES[1]
+    why = f"It is computed from {listed(given)}, whose relation as a whole was not measured."
+    if worst.verdict != USES[0]:
+        why = f"{why} {worst.name}: {worst.why}"
+    return Judgement((name,), found_use, why)
 
 
 def _posterior(raw: float, error: float, usual: Numbers) -> tuple[float, float]:

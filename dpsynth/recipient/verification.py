@@ -1,8 +1,8 @@
 """The verification of a bundle by a stranger who holds its public folder and this package, and nothing else.
 
-Six checks: files against their checksums, the manifest against its JSON Schema, statistics rebuilt from the
-measurements, views against the synthetic table, the guarantee recomputed from the mechanisms, and the
-signature. Without a signature, a bundle
+Seven checks: files against their checksums, the manifest against its JSON Schema, statistics rebuilt from the
+measurements, views against the synthetic table, the guarantee recomputed from the mechanisms, the verdict
+from counts, rows and exam, and the signature. Without a signature, a bundle
 that somebody has changed and given new checksums is found only if it contradicts itself.
 
 Invariant: a finding names the file at fault. No damaged or hostile file ends a verification with anything but
@@ -32,6 +32,7 @@ from dpsynth.recipient.bundle import MANIFEST, Bundle, BundleRefused, check_form
 from dpsynth.recipient.checked_views import checked_views
 from dpsynth.recipient.rebuilt_statistics import rebuilt
 from dpsynth.recipient.recomputed_guarantee import guarantee_findings
+from dpsynth.recipient.recomputed_verdict import verdict_findings
 
 _LONGEST = 1 << 24
 
@@ -111,14 +112,17 @@ def verified(path: str | Path, key: str | None = None) -> Verification:
         guarantee, of_guarantee = guarantee_findings(bundle)
         statistics, of_statistics = rebuilt(bundle)
         views, of_views = checked_views(bundle)
+        verdict, of_verdict = verdict_findings(bundle)
     except DpsynthError as error:
         return Verification((Finding(_named(folder, str(error)), str(error)),), (), (), signed_by)
-    findings += [Finding(*fault) for fault in (*of_guarantee, *of_statistics, *of_views)]
+    findings += [Finding(*fault) for fault in (*of_guarantee, *of_statistics, *of_views, *of_verdict)]
     findings += list(_unreadable(bundle))
     if key is not None:
         proven.append(f"The checksums are signed by {signed_by}, the key that was given.")
     caution = () if key is not None else (_caution(signed_by),)
-    return Verification(tuple(findings), (*proven, *guarantee, *statistics, *views), caution, signed_by)
+    return Verification(
+        tuple(findings), (*proven, *guarantee, *statistics, *views, *verdict), caution, signed_by
+    )
 
 
 def _is_bundle(folder: Path) -> bool:

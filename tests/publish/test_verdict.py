@@ -213,6 +213,40 @@ def test_a_column_says_how_often_rules_changed_it():
     facts = Judged(columns, counts, table, ROWS, ROWS, Basis(()), changed={"a": 0.25, "b": 0.001})
     one, two = facts.verdict().columns
     assert one.why.endswith("Rules changed 25 % of it.") and "Rules" not in two.why
+    assert (one.changed, two.changed) == (0.25, 0.001)
+
+
+def computed(given: Sequence[str], errors: Sequence[float], exam: bool = True) -> Judgement:
+    """The verdict on a column that is computed from some of six columns, whose pairs have some errors."""
+    columns = tuple(column(name, 2) for name in "abcdef")
+    pairs = list(combinations("abcdef", 2))
+    values = np.rint(np.array(errors) * 2 * ROWS).astype(np.int64)
+    found = NoisyDistances(tuple(pairs), values, "gaussian", 50.0)
+    of_pairs = Exam([Examined("pair", p) for p in pairs], found, ROWS, domain_of(columns), MEASURED)
+    table = {c.name: np.array([ROWS / 2, ROWS / 2]) for c in columns}
+    counts = {c.name: (table[c.name], 5.0) for c in columns}
+    facts = Judged(columns, counts, table, ROWS, ROWS, MEASURED, of_pairs if exam else None)
+    verdict = replace(facts, computed={"sum": given, "made up": ()}).verdict()
+    assert [c.name for c in verdict.columns] == [*"abcdef", "sum"]
+    return verdict.columns[-1]
+
+
+def test_a_column_that_is_computed_is_no_better_than_what_it_is_computed_from():
+    errors = [0.4, *[0.01] * 14]
+    one, two, good = computed("c", errors), computed("ab", errors), computed("cd", errors)
+    assert one.verdict == "use" and one.why.startswith(
+        "It is computed from c, and no better than that column"
+    )
+    assert two.verdict == "don't use" and two.error == pytest.approx(0.4, abs=0.01)
+    assert "computed from a and b, and no better than the two are together. 40 % of the rows" in two.why
+    assert good.verdict == "use"
+
+
+def test_a_column_that_is_computed_from_more_than_was_measured_is_at_best_used_with_care():
+    three, bad = computed("cde", [0.01] * 15), computed("abc", [0.4, *[0.01] * 14])
+    assert (three.verdict, three.error) == ("with care", None) and "c, d and e, whose relation" in three.why
+    assert bad.verdict == "don't use" and "a with b: 40 %" in bad.why
+    assert computed("cd", [0.01] * 15, exam=False).verdict == "with care"
 
 
 def test_an_empty_table_is_judged_too():

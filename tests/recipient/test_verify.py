@@ -196,6 +196,72 @@ def test_a_bundle_that_contradicts_itself_is_found_though_its_seals_are_new(copi
     assert words in found.get(file, ""), found
 
 
+def better(manifest):
+    worst = next(one for one in manifest["verdict"]["pairs"] if one["verdict"] != "use")
+    worst["verdict"] = "use"
+
+
+def better_derived(manifest):
+    (derived,) = (one for one in manifest["verdict"]["columns"] if one["columns"] == ["double"])
+    derived["verdict"] = "use" if derived["verdict"] != "use" else "don't use"
+
+
+def smaller(manifest):
+    one = max(manifest["verdict"]["pairs"], key=lambda pair: pair["error"])
+    one["error"] *= 0.9
+
+
+def unchanged(manifest):
+    (one,) = (one for one in manifest["verdict"]["columns"] if one["columns"] == ["smoker"])
+    one["changed"] = 0.5
+
+
+def milder(manifest):
+    manifest["verdict"]["in_words"][0] = "Columns: all use."
+
+
+def silent(manifest):
+    del manifest["verdict"]["pairs"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (better, "says use of "),
+        (better_derived, "of double; its files give "),
+        (smaller, "gives other reasons for its verdict on "),
+        (unchanged, "gives other reasons for its verdict on smoker"),
+        (milder, "says the verdict in other words than it follows from"),
+        (silent, "has verdicts on other columns than the bundle has"),
+    ],
+)
+def test_a_verdict_that_does_not_follow_from_the_bundle_is_found_though_its_seals_are_new(
+    copied, change, words
+):
+    folder = copied()
+    sealed(folder, change)
+    assert words in faults(folder)[MANIFEST]
+
+
+def test_an_exam_with_smaller_errors_contradicts_the_verdict(copied):
+    folder = copied()
+    path = folder / "exam.csv"
+    lines = path.read_text().splitlines()
+    spot = lines[0].split(",").index("distance")
+    cells = lines[1].split(",")
+    cells[spot] = str(int(float(cells[spot])) // 2 + 40)
+    path.write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]) + "\n")
+    sealed(folder)
+    assert "its verdict on" in faults(folder)[MANIFEST] or "its files give" in faults(folder)[MANIFEST]
+
+
+def test_the_verdict_of_a_good_bundle_is_recomputed(made):
+    assert any(
+        sentence.startswith("The verdicts on 7 columns and 15 pairs")
+        for sentence in verified(made.public).proven
+    )
+
+
 def test_a_changed_statistic_is_found_though_its_seals_are_new(copied):
     folder = copied()
     path = folder / "statistics" / "one_way-sex.csv"
