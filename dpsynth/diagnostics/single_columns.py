@@ -14,8 +14,9 @@ column is
 Codes that take more than one thing, such as missing, which takes what is empty and what can't be read, may
 have a share that is expected: by ``expected`` in the configuration. It takes the place of these rules: then
 the sign is a share that is certainly larger, by more than ``DRIFT``. Where no share is expected, a tenth of
-the cells that is missing, or a tenth at an end that has more than three times the cells of its neighbour, is
-a question to the owner, and is not published: healthy columns show it too.
+the cells that is missing, a quarter that counts as ``other``, or a tenth at an end that has more than three
+times the cells of its neighbour, is a question to the owner, and is not published: healthy columns show it
+too.
 
 "Perhaps" is what the noise allows. In a small table it stands for "can't be told from".
 
@@ -50,6 +51,8 @@ DRIFT = 0.02
 """Share by which an expected share may be exceeded: tables change."""
 A_TENTH = 0.1
 """Share of cells that a misread may cost without a word."""
+MANY_OTHERS = 0.25
+"""Share of cells that ``other``, which was declared for some, takes without a word."""
 _SPIKE = 3
 """Times the cells of its neighbour that an end has where values seem to be clipped."""
 _FEWEST_CELLS = 4
@@ -196,6 +199,13 @@ class _Look:
                     share,
                     f"about {_percent(share)} of its cells are missing ({_allowed(share)}): they are empty, "
                     "or can't be read.",
+                )
+            if key == "other" and share.low > MANY_OTHERS and not self.found:
+                yield self._asked(
+                    "partly_other",
+                    share,
+                    f"about {_percent(share)} of its cells {self._counted_as(key, code)} "
+                    f"({_allowed(share)}).",
                 )
             if key in ("first", "last") and share.low > A_TENTH and self._stands_out(key, code, share):
                 yield self._asked(

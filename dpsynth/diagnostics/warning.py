@@ -17,11 +17,12 @@ WarningKind = Literal[
     "unseen_values",
     "unexpected_share",
     "partly_missing",
+    "partly_other",
     "perhaps_clipped",
 ]
 """Written in manifests, but for those of ``FOR_THE_OWNER``."""
 
-FOR_THE_OWNER: frozenset[WarningKind] = frozenset({"partly_missing", "perhaps_clipped"})
+FOR_THE_OWNER: frozenset[WarningKind] = frozenset({"partly_missing", "partly_other", "perhaps_clipped"})
 """Signs that a healthy column may show too: a question to the table's owner, and nothing to publish."""
 
 

@@ -87,7 +87,7 @@ MISREADS: Mapping[str, Misread] = {
     ),
     "another case": Misread("sex", some(1, str.lower)),
     "a third spelt otherwise, missing allowed": Misread("degree", some(1 / 3, str.title)),
-    "a third spelt otherwise, with other": Misread("town", some(1 / 3, lambda x: f"{x} (CH)"), by_hand=False),
+    "a third spelt otherwise, with other": Misread("town", some(1 / 3, lambda x: f"{x} (CH)")),
     "another encoding": Misread("town", some(1, lambda x: x.replace("ü", "\ufffd"))),
     "American dates": Misread("entered", some(1, lambda x: f"{x[3:5]}.{x[:2]}.{x[6:]}")),
     "a fifth of the dates in another format": Misread("seen", some(0.2, lambda x: x.replace("-", "/"))),
