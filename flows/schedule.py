@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,13 +40,13 @@ from dpsynth.plan.occasion import next_ticks, occasion_of
 from dpsynth.plan.reservation import table_of
 from flows.local_server import running
 from flows.release import release
-from flows.served import Served
+from flows.served import Served, StopSignals
 from flows.server_in_use import check_usable, configured_server
 
 Say = Callable[[str], None]
 
 
-def serve_all(served: Sequence[Served], outputs: Path, say: Say) -> None:
+def serve_all(served: Sequence[Served], outputs: Path, say: Say, stop: StopSignals) -> None:
     """Release at the times of some configs, until stopped.
 
     Runs are kept by the server that PREFECT_API_URL names, else by one of its own.
@@ -56,6 +55,7 @@ def serve_all(served: Sequence[Served], outputs: Path, say: Say) -> None:
         served: the configs.
         outputs: folder for bundles.
         say: takes public sentences about the configs served and the releases found.
+        stop: the signals that end it.
 
     Raises:
         ConfigError: a ledger can't be used.
@@ -63,15 +63,17 @@ def serve_all(served: Sequence[Served], outputs: Path, say: Say) -> None:
     """
     with _server(served, say):
         for one in served:
-            _take_up(one, outputs, say)
-        asyncio.run(_serve([_deployment(one, outputs) for one in served]))
+            _take_up(one, outputs, say, stop)
+        asyncio.run(_serve([_deployment(one, outputs) for one in served], stop))
     say("Stopped.")
 
 
-def _take_up(one: Served, outputs: Path, say: Say) -> None:
+def _take_up(one: Served, outputs: Path, say: Say, stop: StopSignals) -> None:
     """Finish a release that was begun, and report its state."""
     spec, name, now = one.spec, one.spec.release, datetime.now(UTC)
     for begun in (r for r in _releases(spec) if r.state == "reserved"):
+        if stop.asked:
+            return
         unfinished = f"{begun.occasion} of '{name}' was begun as {begun.release_id} and not finished."
         if waits_for_its_owner(outputs / name, begun.release_id):
             say(
@@ -80,7 +82,7 @@ def _take_up(one: Served, outputs: Path, say: Say) -> None:
             )
             continue
         say(f"{unfinished} Finishing it:")
-        _finish(one, begun.release_id, outputs)
+        _finish(one, begun.release_id, outputs, stop)
     last = occasion_of(spec, now).label
     if not any(r.occasion == last and r.state == "closed" for r in _releases(spec)):
         say(
@@ -132,28 +134,40 @@ def _run_again_what_was_cut_short(names: Sequence[str]) -> None:
             client.set_flow_run_state(run.id, state, force=True)
 
 
-def _finish(one: Served, release_id: str, outputs: Path) -> None:
+def _finish(one: Served, release_id: str, outputs: Path, stop: StopSignals) -> None:
     """Resume a release in a process of its own, before other runs may start; that process reports the end."""
     command = [sys.executable, "-m", "dpsynth", "run", str(one.config), "--resume", release_id]
     settings = get_current_settings().to_environment_variables(exclude_unset=True)
-    subprocess.run([*command, "--out", str(outputs)], env={**os.environ, **settings}, check=False)
+    with subprocess.Popen([*command, "--out", str(outputs)], env={**os.environ, **settings}) as process:
+        while not _ended(process, within=0.2):
+            # A terminal, or a service manager, sends the signal to both; whoever sends it to this one alone
+            # means the release too.
+            if stop.asked and not _ended(process, within=2):
+                process.terminate()
+                process.wait()
 
 
-async def _serve(deployments: Sequence[RunnerDeployment]) -> None:
+def _ended(process: subprocess.Popen[bytes], within: float) -> bool:
+    """True if a process ends within so many seconds."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within)
+    return process.returncode is not None
+
+
+async def _serve(deployments: Sequence[RunnerDeployment], stop: StopSignals) -> None:
     """Run all due runs until a signal, which interrupts the current ones."""
     # Not paused at the end: runs that fall due until the next start stay listed, and are made up for.
     runner = Runner(pause_on_shutdown=False)
+    # Prefect's handler, which its runner installs, kills current runs before they can report their ends.
+    runner.handle_sigterm = stop.ask  # type: ignore[method-assign]
     for deployment in deployments:
         await runner.aadd_deployment(deployment)
     serving = asyncio.create_task(runner.start())
-    while not runner.started and not serving.done():
-        await asyncio.sleep(0.05)
-    stopping: set[asyncio.Task[None]] = set()
-    # These replace Prefect's handlers, which kill current runs before they can report their ends.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(
-            number, lambda: stopping.add(asyncio.create_task(runner.astop())) if not stopping else None
-        )
+    while not serving.done():
+        await asyncio.sleep(0.2)
+        if stop.asked and runner.started:
+            await runner.astop()
+            break
     await serving
 
 

@@ -1,10 +1,11 @@
-"""The configs that are served, checked before Prefect is loaded.
+"""The configs that are served and the signals that end it, both before Prefect is loaded.
 
-Invariant: each has a schedule and a name of its own.
+Invariant: each config has a schedule and a name of its own.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,3 +53,24 @@ def checked(configs: Sequence[Path]) -> list[Served]:
             )
         served[spec.release] = Served(config.resolve(), spec, spec.schedule)
     return list(served.values())
+
+
+class StopSignals:
+    """SIGINT and SIGTERM, remembered from now on, so that they cut nothing in the middle.
+
+    A service may be stopped at any moment, also while it starts. An exception that is raised wherever the
+    signal finds it would come out of other libraries as another one.
+
+    Attributes:
+        asked: true once one of them has come.
+    """
+
+    def __init__(self) -> None:
+        """Take the place of all handlers of both."""
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.ask)
+
+    def ask(self, *_: object) -> None:
+        """Remember a signal."""
+        self.asked = True

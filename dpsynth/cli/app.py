@@ -182,13 +182,13 @@ def serve(
     out: Annotated[Path, typer.Option(help="Folder for bundles.")] = Path("outputs"),
 ) -> None:
     """Release at the times of each config's schedule, through Prefect, until stopped."""
-    from flows.served import checked
+    from flows.served import StopSignals, checked
 
     # Before Prefect is loaded, which takes seconds.
-    served = checked(configs)
+    served, stop = checked(configs), StopSignals()
     from flows.schedule import serve_all
 
-    serve_all(served, out, lambda sentence: print(sentence, flush=True))
+    serve_all(served, out, lambda sentence: print(sentence, flush=True), stop)
 
 
 @app.command()

@@ -5,9 +5,14 @@ The clock is a test's own; Prefect's server, scheduler and runner are the real o
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import stat
+import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -23,6 +28,7 @@ from dpsynth.accounting.measures import GDP
 from dpsynth.config import Spec, compiled
 from dpsynth.errors import BudgetRefused, ConfigError, DpsynthError
 from dpsynth.ledger.balance import Balance
+from flows.served import StopSignals
 from tests.release import canaries, clock
 from tests.release.clock import Clock
 from tests.release.place import HEADER, Place
@@ -229,6 +235,76 @@ def test_its_server_wants_a_password_and_its_files_are_their_owners(year: Year) 
 @needs_clock
 def test_it_stops_when_asked_and_its_server_with_it(year: Year) -> None:
     assert year.code == 0 and not year.still_up
+
+
+@pytest.fixture
+def stop() -> Iterator[StopSignals]:
+    """Signals that end a service; the handlers of before are put back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield StopSignals()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_signal_that_comes_while_it_starts_ends_it_as_it_is_ended_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch, stop: StopSignals
+) -> None:
+    """Prefect's runner takes the signal for itself as it starts, and can't be stopped before it has."""
+    from flows import schedule
+
+    class Runner:
+        """What is used of Prefect's, with a handler of its own that would end the process."""
+
+        def __init__(self, pause_on_shutdown: bool) -> None:
+            self.started, self.over = False, asyncio.Event()
+
+        def handle_sigterm(self, *_: object) -> None:
+            raise AssertionError("killed")
+
+        async def start(self) -> None:
+            signal.signal(signal.SIGTERM, self.handle_sigterm)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.5)
+            self.started = True
+            await self.over.wait()
+
+        async def astop(self) -> None:
+            assert self.started
+            self.over.set()
+
+    furnish(place)
+    monkeypatch.setattr(schedule, "_server", lambda *_: nullcontext())
+    monkeypatch.setattr(schedule, "Runner", Runner)
+    said: list[str] = []
+    schedule.serve_all([], place.folder / "outputs", said.append, stop)
+    assert said == ["Stopped."]
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_release_that_is_finished_at_the_start_is_interrupted_by_a_signal_and_not_killed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, stop: StopSignals, by: signal.Signals
+) -> None:
+    from flows import schedule
+    from flows.served import checked
+
+    furnish(place)
+    (one,) = checked([place.folder / "config.yaml"])
+    release = place.folder / "release"
+    script = "#!/bin/sh\ntrap 'touch told; exit 5' TERM\ntouch begun\nwhile :; do sleep 0.1; done\n"
+    release.write_text(script)
+    release.chmod(0o700)
+    monkeypatch.chdir(place.folder)
+    monkeypatch.setattr(schedule.sys, "executable", str(release))
+
+    def signalled() -> None:
+        until(Path("begun").exists, 30)
+        os.kill(os.getpid(), by)
+
+    stopping = threading.Thread(target=signalled)
+    stopping.start()
+    schedule._finish(one, "r1", Path("outputs"), stop)
+    stopping.join()
+    assert stop.asked and Path("told").exists()
 
 
 def test_a_config_without_a_schedule_is_refused(place: Place) -> None:

@@ -113,6 +113,22 @@ def test_a_release_that_was_cut_short_is_finished_at_the_next_start(
         again.kill()
 
 
+@pytest.mark.parametrize("moment", ["Runs are shown at", "will run at"])
+def test_it_is_stopped_at_any_moment_of_its_start_without_a_failure(
+    january: tuple[Place, Clock], moment: str
+) -> None:
+    served = Served(*january)
+    try:
+        until(lambda: moment in served.log.read_text())
+        assert served.stop() == 0
+        said = served.log.read_text()
+        assert "Traceback" not in said and said.endswith("Stopped.\n")
+        until(lambda: not served.api.up, 30)
+    finally:
+        if served.process.poll() is None:
+            served.kill()
+
+
 def test_if_runs_stayed_open_a_cut_would_stop_the_schedule_for_good(january: tuple[Place, Clock]) -> None:
     """The planted fault: Prefect keeps the place of a run that nobody runs any more."""
     place, ours = january
