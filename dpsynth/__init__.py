@@ -104,7 +104,8 @@ def release(
             which the ledger adds up its releases.
 
     Raises:
-        Paused: the noisy single columns say that something was misread; ``resume`` goes on as it is.
+        Paused: the table seems to be empty, or its noisy single columns say that something was misread;
+            ``resume`` goes on as it is.
         DpsynthError: ConfigError, BudgetRefused, SourceError and StepFailed, as the command
             line reports them.
     """

@@ -54,7 +54,9 @@ class Interrupted(DpsynthError):
 
 
 class Paused(Interrupted):
-    """The release waits for its owner's decision: something was misread, or its table contradicts its counts.
+    """The release waits for its owner's decision.
+
+    Its table seems to be empty, something was misread, or its finished table contradicts its counts.
 
     Attributes:
         release_id: the name of the release.

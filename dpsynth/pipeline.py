@@ -2,7 +2,11 @@
 
     config -> plan -> reservation -> curator(private table, budget, journal)
                                         |  noisy answers only
-    contribution bound and domains, if they are to be found; the plan of the remaining steps
+    contribution bound, if it is to be found
+                                        |
+    number of rows -> empty: go on, or pause for the owner
+                                        |
+    domains, if they are to be found; the plan of the remaining steps
                                         |
     one-way marginals -> warnings: go on, or pause for the owner
                                         |
@@ -45,6 +49,7 @@ from dpsynth.lifecycle.measuring import (
     Stage,
     Unbounded,
     compress,
+    count_rows,
     earlier_answers,
     find_contribution_bound,
     find_domains,
@@ -55,7 +60,7 @@ from dpsynth.lifecycle.measuring import (
     select,
 )
 from dpsynth.lifecycle.outputs import Synthesis, public_of, publish, release_of, write
-from dpsynth.lifecycle.pausing import heed_verdict, heed_warnings
+from dpsynth.lifecycle.pausing import heed_size, heed_verdict, heed_warnings
 from dpsynth.lifecycle.progress import Tell, silently
 from dpsynth.lifecycle.release_run import ReleaseRun, composed, settle
 from dpsynth.lifecycle.result import Release
@@ -84,8 +89,8 @@ def run(
 
     Raises:
         ConfigError, BudgetRefused, SourceError: before anything is charged.
-        Paused: its single columns say that something was misread, or its finished table contradicts its own
-            counts; ``resume`` goes on as it is.
+        Paused: its table seems to be empty, its single columns say that something was misread, or its
+            finished table contradicts its own counts; ``resume`` goes on as it is.
         Interrupted: stopped by a signal; ``resume`` finishes it.
         StepFailed: an unforeseen error, its details withheld.
     """
@@ -99,7 +104,9 @@ def run(
             bounded = step(Step.FIND_BOUND, find_contribution_bound, inputs, first)
         else:
             bounded = first
-        stage = step(Step.FIND_DOMAINS, find_domains, inputs, bounded) if bounded.plan.searches else bounded
+        counted = step(Step.COUNT_ROWS, count_rows, inputs, bounded)
+        step(Step.HEED_SIZE, heed_size, inputs, counted, release_run, tell)
+        stage = step(Step.FIND_DOMAINS, find_domains, inputs, counted) if counted.plan.searches else counted
         made = _tier(step, inputs, release_run, stage, earlier, tell)
         tiers = [release_of(release_run, stage.plan, made)]
         while stage.plan.later:

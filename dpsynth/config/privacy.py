@@ -222,8 +222,9 @@ class Privacy(Section):
     )
     on_empty: Annotated[OnEmpty, Choice(("stop", "go"))] = Field(
         default="stop",
-        description="If the noisy single columns say that a column reads nothing, or the table is below its "
-        "noise. stop: pause before the rest of the budget is spent. go: release it, with a warning.",
+        description="If the noisy number of rows says that the table is empty, or the noisy single columns "
+        "that one of them reads nothing. stop: pause before the rest of the budget is spent. go: release it, "
+        "with a warning.",
     )
 
     @property

@@ -15,8 +15,7 @@ The file is one JSON object a line, each line synced before the next step:
 
 An answer is an array of integers or, since format 3, a list of texts. Since format 4 the file has the
 ledger's name of the run that goes on with it, and its own number in the file system. A copy has another
-number, so copies are noticed. Since format 5 it says when the release was paused, and at which step; a line
-without a step is of the first one that pauses, after the single columns.
+number, so copies are noticed. Since format 5 it says when the release was paused, and at which step.
 
 An older copy that is put back lacks charges. Where the file system takes extended attributes, the file is
 marked with the number of its charges after each is synced, before noise is drawn. Whatever replaces the
@@ -56,8 +55,6 @@ FORMAT = 5
 _READABLE = (2, 3, 4, FORMAT)
 _WITH_HOLDERS = (4, FORMAT)
 _MARK = "user.dpsynth.charges"
-FIRST_PAUSE = "heed warnings"
-"""The step of a pause whose line names none."""
 
 Fence = Callable[[], None]
 """A check that raises an error if another copy of the journal went on, so nothing more may be charged."""
@@ -220,7 +217,7 @@ class Journal:
             self.marked = record.get("marked") is True
             return
         if record["kind"] == "paused":
-            self.pauses.add(str(record.get("at", FIRST_PAUSE)))
+            self.pauses.add(str(record["at"]))
             return
         if record["kind"] == "charge":
             self.pauses.clear()
@@ -248,9 +245,9 @@ class Journal:
         self._append({"kind": "held", "holder": holder, "file": file, "marked": self.marked})
         self.holders.append((holder, file))
 
-    def pause(self, step: str = FIRST_PAUSE) -> None:
-        """Record that the release waits for its owner's decision."""
-        self._append({"kind": "paused"} if step == FIRST_PAUSE else {"kind": "paused", "at": str(step)})
+    def pause(self, step: str) -> None:
+        """Record that the release waits for its owner's decision, at a step."""
+        self._append({"kind": "paused", "at": str(step)})
         self.pauses.add(str(step))
 
     @property

@@ -1,6 +1,6 @@
-"""Warnings that follow from the noisy single columns: a column that reads nothing, a table too small."""
+"""Warnings that follow from the first noisy answers: a column that reads nothing, a table too small."""
 
-from dpsynth.diagnostics.single_columns import warnings_of
+from dpsynth.diagnostics.single_columns import empty_table, warnings_of
 from dpsynth.diagnostics.warning import DataWarning
 
-__all__ = ["DataWarning", "warnings_of"]
+__all__ = ["DataWarning", "empty_table", "warnings_of"]

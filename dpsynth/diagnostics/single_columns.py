@@ -21,7 +21,8 @@ too.
 "Perhaps" is what the noise allows. In a small table it stands for "can't be told from".
 
 A table is below its noise if its number of rows doesn't exceed the noise of the columns' sums; then nothing
-is said about its columns.
+is said about its columns. Before the columns are asked for, it seems to be empty by its number of rows alone
+(``empty_table``).
 
 Invariant: the rules see the answers and public facts, nothing else.
 """
@@ -33,10 +34,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, floor
 
+from dpsynth.accounting.noises import noise_named
 from dpsynth.diagnostics.noisy_rows import Limits, NoisyRows
 from dpsynth.diagnostics.warning import DataWarning, WarningKind
 from dpsynth.domain.column import Column
-from dpsynth.domain.measurement import Measurement, OwnAnswer
+from dpsynth.domain.measurement import ExactTotal, Measurement, OwnAnswer
 from dpsynth.presentation.figures import count
 
 MOSTLY = 0.5
@@ -53,6 +55,8 @@ A_TENTH = 0.1
 """Share of cells that a misread may cost without a word."""
 MANY_OTHERS = 0.25
 """Share of cells that ``other``, which was declared for some, takes without a word."""
+MISSED = 0.025
+"""Probability that a table without rows doesn't seem to be empty, by its number of rows alone."""
 _SPIKE = 3
 """Times the cells of its neighbour that an end has where values seem to be clipped."""
 _FEWEST_CELLS = 4
@@ -101,6 +105,25 @@ def warnings_of(
     )
 
 
+def empty_table(total: OwnAnswer) -> DataWarning | None:
+    """The warning of a table that seems to have no rows, before its columns are asked for; None otherwise.
+
+    The limit is what noise adds to nothing except with a probability of ``MISSED``: 1.96 standard deviations
+    of Gaussian noise, 2.12 of Laplace noise, rounded up. So a table without rows gets the warning with a
+    probability of at least 1 - ``MISSED``. A table of more than twice the limit gets it with at most
+    ``MISSED``, and one of six standard deviations, if these are many rows, with about 0.00003, or 0.002 of
+    Laplace noise. A public number has no noise, and says whether there are rows.
+
+    Args:
+        total: the number of rows, noisy or public.
+    """
+    if isinstance(total, ExactTotal):
+        none = {"rows": 0.0, "low": 0.0, "high": 0.0}
+        return None if total.values > 0 else _about_size(none, "The table has no rows.")
+    limit = ceil(total.stddev * noise_named(total.noise).deviations(1, MISSED))
+    return _small_table(NoisyRows.of([total])) if total.values <= limit else None
+
+
 def _small_table(rows: NoisyRows) -> DataWarning:
     low, high = max(0.0, rows.rows - rows.reach), rows.rows + rows.reach
     if rows.variance:
@@ -114,11 +137,15 @@ def _small_table(rows: NoisyRows) -> DataWarning:
             f"The table has {_counted(rows.rows)}, fewer than the {count(rows.reach)} that noise may add or "
             "take away: its answers tell nothing."
         )
+    return _about_size({"rows": round(rows.rows, 1), "low": round(low, 1), "high": round(high, 1)}, sentence)
+
+
+def _about_size(figures: Mapping[str, float], sentence: str) -> DataWarning:
     return DataWarning(
         "small_table",
         None,
         True,
-        {"rows": round(rows.rows, 1), "low": round(low, 1), "high": round(high, 1)},
+        figures,
         sentence,
         "If the table has more, see what is read of it with dpsynth check CONFIG: source.path or "
         "source.separator may be wrong, or a period without rows was asked for. If it is so small, "

@@ -63,17 +63,26 @@ class Stage:
         plan: the plan of the remaining steps, with measure and budget of the first plan.
         layout: the table's columns, with the domains found so far.
         tiers: the answers of earlier tiers.
+        total: the number of rows, once it is asked.
     """
 
     curator: Curator
     plan: Plan
     layout: Layout
     tiers: EarlierTiers = NO_TIERS
+    total: tuple[OwnAnswer, ...] = ()
 
     @classmethod
-    def of(cls, curator: Curator, plan: Plan, layout: Layout, tiers: EarlierTiers = NO_TIERS) -> Stage:
+    def of(
+        cls,
+        curator: Curator,
+        plan: Plan,
+        layout: Layout,
+        tiers: EarlierTiers = NO_TIERS,
+        total: tuple[OwnAnswer, ...] = (),
+    ) -> Stage:
         """The stage whose curator keeps what the plan has for the exam, and for later tiers."""
-        return cls(curator.keeping(plan.later + plan.kept), plan, layout, tiers)
+        return cls(curator.keeping(plan.later + plan.kept), plan, layout, tiers, total)
 
     @property
     def domain(self) -> Domain:
@@ -145,6 +154,35 @@ def find_contribution_bound(inputs: Inputs, unbounded: Unbounded) -> Stage:
     return Stage.of(door.bounded(most), _plan_again(inputs, bounded, layout), layout)
 
 
+def count_rows(inputs: Inputs, stage: Stage) -> Stage:
+    """The stage with the number of rows: noisy, at its planned price, or as it is public.
+
+    It comes before searches and columns, so that a table that seems to be empty has cost no more than this.
+    Only a contribution bound that is to be found comes before: without it one person could move the number by
+    as many rows as a person may have at most.
+
+    Raises:
+        BudgetRefused: interruptions have used up the budget.
+    """
+    known = inputs.compiled.public_marginals.rows
+    total = stage.curator.count(stage.plan.total_price) if known is None else ExactTotal.of(known)
+    return replace(stage, total=_answered([total]))
+
+
+def _answered(answers: Sequence[OwnAnswer | None]) -> tuple[OwnAnswer, ...]:
+    """Answers that are all there.
+
+    Raises:
+        BudgetRefused: interruptions have used up the budget.
+    """
+    found = tuple(answer for answer in answers if answer is not None)
+    if len(found) < len(answers):
+        raise BudgetRefused(
+            "Interruptions used up the budget of this release before its columns were measured."
+        )
+    return found
+
+
 def find_domains(inputs: Inputs, stage: Stage) -> Stage:
     """The stage with the domains that the plan's searches find.
 
@@ -154,7 +192,8 @@ def find_domains(inputs: Inputs, stage: Stage) -> Stage:
     columns, searches = inputs.compiled.columns, stage.plan.searches
     layout = inputs.compiled.layout.found(discover(stage.curator, columns, searches))
     refuse_unobeyed(inputs.compiled.rules, layout)
-    return Stage.of(stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout), layout)
+    door, plan = stage.curator.coded(layout.columns), _plan_again(inputs, stage.plan, layout)
+    return Stage.of(door, plan, layout, total=stage.total)
 
 
 def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
@@ -163,19 +202,19 @@ def _plan_again(inputs: Inputs, plan: Plan, layout: Layout) -> Plan:
 
 
 def next_tier(inputs: Inputs, stage: Stage, measured: Measured) -> Stage:
-    """The stage of the next tier, which has the answers of this one and all that is kept for it.
+    """The stage of the next tier, which has the answers of this one, all that is kept for it, and its total.
 
     What this tier has left over, by rounding, is left to the next.
     """
     tiers, layout = stage.tiers.after(stage.plan.audience, measured), stage.layout
     plan = make_plan(inputs.compiled, inputs.strategy, Found(stage.plan, layout.columns, next_tier=True))
-    return Stage.of(stage.curator, plan, layout, tiers)
+    return count_rows(inputs, Stage.of(stage.curator, plan, layout, tiers))
 
 
 def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tuple[Answered, ...]) -> Answers:
     """The total and the marginal of every column, with public counts and evidence."""
     public, table = inputs.compiled.public_marginals, inputs.public_table
-    first, tiers = _one_way(inputs, stage), stage.tiers
+    first, tiers = (*stage.total, *_one_way(inputs, stage)), stage.tiers
     own = (*tiers.singles, *first)
     one_way, joint = public_counts(public, estimated_total(own))
     columns = stage.layout.columns
@@ -185,23 +224,15 @@ def measure_one_way(inputs: Inputs, stage: Stage, run: ReleaseRun, earlier: tupl
 
 
 def _one_way(inputs: Inputs, stage: Stage) -> tuple[OwnAnswer, ...]:
-    """The total and the marginal of every column, without those that are public."""
+    """The marginal of every column, without those that are public; the total is paid for already."""
     curator, plan, public = stage.curator, stage.plan, inputs.compiled.public_marginals
     weights = one_way_weights(stage.domain, plan.neighbours, public)
-    last = plan.last_measured.step == "one_way"
-    allowance = curator.remaining - plan.own.price if last else plan.budget * plan.shares.one_way
-    total: list[OwnAnswer | None] = []
-    if public.rows is not None:
-        total = [ExactTotal.of(public.rows)]
-    elif plan.neighbours.rows_public:
-        total = [curator.count(allowance)]
-    answers = [*total, *curator.marginals(list(weights), allowance, list(weights.values()))]
-    measured = tuple(m for m in answers if m is not None)
-    if len(measured) < len(answers):
-        raise BudgetRefused(
-            "Interruptions used up the budget of this release before its columns were measured."
-        )
-    return measured
+    weights.pop((), None)
+    if plan.last_measured.step == "one_way":
+        allowance = curator.remaining - plan.own.price
+    else:
+        allowance = plan.budget * plan.shares.one_way - plan.total_price
+    return _answered(curator.marginals(list(weights), allowance, list(weights.values())))
 
 
 def measure_statistics(inputs: Inputs, stage: Stage, answers: Answers) -> Answers:

@@ -1,7 +1,8 @@
 """The pauses of a release, at which its owner decides: to go on, or to end it.
 
-A release whose single columns say that something was misread would spend its budget on nothing. So it is
-paused there, before the rest of the budget is spent. A release whose finished table contradicts its own
+A release of an empty period, or one whose single columns say that something was misread, would spend its
+budget on nothing. So it is paused after its number of rows, or after its single columns, before the rest of
+the budget is spent. A release whose finished table contradicts its own
 noisy counts would mislead whoever gets it. So it is paused before anything is shown. ``--resume`` and its
 id go on; ``--abandon`` ends it.
 
@@ -13,7 +14,7 @@ occasion.
 
 from __future__ import annotations
 
-from dpsynth.diagnostics import DataWarning, warnings_of
+from dpsynth.diagnostics import DataWarning, empty_table, warnings_of
 from dpsynth.errors import Paused
 from dpsynth.lifecycle.answers import Answers
 from dpsynth.lifecycle.inputs import Inputs
@@ -24,6 +25,19 @@ from dpsynth.lifecycle.steps import Step
 from dpsynth.publish.verdict import Verdict
 
 
+def heed_size(inputs: Inputs, stage: Stage, run: ReleaseRun, tell: Tell) -> None:
+    """Tell that the table seems to be empty, if the release pauses for it.
+
+    Raises:
+        Paused: so it seems, and the release's owner has not decided yet.
+    """
+    warning = empty_table(*stage.total)
+    if warning and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_SIZE):
+        tell(warning.paragraph)
+        _put_down(run, Step.HEED_SIZE)
+        raise _paused(run.release_id, (warning,), "before its columns were asked for")
+
+
 def heed_warnings(
     inputs: Inputs, stage: Stage, run: ReleaseRun, answers: Answers, tell: Tell
 ) -> tuple[DataWarning, ...]:
@@ -31,7 +45,7 @@ def heed_warnings(
 
     Raises:
         Paused: one of them is serious, and the release's owner has not decided yet. Only the first
-            tier pauses.
+            tier pauses. That the table is small has been decided if its number of rows said so before.
     """
     part = run.occasion.part
     found = {search.column for search in stage.plan.first.searches}
@@ -44,11 +58,12 @@ def heed_warnings(
     )
     for warning in warnings:
         tell(warning.paragraph)
-    pauses = stage.plan.before is None and any(w.serious for w in warnings)
+    decided = {"small_table"} if empty_table(*stage.total) else set()
+    pauses = stage.plan.before is None and any(w.serious and w.kind not in decided for w in warnings)
     if pauses and inputs.spec.privacy.on_empty == "stop" and _undecided(run, Step.HEED_WARNINGS):
         # Told before it is on record: an owner who resumes has been shown the warnings.
         _put_down(run, Step.HEED_WARNINGS)
-        raise _paused(run.release_id, warnings)
+        raise _paused(run.release_id, warnings, "after its single columns")
     return tuple(warning for warning in warnings if warning.published)
 
 
@@ -86,14 +101,14 @@ def _put_down(run: ReleaseRun, step: Step) -> None:
         run.journal.pause(step)
 
 
-def _paused(release_id: str, warnings: tuple[DataWarning, ...]) -> Paused:
+def _paused(release_id: str, warnings: tuple[DataWarning, ...], where: str) -> Paused:
     grave = dict.fromkeys(
         "the table" if w.column is None else f"column {w.column}" for w in warnings if w.serious
     )
     return Paused(
         release_id,
         [warning.paragraph for warning in warnings],
-        f"after its single columns, because of {', '.join(grave)}: see the warnings",
+        f"{where}, because of {', '.join(grave)}: see the warnings",
         f"To go on as it is: dpsynth run CONFIG --resume {release_id}. To end it, so that a "
         f"corrected config can be released: dpsynth run CONFIG --abandon {release_id}. It says what the "
         "release is charged.",

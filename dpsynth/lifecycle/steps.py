@@ -40,6 +40,8 @@ class Step(StrEnum):
     EARLIER = "read earlier releases"
     OPEN = "open the table"
     FIND_BOUND = "find the contribution bound"
+    COUNT_ROWS = "count rows"
+    HEED_SIZE = "heed the number of rows"
     FIND_DOMAINS = "find domains"
     MEASURE_SINGLES = "measure single columns"
     HEED_WARNINGS = "heed warnings"

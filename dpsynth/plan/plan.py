@@ -73,6 +73,7 @@ class Plan:
         noise: "gaussian" or "laplace".
         shares: the split in force.
         bound_price: the price of finding the contribution bound; 0 for a bound that is given.
+        total_price: the price of the number of rows, the first question but for the bound; 0 if it is public.
         searches: the searches of domain discovery, with their prices.
         structure: the strategy's name.
         wanted: pairs that are measured whatever is chosen.
@@ -98,6 +99,7 @@ class Plan:
     noise: NoiseName
     shares: Shares
     bound_price: Fraction
+    total_price: Fraction
     searches: tuple[PlannedSearch, ...]
     structure: str
     wanted: tuple[Clique, ...]
@@ -266,6 +268,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     place, promises = 0 if before is None else before.place + 1, spec.promises
     sampling = spec.privacy.sampling
     own = None if found is None else found.plan.own
+    total = None if found is None or found.next_tier else found.plan.total_price
     terms = [
         (Spending(budget, measure, near, noise, known), outlined, selection)
         for measure, outlined in _measures(spec, outline, domain.sizes, wanted)
@@ -275,7 +278,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
     ]
     asked = compiled, domain, wanted, exam
     planned = [
-        _way(compiled, domain, each, _own(*asked, *each[:2]) if own is None else own, exam, place == 0)
+        _way(compiled, domain, each, _own(*asked, *each[:2]) if own is None else own, exam, place == 0, total)
         for each in terms
     ]
     if not planned:
@@ -295,6 +298,7 @@ def make_plan(compiled: CompiledSpec, outline: Outline, found: Found | None = No
         noise=noise,
         shares=way.shares,
         bound_price=way.asked.bound_price,
+        total_price=way.total_price,
         searches=way.asked.searches,
         structure=outline.name,
         wanted=wanted,
@@ -334,6 +338,7 @@ class _Way:
     own: OwnQuestions
     shares: Shares
     asked: Asked
+    total_price: Fraction
     steps: tuple[PlannedStep, ...]
 
     def terms(self, last: int) -> Terms:
@@ -348,6 +353,7 @@ def _way(
     own: OwnQuestions,
     exam: Sequence[Examined],
     finds: bool,
+    total: Fraction | None,
 ) -> _Way:
     """The way to spend a budget on given terms: the spending, the outline, and the delta of selections.
 
@@ -360,10 +366,11 @@ def _way(
     allowance = spending.budget * shares.domain
     rows = price_of_bound(columns, allowance) * (finds and compiled.spec.privacy.max_rows_private)
     searches = planned_searches(columns, allowance - rows, selection)
-    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam))
+    asked = Asked(searches, rows, len(own.summed), len(own.finer), len(exam), total)
     steps = spending.steps(shares, outlined, domain, asked)
     priced = own.at(spending.budget * shares.statistics / max(own.number, 1))
-    return _Way(spending, selection, outlined, priced, shares, asked, steps)
+    of_total = spending.price_of_total(shares, outlined, domain, asked)
+    return _Way(spending, selection, outlined, priced, shares, asked, of_total, steps)
 
 
 def _own(

@@ -84,6 +84,7 @@ class Asked:
         sums: number of sums.
         finer: number of finer counts, for quantiles.
         examined: number of distances of the exam.
+        total_price: the price at which the number of rows was asked; None if this plan sets it.
     """
 
     searches: tuple[PlannedSearch, ...] = ()
@@ -91,6 +92,7 @@ class Asked:
     sums: int = 0
     finer: int = 0
     examined: int = 0
+    total_price: Fraction | None = None
 
 
 NOTHING_ELSE = Asked()
@@ -119,21 +121,46 @@ class Spending:
     ) -> tuple[PlannedStep, ...]:
         """The steps in order. The share of a step without questions goes to the last step before the exam."""
         found = (*self._rows(asked.bound_price), *self._searches(asked.searches))
-        own = shares.statistics if asked.sums + asked.finer else Fraction(0)
-        exam, left = tuple(self._exam(shares.exam, asked.examined)), 1 - shares.domain - own - shares.exam
+        own, left = self._own(shares, asked), self._left(shares, asked)
+        exam = tuple(self._exam(shares.exam, asked.examined))
         if not outlined.cliques:
-            return (*found, *self._statistics(own, asked), self._one_way(left, domain), *exam)
+            return (*found, *self._statistics(own, asked), self._one_way(left, domain, asked), *exam)
         structure = shares.structure if outlined.choices + outlined.errors else Fraction(0)
         singles = one_way_weights(domain, self.near, self.public)
         one_way = shares.one_way if singles else Fraction(0)
         return (
             *found,
-            *([self._one_way(one_way, domain)] if singles else []),
+            *([self._one_way(one_way, domain, asked)] if singles else []),
             *self._statistics(own, asked),
             *self._structure(structure, outlined),
             self._counts("marginals", left - one_way - structure, outlined.cliques),
             *exam,
         )
+
+    def price_of_total(
+        self, shares: Shares, outlined: StrategyOutline, domain: Domain, asked: Asked
+    ) -> Fraction:
+        """The price of the number of rows, which is asked before the columns; 0 if it is public."""
+        share = shares.one_way if outlined.cliques else self._left(shares, asked)
+        return self._prices(share, domain, asked).get((), Fraction(0))
+
+    def _own(self, shares: Shares, asked: Asked) -> Fraction:
+        """The share of questions of statistics."""
+        return shares.statistics if asked.sums + asked.finer else Fraction(0)
+
+    def _left(self, shares: Shares, asked: Asked) -> Fraction:
+        """The share of single columns, structure and marginals together."""
+        return 1 - shares.domain - self._own(shares, asked) - shares.exam
+
+    def _prices(self, share: Fraction, domain: Domain, asked: Asked) -> dict[Clique, Fraction]:
+        """The prices of the one-way questions, by their weights; a total that was asked keeps its price."""
+        weights, allowance = one_way_weights(domain, self.near, self.public), self.budget * share
+        paid: dict[Clique, Fraction] = {}
+        if () in weights and asked.total_price is not None:
+            paid[()] = asked.total_price
+        still = {clique: weight for clique, weight in weights.items() if clique not in paid}
+        each = (allowance - sum(paid.values())) / (sum(still.values()) or 1)
+        return {**paid, **{clique: each * weight for clique, weight in still.items()}}
 
     def _rows(self, price: Fraction) -> Iterator[PlannedStep]:
         """The question for the contribution bound, if it is asked."""
@@ -155,12 +182,11 @@ class Spending:
             return self.bought.quantiles(search.price)
         return self.bought.counts(search.price)
 
-    def _one_way(self, share: Fraction, domain: Domain) -> PlannedStep:
-        weights = one_way_weights(domain, self.near, self.public)
-        each = self.budget * share / sum(weights.values())
-        bought = {clique: self.bought.counts(each * weight) for clique, weight in weights.items()}
+    def _one_way(self, share: Fraction, domain: Domain, asked: Asked) -> PlannedStep:
+        prices = self._prices(share, domain, asked)
+        bought = {clique: self.bought.counts(price) for clique, price in prices.items()}
         return replace(
-            self._counts("one_way", share, len(weights)),
+            self._counts("one_way", share, len(prices)),
             scale_of={clique[0] if clique else "(total)": noise.scale for clique, noise in bought.items()},
             events=tuple((noise.event, 1) for noise in bought.values()),
         )

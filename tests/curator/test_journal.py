@@ -205,7 +205,7 @@ def test_a_pause_is_on_record_until_the_next_question_is_charged(path):
     journal = Journal.open(filled(path))
     assert not journal.paused and not is_paused(path)
     before = journal.digest
-    journal.pause()
+    journal.pause("heed warnings")
     assert journal.paused and is_paused(path) and journal.digest == before
     journal.close()
     again = Journal.open(path)

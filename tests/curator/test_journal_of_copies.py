@@ -65,7 +65,7 @@ def test_a_new_journal_is_neither_paused_nor_closed_and_its_folder_is_synced(pat
 
 def test_what_comes_after_a_pause_ends_it_and_a_torn_line_is_no_news(path: Path) -> None:
     journal = begun(path)
-    journal.pause()
+    journal.pause("heed warnings")
     with path.open("ab") as file:
         file.write(b"{torn\n")
     assert is_paused(path)

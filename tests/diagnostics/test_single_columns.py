@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
 
-from dpsynth.diagnostics import DataWarning
+from dpsynth.diagnostics import DataWarning, empty_table
+from dpsynth.diagnostics.single_columns import MISSED
+from dpsynth.domain.measurement import ExactTotal, Measurement
 from tests.diagnostics.columns import Asked
 from tests.examples import cases
 
@@ -195,3 +198,41 @@ def test_a_warning_says_its_figures_and_what_was_declared(rng: np.random.Generat
     assert "'2024-01' to '2024-12', with the format %Y-%m-%d" in found.remedy
     figures = found.to_json()["figures"]
     assert isinstance(figures, dict) and figures["low"] <= figures["share"] <= figures["high"] == 1.0
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 0.5, 0.51, 0.6, 0.77, 1, 1.5, 2, 3.7, 10, 33.3, 400])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_an_empty_table_seems_empty_and_one_of_a_few_deviations_does_not(noise: str, scale: float) -> None:
+    """By the exact law of the noise: 0.975 of all empty tables, and hardly one of six deviations."""
+    reach = int(25 * scale) + 30
+    values = np.arange(-reach, reach + 1)
+    weights = np.exp(-(values**2) / (2 * scale**2) if noise == "gaussian" else -abs(values) / scale)
+    chances = weights / weights.sum()
+
+    def paused(rows: int) -> float:
+        seem = [bool(empty_table(Measurement((), np.array(v), noise, scale))) for v in values + rows]
+        return float(chances[seem].sum())
+
+    limit = max(v for v in values if empty_table(Measurement((), np.array(v), noise, scale)))
+    stddev = Measurement((), np.array(0), noise, scale).stddev
+    assert paused(0) >= 1 - MISSED - 1e-9
+    assert paused(2 * int(limit) + 1) <= MISSED + 1e-9
+    if scale >= 10:
+        assert paused(ceil(6 * stddev)) <= (0.00005 if noise == "gaussian" else 0.0025)
+        # The limit is no larger than it need be.
+        assert paused(0) < 0.98
+
+
+def test_a_table_that_seems_empty_says_what_noise_allows_it() -> None:
+    found = empty_table(Measurement((), np.array(40), "gaussian", 100.0))
+    assert found is not None and (found.kind, found.column, found.serious) == ("small_table", None, True)
+    assert found.figures == {"rows": 40.0, "low": 0.0, "high": 411.9}
+    assert found.sentence == (
+        "The table seems to have 40 rows (noise allows up to 412): it can't be told from an empty one."
+    )
+
+
+def test_a_public_number_of_rows_is_taken_at_its_word() -> None:
+    assert empty_table(ExactTotal.of(1)) is None
+    found = empty_table(ExactTotal.of(0))
+    assert found is not None and found.serious and found.sentence == "The table has no rows."

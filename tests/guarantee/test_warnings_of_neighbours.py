@@ -33,7 +33,7 @@ COLUMNS: Mapping[str, object] = {
 }
 """Ages are bounded in days, and cities are spelt otherwise: a column in one bin, and one that is empty."""
 SMALL = 1
-"""Rows of a table below its noise."""
+"""Rows of a table that seems to be empty."""
 
 
 @dataclass(frozen=True)
@@ -116,38 +116,40 @@ class Runs:
         path.write_text(re.sub(r'\{"kind":"paused".*\}\n', "", path.read_text()))
         return outputs, path.parents[1].name[1:].removesuffix(".partial")
 
+    def paused(self, rows: list[list[str]], record: tuple[Path, str], name: str) -> Said:
+        """The pause, on a table that answers from the record."""
+        shutil.copytree(record[0], self.folder / name)
+        return self.run(rows, self.folder / name, "--resume", record[1])
+
     def replayed(self, rows: list[list[str]], record: tuple[Path, str], name: str) -> list[Said]:
         """The pause and what follows, on a table that answers from the record."""
-        outputs = self.folder / name
-        shutil.copytree(record[0], outputs)
-        first = self.run(rows, outputs, "--resume", record[1])
+        first, outputs = self.paused(rows, record, name), self.folder / name
         # What comes after the pause is drawn anew, and has nothing to do with warnings.
         then = self.run(rows, outputs, "--resume", record[1])
         warnings = then.warnings if self._changes else then.warnings[0]
         return [first, Said(then.code, "", then.err, then.journal[: len(first.journal)], warnings)]
 
 
-def tables(small: bool) -> tuple[random.Random, list[list[str]]]:
-    rng = random.Random(f"warnings {small}")
-    rows = base_table(rng)
-    return rng, rows[:SMALL] if small else rows
+def tables() -> tuple[random.Random, list[list[str]]]:
+    rng = random.Random("warnings")
+    return rng, base_table(rng)
 
 
-CASES = thinned((False, True), RELATIONS, UNITS, strength=1)
+def by(unit: str) -> Mapping[str, object]:
+    """The unit in the section privacy."""
+    return {"unit": {"column": "who", "max_rows": 3}} if unit == "person" else {}
 
 
-@pytest.mark.parametrize(("small", "relation", "unit"), CASES)
+@pytest.mark.parametrize(("relation", "unit"), thinned(RELATIONS, UNITS, strength=1))
 def test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_bytes(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    small: bool,
     relation: str,
     unit: str,
 ) -> None:
-    person = {"unit": {"column": "who", "max_rows": 3}} if unit == "person" else {}
-    runs = Runs(tmp_path, {"neighbours": relation, **person}, monkeypatch, capsys)
-    rng, rows = tables(small)
+    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys)
+    rng, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
     assert [said.code for said in before] == [5, 0] and before[0].err.count("\n") >= 2
@@ -155,6 +157,52 @@ def test_a_neighbour_with_the_same_answers_is_warned_and_paused_in_the_same_byte
     for i in range(2):
         changed = neighbour(rows, relation, unit, rng)
         assert runs.replayed(changed, record, f"other{i}") == before
+
+
+def charged(said: Said) -> int:
+    """The number of charges in its journal."""
+    return sum('"kind":"charge"' in line for line in said.journal)
+
+
+@pytest.mark.parametrize(
+    ("relation", "unit"), [("add_remove", "row"), ("add_remove", "person"), ("replace_one", "person")]
+)
+def test_a_neighbour_of_a_table_that_seems_empty_is_paused_by_its_number_of_rows_in_the_same_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    relation: str,
+    unit: str,
+) -> None:
+    """Where rows are exchanged, their number is public and nothing is asked for it."""
+    runs = Runs(tmp_path, {"neighbours": relation, **by(unit)}, monkeypatch, capsys)
+    rng, rows = tables()
+    record = runs.recorded(rows[:SMALL])
+    before = runs.paused(rows[:SMALL], record, "same")
+    assert before.code == 5 and "because of the table" in before.err and charged(before) == 1
+    for i in range(4):
+        assert runs.paused(neighbour(rows[:SMALL], relation, unit, rng), record, f"other{i}") == before
+    # A table of many rows is no neighbour; it waits as well, since it answers the same.
+    assert runs.paused(rows, record, "far") == before
+
+
+def test_a_pause_by_the_exact_number_of_rows_would_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The planted fault: the table's own number of rows in place of the noisy one."""
+    sound = pausing.heed_size
+
+    def nosy(inputs, stage, run, tell):
+        (total,) = stage.total
+        exact = type(total)((), stage.curator._counts.of(()), total.noise, total.scale)
+        sound(inputs, replace(stage, total=(exact,)), run, tell)
+
+    monkeypatch.setattr("dpsynth.pipeline.heed_size", nosy)
+    runs = Runs(tmp_path, {}, monkeypatch, capsys)
+    _, rows = tables()
+    record = runs.recorded(rows[:SMALL])
+    before = runs.paused(rows[:SMALL], record, "same")
+    assert runs.paused([], record, "other") != before
 
 
 def test_warnings_by_exact_counts_would_be_seen(
@@ -171,7 +219,7 @@ def test_warnings_by_exact_counts_would_be_seen(
 
     monkeypatch.setattr("dpsynth.pipeline.heed_warnings", nosy)
     runs = Runs(tmp_path, {}, monkeypatch, capsys)
-    _, rows = tables(small=False)
+    _, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
     assert runs.replayed(rows[1:], record, "other") != before
@@ -192,7 +240,7 @@ def test_a_neighbour_with_the_same_answers_is_judged_and_paused_in_the_same_byte
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], relation: str
 ) -> None:
     runs = Runs(tmp_path, {"neighbours": relation}, monkeypatch, capsys, **RULED)
-    rng, rows = tables(small=False)
+    rng, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
     assert [said.code for said in before] == [5, 0] and "before it is shown" in before[0].err
@@ -221,7 +269,7 @@ def test_verdicts_by_exact_counts_would_be_seen(
     monkeypatch.setattr("dpsynth.pipeline.judge", nosy)
     monkeypatch.setattr(pipeline.run, "__kwdefaults__", {**pipeline.run.__kwdefaults__, "door": opened})
     runs = Runs(tmp_path, {}, monkeypatch, capsys, **RULED)
-    _, rows = tables(small=False)
+    _, rows = tables()
     record = runs.recorded(rows)
     before = runs.replayed(rows, record, "same")
     assert runs.replayed(rows[1:], record, "other") != before

@@ -16,9 +16,10 @@ from dpsynth.domain.column import domain_of
 from dpsynth.domain.domain import Domain
 from dpsynth.errors import ConfigError
 from dpsynth.plan.outline import Shares, StrategyOutline
-from dpsynth.plan.plan import EXAM_SHARE, make_plan, neighbours_of, wanted_pairs
+from dpsynth.plan.plan import EXAM_SHARE, Found, make_plan, neighbours_of, wanted_pairs
 from dpsynth.plan.resources import LEAST_CELLS, cells_within, forecast_of
 from dpsynth.plan.steps import Spending, one_way_weights
+from dpsynth.structure import strategy_of
 from tests.plan.outlines import Alone, Outline
 from tests.thinned import thinned
 
@@ -407,3 +408,34 @@ def test_more_noise_is_planned_rather_than_less(plan_of):
             assert marginals.scale >= gaussian_within(price, 1, plan.measure).sigma
         else:
             assert marginals.scale >= laplace_within(price, plan.measure, 1).scale
+
+
+@pytest.mark.parametrize("method", ["mst", "independent"])
+def test_the_number_of_rows_keeps_its_price_once_domains_are_found(load_text, method):
+    """It was asked before; columns whose domains turned out small share the rest, all of it."""
+    text = (
+        "source: {{path: t.csv}}\nprivacy: {{epsilon: 1, delta: 1.0e-6}}\n"
+        "columns: {{pay: {{type: number, {pay}}}, age: {{type: integer, min: 0, max: 9}}}}\n"
+        "structure: {{method: {method}}}\n"
+    )
+    before, after = (
+        compiled(load_text(text.format(pay=pay, method=method)))
+        for pay in ("bounds: private, decimals: 0, bins: 64", "min: 0, max: 9, decimals: 0, bins: 2")
+    )
+    strategy = strategy_of(method, ())
+    first = make_plan(before, strategy)
+    again = make_plan(before, strategy, Found(first, after.columns))
+    weights = one_way_weights(domain_of(before.columns), first.neighbours)
+    shares = [Fraction(step.cost) for step in first.steps if step.step == "one_way"]
+    assert float(first.total_price) == pytest.approx(float(shares[0] * weights[()] / sum(weights.values())))
+    assert again.total_price == first.total_price
+    (one_way,) = (step for step in again.steps if step.step == "one_way")
+    (planned,) = (step for step in first.steps if step.step == "one_way")
+    assert one_way.scale_of["(total)"] == planned.scale_of["(total)"]
+    assert (
+        one_way.scale_of["pay"] > planned.scale_of["pay"]
+        and one_way.scale_of["age"] < planned.scale_of["age"]
+    )
+    spent = sum(costs(again, one_way))
+    assert one_way.cost == pytest.approx(planned.cost) == pytest.approx(float(spent))
+    assert spent <= again.budget * (1 if method == "independent" else again.shares.one_way)

@@ -94,6 +94,11 @@ def _said() -> None:
     dpsynth.cli.app._announce = told
 
 
+def _without_noise() -> None:
+    for name in ("add_gaussian", "add_laplace"):
+        setattr(noise, name, lambda values, scale: values)
+
+
 FAULTS: Mapping[str, Callable[[], object]] = {
     "full disks unknown": dpsynth.lifecycle.steps._FULL.clear,
     "dates by the clock": lambda: setattr(ledger_tables, "max", lambda now, last: now),
@@ -101,7 +106,7 @@ FAULTS: Mapping[str, Callable[[], object]] = {
     "copies unfenced": lambda: setattr(dpsynth.lifecycle.beginning, "_fence", lambda *_: unfenced),
     "every settlement believed": lambda: setattr(Ledger, "settle", _believed(Ledger.settle)),
     "lost answers believed": lambda: setattr(dpsynth.lifecycle.beginning, "_reserved", Ledger.reserve),
-    "answers without noise": lambda: setattr(noise, "add_gaussian", lambda values, sigma: values),
+    "answers without noise": _without_noise,
     "a cell in the journal": _journalled,
     "a cell in the table": _published,
     "a cell on the terminal": _said,

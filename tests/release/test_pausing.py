@@ -1,4 +1,4 @@
-"""A release whose single columns say that something was misread waits for its owner's decision.
+"""A release that seems to be of nothing, or of misread columns, waits for its owner's decision.
 
 It is asked for by its id, or ended; no schedule and no second run of its period goes on with it, and no kill
 makes it forget that it waits.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from io import StringIO
@@ -19,6 +20,7 @@ import pytest
 import dpsynth
 from dpsynth.config import compiled
 from dpsynth.errors import ConfigError, Paused
+from dpsynth.lifecycle.inputs import inputs_of
 from dpsynth.lifecycle.steps import Step
 from tests.release import evidence
 from tests.release.keeper import Keeper, Stop
@@ -66,7 +68,8 @@ def paused(ended: Ended) -> str:
     *notes, last = ended.err.splitlines()
     assert notes and all(line.startswith(("Note: Column ", "Note: The table ")) for line in notes)
     found = re.fullmatch(
-        r"Error: Release (\S+) is paused after its single columns, because of .+: see the warnings\. "
+        r"Error: Release (\S+) is paused (?:after its single columns|before its columns were asked for), "
+        r"because of .+: see the warnings\. "
         r"To go on as it is: dpsynth run CONFIG --resume \1\. .+ dpsynth run CONFIG --abandon \1\. .+",
         last,
     )
@@ -82,7 +85,10 @@ def test_a_column_that_reads_nothing_pauses_the_release_before_the_rest_is_spent
     assert EMPTY.search(ended.err)
     assert "Its declared values are 'F', 'M'." in ended.err
     found = journal_of(unread)
-    assert len(evidence.charges(found)) == SINGLES and found[-1] == {"kind": "paused"}
+    assert len(evidence.charges(found)) == SINGLES and found[-1] == {
+        "kind": "paused",
+        "at": Step.HEED_WARNINGS,
+    }
     assert unread.ledger.state(release_id) == "reserved"
     assert not list((unread.folder / "outputs").glob("people/*/public"))
 
@@ -105,6 +111,11 @@ def test_a_paused_release_that_is_resumed_goes_on_and_keeps_its_planned_guarante
     assert (warning["kind"], warning["column"], warning["serious"]) == ("empty_column", "sex", True)
     for page in ("README.md", "report.html"):
         assert EMPTY.search((public / page).read_text())
+
+
+def paused_at(step: Step) -> bytes:
+    """The line of a journal that says so."""
+    return f'{{"kind":"paused","at":"{step}"}}\n'.encode()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
@@ -216,15 +227,85 @@ def test_on_empty_go_releases_with_the_warning(keeper: Keeper, place: Place) -> 
     assert [w["column"] for w in manifest["warnings"]] == ["sex"]
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_a_table_below_its_noise_pauses(keeper: Keeper, place: Place, rows: int) -> None:
+SEARCHED: Mapping[str, object] = {
+    "columns": {
+        "city": {"values": None, "open": True, "most": 9},
+        "income": {"min": None, "max": None, "bounds": "private"},
+    },
+    "publish": {"statistics": []},
+}
+"""Two columns whose domains are to be found, at a quarter of the budget and more."""
+BY_PERSON: Mapping[str, object] = {"unit": {"column": "person", "max_rows": "private"}}
+"""One question comes before the number of rows: how many of them a person may have."""
+EMPTY_TABLES = {
+    "declared": (0, {}, {}, 1),
+    "of one row": (1, {}, {}, 1),
+    "searched": (0, SEARCHED, {}, 1),
+    "pure": (0, {}, {"delta": None, "noise": "laplace"}, 1),
+    "persons": (0, {}, {"unit": {"column": "person", "max_rows": 3}}, 1),
+    "persons with a bound to be found": (0, SEARCHED, BY_PERSON, 2),
+    "one column": (0, {"columns": {"age": None, "city": None, "sex": None}, "publish": None}, {}, 1),
+    "rows exchanged": (0, {}, {"neighbours": "replace_one"}, 0),
+}
+"""Rows, changes of the config, of its section privacy, and the number of questions before the pause."""
+
+
+@pytest.mark.parametrize("name", EMPTY_TABLES)
+def test_a_table_without_rows_pauses_before_all_but_its_number_of_rows_is_asked(
+    keeper: Keeper, place: Place, name: str
+) -> None:
+    rows, changes, privacy, asked = EMPTY_TABLES[name]
     place.table(people(rows))
-    place.configure(privacy=STOP)
-    # By its noise an empty table seems to have some rows once in ten thousand releases.
+    place.configure(**{"privacy": {**STOP, **privacy}, **changes})
+    # By its noise an empty table seems to have some rows in one of forty releases.
     ended = keeper.run(place, fault="answers without noise")
     release_id = paused(ended)
-    assert "it can't be told from an empty one" in ended.err and "because of the table" in ended.err
+    nothing = "The table has no rows." if name == "rows exchanged" else "it can't be told from an empty one"
+    assert nothing in ended.err and "before its columns were asked for, because of the table" in ended.err
+    found = journal_of(place)
+    assert len(evidence.charges(found)) == asked and found[-1] == {"kind": "paused", "at": Step.HEED_SIZE}
+    # Its owner decides once: nothing pauses for the same reason after the columns.
     assert keeper.run(place, "--resume", release_id).code == 0
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"privacy": STOP},
+        {"privacy": STOP, **SEARCHED},
+        {"privacy": {**STOP, "delta": None, "noise": "laplace"}},
+        {"privacy": {**STOP, "accountant": "rdp", "noise": "laplace"}, "ledger": {"filter": "sequential"}},
+    ],
+    ids=["declared", "searched", "pure", "in sequence"],
+)
+def test_an_empty_period_is_charged_for_a_look_at_its_size(
+    keeper: Keeper, place: Place, kept: Mapping[str, object]
+) -> None:
+    table = [(*row[:-1], "2026-01-15") for row in people(900)]
+    place.table(table)
+    place.configure(**{**kept, "period": {"column": "notes", "every": "month"}})
+    empty = ("--period", "2026-02")
+    release_id = paused(keeper.run(place, *empty, fault="answers without noise"))
+    # A second run of the period asks nothing.
+    assert keeper.run(place, *empty).code == 5
+    (charge,) = evidence.charges(journal_of(place))
+    plan = inputs_of(dpsynth.load(place.folder / "config.yaml")).plan
+    (singles,) = (step for step in plan.steps if step.step == "one_way")
+    assert charge["question"] == {"ask": "marginal", "columns": []}
+    scale = charge["event"].get("sigma", charge["event"].get("scale"))
+    assert scale == pytest.approx(singles.scale_of["(total)"], rel=1e-9)
+    assert keeper.run(place, "--abandon", release_id).code == 0
+    entry = place.ledger.release(release_id)
+    assert entry is not None and entry.state == "abandoned"
+    if kept["privacy"].get("accountant"):
+        # Only the reservation bounds an epsilon at a delta where such are added up.
+        assert entry.cost.amount == entry.reserved.amount
+        return
+    spent = entry.cost.amount.epsilon if kept["privacy"].get("noise") else entry.cost.half_mu_squared
+    assert 0 < spent <= plan.total_price < Fraction(1, 50) * plan.budget
+    # The period may be released anew, and one with rows is as it ever was.
+    assert paused(keeper.run(place, *empty, fault="answers without noise")) != release_id
+    assert keeper.run(place, "--period", "2026-01").code == 0
 
 
 def test_a_table_that_is_read_as_declared_gives_no_warning(keeper: Keeper, place: Place) -> None:
@@ -408,7 +489,7 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
     unread: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import schedule
-    from flows.served import checked
+    from flows.served import StopSignals, checked
 
     monthly = {
         "period": {"column": "notes", "every": "month"},
@@ -424,14 +505,20 @@ def test_a_schedule_that_starts_again_leaves_what_waits_to_its_owner(
         dpsynth.release(spec, period="2026-09")
     (one,) = checked([config])
     finished: list[str] = []
-    monkeypatch.setattr(schedule, "_finish", lambda one, release_id, outputs: finished.append(release_id))
+    monkeypatch.setattr(schedule, "_finish", lambda one, release_id, *_: finished.append(release_id))
     said: list[str] = []
-    schedule._take_up(one, Path("outputs"), said.append)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    stop = StopSignals()
+    schedule._take_up(one, Path("outputs"), said.append, stop)
     assert not finished and "is paused, and waits for your decision" in said[0]
     # One that was cut short elsewhere is finished.
     (journal,) = unread.folder.glob("outputs/people/.*/private/journal.jsonl")
-    journal.write_bytes(journal.read_bytes().replace(b'{"kind":"paused"}\n', b""))
-    schedule._take_up(one, Path("outputs"), said.append)
+    journal.write_bytes(journal.read_bytes().replace(paused_at(Step.HEED_WARNINGS), b""))
+    schedule._take_up(one, Path("outputs"), said.append, stop)
+    assert len(finished) == 1
+    # Nothing is begun by a service that is being stopped.
+    stop.ask()
+    schedule._take_up(one, Path("outputs"), said.append, stop)
     assert len(finished) == 1
 
 
